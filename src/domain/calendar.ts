@@ -1,0 +1,56 @@
+/** A month of the business calendar. */
+export interface Month {
+  /** YYYY-MM. */
+  readonly name: string;
+  /** Unix milliseconds of its end, exclusive. */
+  readonly endsAtMs: number;
+  /** Its length in seconds; not every month of a zone is a whole number of 24-hour days. */
+  readonly lengthS: number;
+}
+
+/** Tells what an instant is called where the business is done. */
+export interface Calendar {
+  /** RFC 3339, whole seconds, numeric offset, never Z. */
+  timestamp(atMs: number): string;
+  /** YYYY-MM-DD. */
+  date(atMs: number): string;
+  month(atMs: number): Month;
+}
+
+/** The year that a timestamp or a date of the calendar begins with. */
+export function yearOf(timestamp: string): number {
+  return Number(timestamp.slice(0, 4));
+}
+
+/** The calendar of an IANA time zone; throws RangeError for an unknown name. */
+export function createCalendar(timeZone: string): Calendar {
+  const zoned = (atMs: number) => Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone);
+  zoned(0);
+
+  // Calls of the same second and month are the rule, and computing a zone's offset is dear.
+  let second = { s: Number.NaN, timestamp: '' };
+  let month = { name: '', startsAtMs: 0, endsAtMs: 0, lengthS: 0 };
+
+  function timestamp(atMs: number): string {
+    const s = Math.floor(atMs / 1000);
+    if (s !== second.s) {
+      second = { s, timestamp: zoned(s * 1000).toString({ smallestUnit: 'second', timeZoneName: 'never' }) };
+    }
+    return second.timestamp;
+  }
+
+  return {
+    timestamp,
+    date: (atMs) => timestamp(atMs).slice(0, 10),
+    month: (atMs) => {
+      if (atMs < month.startsAtMs || atMs >= month.endsAtMs) {
+        const start = zoned(atMs).with({ day: 1 }).startOfDay();
+        const startsAtMs = start.epochMilliseconds;
+        const endsAtMs = start.add({ months: 1 }).startOfDay().epochMilliseconds;
+        const name = start.toPlainDate().toPlainYearMonth().toString();
+        month = { name, startsAtMs, endsAtMs, lengthS: (endsAtMs - startsAtMs) / 1000 };
+      }
+      return month;
+    },
+  };
+}

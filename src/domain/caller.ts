@@ -1,0 +1,54 @@
+import type { TextBounds } from './text.ts';
+import { checkText } from './text.ts';
+import type { Violation } from './violation.ts';
+
+/** Rate and quota classes of platforms. */
+export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
+
+/** What each tier allows; an ENTERPRISE quota is agreed with each platform. */
+export const tiers = {
+  TRIAL: { callsPerSecond: 10, monthlyQuota: 1_000 },
+  STANDARD: { callsPerSecond: 50, monthlyQuota: 10_000 },
+  ENTERPRISE: { callsPerSecond: 200, monthlyQuota: undefined },
+} as const satisfies Record<Tier, { callsPerSecond: number; monthlyQuota: number | undefined }>;
+
+/** The kind of deployment; credentials and the database carry it. */
+export type Environment = 'sandbox' | 'production';
+
+/** Bounds of a caller's name, in code points. */
+export const callerNameBounds: TextBounds = { min: 1, max: 128 };
+
+/** How long a rotated key works on, in seconds. */
+export const overlapS = { default: 86_400, max: 2_592_000 } as const;
+
+/** What the operator agreed with a platform. */
+export interface Agreement {
+  readonly name: string;
+  readonly tier: Tier | undefined;
+  /** Calls a month. */
+  readonly monthlyQuota: number | undefined;
+  readonly unlimited: boolean;
+}
+
+/** The fields of an agreement that break their rules. */
+export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreement): Violation[] {
+  const violations = checkText('name', name, callerNameBounds);
+  const broken = (field: string, rule: string) => violations.push({ field, rule });
+  if (tier === undefined) broken('tier', `must be one of ${Object.keys(tiers).join(', ')}`);
+  const stated = monthlyQuota !== undefined || unlimited;
+  if (tier === 'ENTERPRISE' && !stated)
+    broken('monthlyQuota', 'is required for ENTERPRISE: a number or unlimited');
+  if (tier !== undefined && tier !== 'ENTERPRISE' && stated)
+    broken('monthlyQuota', `is fixed by the tier ${tier}`);
+  if (monthlyQuota !== undefined && unlimited)
+    broken('monthlyQuota', 'cannot be both a number and unlimited');
+  if (monthlyQuota !== undefined && !(Number.isSafeInteger(monthlyQuota) && monthlyQuota >= 1)) {
+    broken('monthlyQuota', `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`);
+  }
+  return violations;
+}
+
+/** The monthly quota of a checked agreement; undefined is unlimited. */
+export function agreedQuota({ tier, monthlyQuota }: Agreement): number | undefined {
+  return tier === undefined || tier === 'ENTERPRISE' ? monthlyQuota : tiers[tier].monthlyQuota;
+}

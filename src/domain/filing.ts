@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { checkMoney } from './money.ts';
+import { Refusal } from './reason.ts';
+import { checkText, type TextBounds } from './text.ts';
+import type { Violation } from './violation.ts';
+
+/** The six descriptive fields of an artwork, exactly as the caller sent them. */
+export interface Artwork {
+  readonly author: string;
+  readonly era: string;
+  readonly size: string;
+  readonly material: string;
+  readonly condition: string;
+  /** Minor units of the settlement currency. */
+  readonly price: bigint;
+}
+
+/** A filed artwork. It never changes. */
+export interface Filing extends Artwork {
+  readonly filingNo: string;
+  /** Evidence hash, 64 lower-case hex digits. */
+  readonly hash: string;
+  /** RFC 3339, whole seconds, numeric offset. */
+  readonly timestamp: string;
+  /** Name of the caller that filed it. */
+  readonly caller: string;
+}
+
+/** Bounds of the texts of an artwork, in code points. */
+export const artworkTextBounds = {
+  author: { min: 1, max: 200 },
+  era: { min: 1, max: 200 },
+  size: { min: 1, max: 200 },
+  material: { min: 1, max: 200 },
+  condition: { min: 1, max: 2000 },
+} as const satisfies Record<Exclude<keyof Artwork, 'price'>, TextBounds>;
+
+/** The lowest price, in minor units; the highest is moneyMax. */
+export const priceMin = 0n;
+
+/** The last number of a year. */
+export const filingSequenceMax = 999_999;
+
+/** How long filings and provenance records are kept, in years. */
+export const retentionYears = 5;
+
+/** What a filing answers in place of the name of a chain. */
+export const evidenceChain =
+  'Evidence chain under selection: no chain and no judicial-evidence capability is established.';
+
+/** The fields of an artwork that break their rules; an unsent price is undefined. */
+export function checkArtwork(
+  artwork: Omit<Artwork, 'price'> & { readonly price?: bigint | undefined },
+): Violation[] {
+  const texts = Object.entries(artworkTextBounds) as [keyof typeof artworkTextBounds, TextBounds][];
+  const violations = texts.flatMap(([field, bounds]) => checkText(field, artwork[field], bounds));
+  return [...violations, ...checkMoney('price', artwork.price, priceMin)];
+}
+
+/** The filing number of a place in a year: AS-<year>-<6 digits>. */
+export function filingNumber(year: number, sequence: number): string {
+  if (sequence > filingSequenceMax) {
+    throw new Refusal(
+      'FILING_NUMBERS_EXHAUSTED',
+      `All ${filingSequenceMax} filing numbers of ${year} are used.`,
+    );
+  }
+  return `AS-${year}-${String(sequence).padStart(6, '0')}`;
+}
+
+/**
+ * The evidence hash: SHA-256, in lower-case hex, over the RFC 8785 canonical JSON of the artwork with its
+ * number and timestamp. For well-formed texts and integers up to 2^53-1, JSON.stringify of members in
+ * sorted order is that canonical form.
+ */
+export function evidenceHash(record: Artwork & Pick<Filing, 'filingNo' | 'timestamp'>): string {
+  const { author, condition, era, filingNo, material, price, size, timestamp } = record;
+  const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
+  return createHash('sha256').update(JSON.stringify(members)).digest('hex');
+}

@@ -1,0 +1,90 @@
+/** The closed dictionary of errors: every refusal that a caller can see has one of these reasons. */
+
+/** Connect's names of the gRPC status codes in use. */
+export type StatusCode =
+  | 'unauthenticated'
+  | 'permission_denied'
+  | 'resource_exhausted'
+  | 'invalid_argument'
+  | 'not_found'
+  | 'unimplemented'
+  | 'failed_precondition'
+  | 'unavailable'
+  | 'aborted'
+  | 'internal'
+  | 'deadline_exceeded';
+
+/** Status of each reason at the two doors: the HTTP status over REST, the status code over typed RPC. */
+export const reasons = {
+  AUTH_HEADER_MISSING: { http: 401, code: 'unauthenticated' },
+  AUTH_HEADER_INVALID: { http: 401, code: 'unauthenticated' },
+  TIMESTAMP_EXPIRED: { http: 401, code: 'unauthenticated' },
+  SIGNATURE_INVALID: { http: 401, code: 'unauthenticated' },
+  NONCE_REUSED: { http: 401, code: 'unauthenticated' },
+  KEY_SUSPENDED: { http: 403, code: 'permission_denied' },
+  PERMISSION_DENIED: { http: 403, code: 'permission_denied' },
+  RATE_LIMITED: { http: 429, code: 'resource_exhausted' },
+  QUOTA_EXCEEDED: { http: 429, code: 'resource_exhausted' },
+  BAD_REQUEST_TARGET: { http: 400, code: 'invalid_argument' },
+  INVALID_JSON: { http: 400, code: 'invalid_argument' },
+  VALIDATION_FAILED: { http: 400, code: 'invalid_argument' },
+  BODY_TOO_LARGE: { http: 413, code: 'resource_exhausted' },
+  UNSUPPORTED_MEDIA_TYPE: { http: 415, code: 'invalid_argument' },
+  NOT_FOUND: { http: 404, code: 'not_found' },
+  METHOD_NOT_ALLOWED: { http: 405, code: 'unimplemented' },
+  FILING_NOT_FOUND: { http: 404, code: 'not_found' },
+  ESCROW_NOT_FOUND: { http: 404, code: 'not_found' },
+  ESCROW_ACTIVE: { http: 409, code: 'failed_precondition' },
+  ESCROW_STATE_CONFLICT: { http: 409, code: 'failed_precondition' },
+  PAYMENT_DECLINED: { http: 402, code: 'failed_precondition' },
+  PAYMENT_PENDING: { http: 503, code: 'unavailable' },
+  IDEMPOTENCY_KEY_INVALID: { http: 400, code: 'invalid_argument' },
+  IDEMPOTENCY_KEY_REUSED: { http: 422, code: 'invalid_argument' },
+  IDEMPOTENCY_IN_PROGRESS: { http: 409, code: 'aborted' },
+  FILING_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
+  ESCROW_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
+  INTERNAL: { http: 500, code: 'internal' },
+  UNAVAILABLE: { http: 503, code: 'unavailable' },
+  TIMEOUT: { http: 504, code: 'deadline_exceeded' },
+} as const satisfies Record<string, { http: number; code: StatusCode }>;
+
+/** One word of the dictionary. */
+export type Reason = keyof typeof reasons;
+
+/** What a refused caller can act on; each door says it in its own way. */
+export interface Hints {
+  /** Whole seconds, at least 1, before the same call may succeed. */
+  readonly retryAfterS?: number;
+  /** The server's clock, Unix seconds. */
+  readonly serverTimeS?: number;
+  /** The HTTP methods that the resource has. */
+  readonly allow?: readonly string[];
+}
+
+/** A call that is refused. Its message is written for the caller: it names field and bound and holds no secret. */
+export class Refusal extends Error {
+  readonly reason: Reason;
+  readonly hints: Hints;
+
+  constructor(reason: Reason, message: string, hints: Hints = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Refusal';
+    this.reason = reason;
+    this.hints = hints;
+  }
+}
+
+/** Seconds that a caller is told to wait when the service itself cannot serve. */
+const unavailableRetryAfterS = 1;
+
+/** The service cannot store anything now: overloaded, shutting down, or the store refuses. */
+export function unavailable(message: string, cause?: unknown): Refusal {
+  return new Refusal('UNAVAILABLE', message, { retryAfterS: unavailableRetryAfterS }, { cause });
+}
+
+/** The refusal that an error is shown as: itself, or INTERNAL without details for anything unforeseen. */
+export function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  const message = 'The service failed; the operator finds the cause in the log under this request id.';
+  return new Refusal('INTERNAL', message, {}, { cause: error });
+}

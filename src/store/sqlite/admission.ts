@@ -1,0 +1,109 @@
+import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { type AdmissionStore, nonceRetentionS } from '../store.ts';
+import { keyColumns, tokenColumns } from './callers.ts';
+import type { Database } from './database.ts';
+import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import { apiKey, caller, nonceClaim, serviceToken, usage } from './schema.ts';
+
+/** Nonces spent within the same window of this length are stored side by side. */
+const nonceWindowS = nonceRetentionS / 2;
+/** Windows that may hold a nonce that is still remembered: the current one and as many before it as retention spans. */
+const nonceWindows = 1 + nonceRetentionS / nonceWindowS;
+/** How many forgotten nonces a claim sweeps away: more than one, so that the sweep overtakes the claims. */
+const sweptPerClaim = 2;
+
+/** Keys, tokens, nonces and quotas: what is asked on every call. */
+export function createAdmissionStore(database: Database, { write }: GroupCommit): AdmissionStore {
+  const selectKey = database
+    .select(keyColumns)
+    .from(apiKey)
+    .innerJoin(caller, eq(caller.id, apiKey.callerId))
+    .where(eq(apiKey.apiKey, sql.placeholder('apiKey')))
+    .prepare();
+  const selectToken = database
+    .select(tokenColumns)
+    .from(serviceToken)
+    .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+    .where(and(eq(serviceToken.sha256, sql.placeholder('sha256')), isNull(serviceToken.revokedAtS)))
+    .prepare();
+
+  const windows = Array.from(
+    { length: nonceWindows },
+    (_, age) => sql`${sql.placeholder('window')} - ${age}`,
+  );
+  const selectNonce = database
+    .select({ claimedAtS: nonceClaim.claimedAtS })
+    .from(nonceClaim)
+    .where(
+      and(
+        // Listed, not a range: each window is one look-up in the primary key.
+        sql`${nonceClaim.window} IN (${sql.join(windows, sql`, `)})`,
+        eq(nonceClaim.apiKeyId, sql.placeholder('keyId')),
+        eq(nonceClaim.nonce, sql.placeholder('nonce')),
+        gt(nonceClaim.claimedAtS, sql.placeholder('forgottenS')),
+      ),
+    )
+    .prepare();
+  const insertNonce = database
+    .insert(nonceClaim)
+    .values({
+      window: sql.placeholder('window'),
+      apiKeyId: sql.placeholder('keyId'),
+      nonce: sql.placeholder('nonce'),
+      claimedAtS: sql.placeholder('nowS'),
+    })
+    .prepare();
+  const sweepNonces = database
+    .delete(nonceClaim)
+    .where(lt(nonceClaim.window, sql.placeholder('oldest')))
+    .limit(sweptPerClaim)
+    .prepare();
+  const newestWindow = database
+    .select({ window: sql<number>`coalesce(max(${nonceClaim.window}), 0)` })
+    .from(nonceClaim);
+  // A clock that is set back must not bring back the nonces of the time after it: windows never go back.
+  let latestWindow = newestWindow.get()?.window ?? 0;
+
+  const count = database
+    .insert(usage)
+    .values({ callerId: sql.placeholder('callerId'), month: sql.placeholder('month'), calls: 1 })
+    .onConflictDoUpdate({
+      target: [usage.callerId, usage.month],
+      set: { calls: sql`${usage.calls} + 1` },
+      setWhere: lt(usage.calls, sql.placeholder('quota')),
+    })
+    .returning({ calls: usage.calls })
+    .prepare();
+  const ofMonth = and(
+    eq(usage.callerId, sql.placeholder('callerId')),
+    eq(usage.month, sql.placeholder('month')),
+  );
+  const giveBack = database
+    .update(usage)
+    .set({ calls: sql`${usage.calls} - 1` })
+    .where(and(ofMonth, gt(usage.calls, 0)))
+    .prepare();
+  const selectCalls = database.select({ calls: usage.calls }).from(usage).where(ofMonth).prepare();
+
+  return {
+    findKey: async (key) => asStoreRefusal(() => selectKey.get({ apiKey: key })),
+    findToken: async (sha256) => asStoreRefusal(() => selectToken.get({ sha256 })),
+    claimNonce: async ({ keyId, nonce, nowS }) =>
+      write(() => {
+        latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
+        const window = latestWindow;
+        if (selectNonce.get({ window, keyId, nonce, forgottenS: nowS - nonceRetentionS }) !== undefined)
+          return false;
+        insertNonce.run({ window, keyId, nonce, nowS });
+        sweepNonces.run({ oldest: window - nonceWindows + 1 });
+        return true;
+      }),
+    countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
+      write(() => count.get({ callerId, month, quota })?.calls),
+    giveBackCall: async (callerId, month) => {
+      write(() => giveBack.run({ callerId, month }));
+    },
+    callsIn: async (callerId, month) =>
+      asStoreRefusal(() => selectCalls.get({ callerId, month })?.calls ?? 0),
+  };
+}

@@ -1,0 +1,174 @@
+import { and, asc, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm';
+import type { Tier } from '../../domain/caller.ts';
+import { Refusal } from '../../domain/reason.ts';
+import { refuseViolations } from '../../domain/violation.ts';
+import type { CallerStore, NewKey, PageQuery, StoredKey, StoredToken } from '../store.ts';
+import type { Database } from './database.ts';
+import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { apiKey, caller, serviceToken } from './schema.ts';
+
+/** The columns of a StoredKey, from api_key joined with its caller. */
+export const keyColumns = {
+  id: apiKey.id,
+  keyId: apiKey.keyId,
+  apiKey: apiKey.apiKey,
+  sealedSecret: apiKey.sealedSecret,
+  status: apiKey.status,
+  createdAtS: apiKey.createdAtS,
+  expiresAtS: apiKey.expiresAtS,
+  callerId: apiKey.callerId,
+  caller: caller.name,
+  // Only platforms have keys, and every platform has a tier.
+  tier: sql<Tier>`${caller.tier}`,
+  monthlyQuota: caller.monthlyQuota,
+};
+
+/** The columns of a StoredToken, from service_token joined with its caller. */
+export const tokenColumns = {
+  id: serviceToken.id,
+  tokenId: serviceToken.tokenId,
+  operator: serviceToken.operator,
+  createdAtS: serviceToken.createdAtS,
+  revokedAtS: serviceToken.revokedAtS,
+  callerId: serviceToken.callerId,
+  caller: caller.name,
+};
+
+/** Platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
+export function createCallerStore(database: Database, { write }: GroupCommit): CallerStore {
+  const keys = () =>
+    database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
+  const tokens = () =>
+    database
+      .select(tokenColumns)
+      .from(serviceToken)
+      .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+      .$dynamic();
+
+  const callerNamed = (name: string) => database.select().from(caller).where(eq(caller.name, name)).get();
+
+  function keyOf(keyId: string): StoredKey {
+    const key = keys().where(eq(apiKey.keyId, keyId)).get();
+    if (key === undefined) throw new Refusal('NOT_FOUND', 'keyId names no key.');
+    return key;
+  }
+
+  function tokenOf(tokenId: string): StoredToken {
+    const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
+    if (token === undefined) throw new Refusal('NOT_FOUND', 'tokenId names no token.');
+    return token;
+  }
+
+  function insertKey(callerId: number, key: NewKey): StoredKey {
+    const sealedSecret = Buffer.from(key.sealedSecret);
+    database
+      .insert(apiKey)
+      .values({ ...key, sealedSecret, callerId, status: 'ACTIVE' })
+      .run();
+    return keyOf(key.keyId);
+  }
+
+  function requireStatus(key: StoredKey, allowed: readonly string[]): void {
+    if (allowed.includes(key.status)) return;
+    refuseViolations([
+      { field: 'keyId', rule: `names a key that is ${key.status}, not ${allowed.join(' or ')}` },
+    ]);
+  }
+
+  return {
+    isEmpty: async () =>
+      asStoreRefusal(() => database.select({ id: caller.id }).from(caller).limit(1).get() === undefined),
+    addPlatform: async ({ name, tier, monthlyQuota = null }, key) =>
+      write(() => {
+        if (callerNamed(name) !== undefined) {
+          refuseViolations([
+            { field: 'name', rule: 'is taken; rotate a key of that caller to issue another' },
+          ]);
+        }
+        const { id } = database
+          .insert(caller)
+          .values({ name, tier, monthlyQuota })
+          .returning({ id: caller.id })
+          .get();
+        return insertKey(id, key);
+      }),
+    listKeys: async (page) =>
+      asStoreRefusal(() =>
+        pageOf(
+          keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
+          page,
+          same,
+        ),
+      ),
+    rotateKey: async (keyId, key, expiresAtS) =>
+      write(() => {
+        const old = keyOf(keyId);
+        requireStatus(old, ['ACTIVE']);
+        const endsAtS = Math.min(expiresAtS, old.expiresAtS ?? expiresAtS);
+        database.update(apiKey).set({ expiresAtS: endsAtS }).where(eq(apiKey.id, old.id)).run();
+        return insertKey(old.callerId, key);
+      }),
+    setKeyStatus: async (keyId, from, to) =>
+      write(() => {
+        const { changes } = database
+          .update(apiKey)
+          .set({ status: to })
+          .where(and(eq(apiKey.keyId, keyId), inArray(apiKey.status, [...from])))
+          .run();
+        const key = keyOf(keyId);
+        if (changes === 0) requireStatus(key, from);
+        return key;
+      }),
+    findPlatform: async (name) =>
+      asStoreRefusal(() =>
+        database
+          .select({ callerId: caller.id, caller: caller.name, monthlyQuota: caller.monthlyQuota })
+          .from(caller)
+          .where(and(eq(caller.name, name), isNotNull(caller.tier)))
+          .get(),
+      ),
+    addToken: async (name, { sha256, ...token }) =>
+      write(() => {
+        const known = callerNamed(name);
+        if (known !== undefined && known.tier !== null) {
+          refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
+        }
+        const callerId =
+          known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
+        database
+          .insert(serviceToken)
+          .values({ ...token, sha256: Buffer.from(sha256), callerId })
+          .run();
+        return tokenOf(token.tokenId);
+      }),
+    listTokens: async (page) =>
+      asStoreRefusal(() =>
+        pageOf(
+          tokens()
+            .where(after(serviceToken.id, page))
+            .orderBy(asc(serviceToken.id))
+            .limit(rowsFor(page))
+            .all(),
+          page,
+          same,
+        ),
+      ),
+    revokeToken: async (tokenId, atS) =>
+      write(() => {
+        const { revokedAtS } = tokenOf(tokenId);
+        if (revokedAtS === null) {
+          database
+            .update(serviceToken)
+            .set({ revokedAtS: atS })
+            .where(eq(serviceToken.tokenId, tokenId))
+            .run();
+        }
+        return tokenOf(tokenId);
+      }),
+  };
+}
+
+const same = <T>(row: T): T => row;
+
+const after = (id: typeof apiKey.id | typeof serviceToken.id, { from = 0 }: PageQuery) => gt(id, from);

@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
+import { readMigrationFiles } from 'drizzle-orm/migrator';
+import type { Environment } from '../../domain/caller.ts';
+import type { StoreOptions } from '../store.ts';
+import { deployment } from './schema.ts';
+
+/** Drizzle over the one connection of this process; `$client` is the connection. */
+export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
+
+/** The database cannot be used as this deployment asks; the message is for the operator. */
+export class DatabaseRefused extends Error {
+  override name = 'DatabaseRefused';
+}
+
+const fileName = 'artseal.db';
+const migrationsFolder = join(import.meta.dirname, 'migrations');
+
+/** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
+const busyTimeoutMs = 2_000;
+/** Pages of 4 KiB in the log before it is folded into the database. */
+const checkpointPages = 4_000;
+/** Page cache, in KiB. */
+const cacheKiB = 32_768;
+
+/** Opens the database in a data folder, making, stamping and migrating it as need be. */
+export function openDatabase({ dataDir, environment }: StoreOptions): Database {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const client = new Sqlite(join(dataDir, fileName), { timeout: busyTimeoutMs });
+  try {
+    client.pragma('journal_mode = WAL');
+    client.pragma('synchronous = FULL');
+    client.pragma('foreign_keys = ON');
+    client.pragma('trusted_schema = OFF');
+    client.pragma(`wal_autocheckpoint = ${checkpointPages}`);
+    client.pragma(`cache_size = -${cacheKiB}`);
+    const database = drizzle({ client });
+    client
+      .transaction(() => {
+        migrate(client);
+        stamp(database, environment);
+      })
+      .immediate();
+    return database;
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+/** Applies the migrations that the database has not seen; its user_version counts those that it has. */
+function migrate(client: Sqlite.Database): void {
+  const migrations = readMigrationFiles({ migrationsFolder });
+  const applied = Number(client.pragma('user_version', { simple: true }));
+  if (applied > migrations.length) {
+    throw new DatabaseRefused(
+      `${client.name} was made by a newer artseal (schema ${applied}; this one knows ${migrations.length}).`,
+    );
+  }
+  for (const statement of migrations.slice(applied).flatMap((migration) => migration.sql)) {
+    client.exec(statement);
+  }
+  client.pragma(`user_version = ${migrations.length}`);
+}
+
+/** Stamps a new database with its environment; refuses one that bears another. */
+function stamp(database: Database, environment: Environment): void {
+  const stamped = database.select().from(deployment).get();
+  if (stamped === undefined) {
+    database
+      .insert(deployment)
+      .values({ id: 1, environment, escrowIdKey: randomBytes(32) })
+      .run();
+  } else if (stamped.environment !== environment) {
+    throw new DatabaseRefused(
+      `${database.$client.name} belongs to a ${stamped.environment} deployment and cannot open as ${environment}: ` +
+        'set ARTSEAL_ENVIRONMENT to match, or use another ARTSEAL_DATA_DIR.',
+    );
+  }
+}

@@ -1,0 +1,27 @@
+import type { Store, StoreOptions } from '../store.ts';
+import { createAdmissionStore } from './admission.ts';
+import { createCallerStore } from './callers.ts';
+import { openDatabase } from './database.ts';
+import { createEscrowStore } from './escrows.ts';
+import { createFilingStore } from './filings.ts';
+import { createGroupCommit } from './group-commit.ts';
+
+/** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
+export function createSqliteStore(options: StoreOptions): Store {
+  const database = openDatabase(options);
+  const commits = createGroupCommit(database.$client);
+  return {
+    admission: createAdmissionStore(database, commits),
+    callers: createCallerStore(database, commits),
+    filings: createFilingStore(database, commits),
+    escrows: createEscrowStore(database, commits),
+    durable: () => commits.durable(),
+    close: async () => {
+      try {
+        await commits.durable();
+      } finally {
+        database.$client.close();
+      }
+    },
+  };
+}

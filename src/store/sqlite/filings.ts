@@ -1,0 +1,94 @@
+import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { yearOf } from '../../domain/calendar.ts';
+import { evidenceHash, type Filing, filingNumber } from '../../domain/filing.ts';
+import type { FilingStore, PageQuery } from '../store.ts';
+import type { Database } from './database.ts';
+import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { createProvenanceRecords } from './provenance.ts';
+import { caller, filing } from './schema.ts';
+import { createSequence } from './sequence.ts';
+
+const filingColumns = {
+  id: filing.id,
+  filingNo: filing.filingNo,
+  author: filing.author,
+  era: filing.era,
+  size: filing.size,
+  material: filing.material,
+  condition: filing.condition,
+  price: filing.price,
+  hash: filing.hash,
+  timestamp: filing.timestamp,
+  caller: caller.name,
+};
+
+/** Filings and their provenance records. */
+export function createFilingStore(database: Database, { write }: GroupCommit): FilingStore {
+  const nextNumber = createSequence(database, 'FILING');
+  const insertFiling = database
+    .insert(filing)
+    .values({
+      filingNo: sql.placeholder('filingNo'),
+      callerId: sql.placeholder('callerId'),
+      author: sql.placeholder('author'),
+      era: sql.placeholder('era'),
+      size: sql.placeholder('size'),
+      material: sql.placeholder('material'),
+      condition: sql.placeholder('condition'),
+      price: sql.placeholder('price'),
+      hash: sql.placeholder('hash'),
+      timestamp: sql.placeholder('timestamp'),
+      filedAtS: sql.placeholder('filedAtS'),
+    })
+    .prepare();
+  const provenance = createProvenanceRecords(database);
+  const selectAuthor = database
+    .select({ author: filing.author })
+    .from(filing)
+    .where(eq(filing.filingNo, sql.placeholder('filingNo')))
+    .prepare();
+  const filings = () =>
+    database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
+
+  return {
+    file: async (artwork, at, by) =>
+      write(() => {
+        const { timestamp } = at;
+        const year = yearOf(timestamp);
+        const filingNo = filingNumber(year, nextNumber(year));
+        const hash = evidenceHash({ ...artwork, filingNo, timestamp });
+        const filed: Filing = { ...artwork, filingNo, hash, timestamp, caller: by.caller };
+        insertFiling.run({ ...filed, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
+        provenance.append(filingNo, 'SUBMITTED', at);
+        return filed;
+      }),
+    find: async (filingNo, owner) =>
+      asStoreRefusal(() => {
+        const row = filings()
+          .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
+          .get();
+        return row === undefined ? undefined : toFiling(row);
+      }),
+    list: async (owner, page) =>
+      asStoreRefusal(() => {
+        const rows = filings()
+          .where(and(ownedBy(owner), before(page)))
+          .orderBy(desc(filing.id))
+          .limit(rowsFor(page))
+          .all();
+        return pageOf(rows, page, toFiling);
+      }),
+    provenance: async (filingNo) =>
+      asStoreRefusal(() => {
+        const source = selectAuthor.get({ filingNo });
+        return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
+      }),
+  };
+}
+
+const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));
+
+const before = ({ from }: PageQuery) => (from === undefined ? undefined : lt(filing.id, from));
+
+const toFiling = ({ id: _, ...row }: Filing & { readonly id: number }): Filing => row;

@@ -1,0 +1,99 @@
+import type { Database } from 'better-sqlite3';
+import { Refusal, unavailable } from '../../domain/reason.ts';
+
+/** How many effects one commit may hold; more at once is overload. */
+const effectsPerCommitMax = 10_000;
+
+/** Writes that happen in the same turn of the event loop share one transaction and one fsync. */
+export interface GroupCommit {
+  /**
+   * Applies an effect in a savepoint of its own: entirely, or, when it throws, not at all. It is seen by
+   * everything after it on this connection, and durable when `durable()` says so.
+   */
+  write<T>(effect: () => T): T;
+  /** Resolves when the effects so far are on disk; rejects with UNAVAILABLE when they are undone instead. */
+  durable(): Promise<void>;
+}
+
+interface Commit {
+  effects: number;
+  /** Why its transaction is lost, if it is. */
+  failure: unknown;
+  readonly done: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: Refusal) => void;
+}
+
+/** Groups the writes of a connection that has no other writer. */
+export function createGroupCommit(database: Database): GroupCommit {
+  const begin = database.prepare('BEGIN IMMEDIATE');
+  const commit = database.prepare('COMMIT');
+  const savepoint = database.prepare('SAVEPOINT effect');
+  const release = database.prepare('RELEASE effect');
+  const rollbackEffect = database.prepare('ROLLBACK TO effect');
+  let open: Commit | undefined;
+
+  function openCommit(): Commit {
+    if (!database.open) throw unavailable('The store is closed.');
+    asStoreRefusal(() => begin.run());
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // A caller that went away awaits nothing; its failure must not end the process.
+    promise.catch(() => {});
+    // After the I/O events of this turn and all that they set off, so that they share the fsync.
+    setImmediate(close);
+    return { effects: 0, failure: undefined, done: promise, resolve, reject };
+  }
+
+  function close(): void {
+    const closing = open;
+    if (closing === undefined) return;
+    open = undefined;
+    try {
+      if (closing.failure !== undefined) throw closing.failure;
+      commit.run();
+      closing.resolve();
+    } catch (error) {
+      if (database.inTransaction) database.exec('ROLLBACK');
+      closing.reject(unavailable('The store could not keep the write; nothing was stored.', error));
+    }
+  }
+
+  function write<T>(effect: () => T): T {
+    open ??= openCommit();
+    if (open.failure !== undefined || open.effects >= effectsPerCommitMax) {
+      throw unavailable('The store takes no more writes at this moment.', open.failure);
+    }
+    open.effects += 1;
+    savepoint.run();
+    try {
+      const result = asStoreRefusal(effect);
+      release.run();
+      return result;
+    } catch (error) {
+      // On a full disk and the like SQLite rolls the whole transaction back by itself.
+      if (database.inTransaction) {
+        rollbackEffect.run();
+        release.run();
+      } else {
+        open.failure = error;
+      }
+      throw error;
+    }
+  }
+
+  return { write, durable: () => open?.done ?? Promise.resolve() };
+}
+
+/** SQLite's result codes that say that the machine, not the service, is at fault. */
+const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
+
+/** Runs a piece of work on the database; what the machine refuses becomes UNAVAILABLE. */
+export function asStoreRefusal<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    throw machineFaults.test(code) ? unavailable('The store cannot be written or read now.', error) : error;
+  }
+}

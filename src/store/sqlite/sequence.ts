@@ -1,0 +1,17 @@
+import { sql } from 'drizzle-orm';
+import type { Database } from './database.ts';
+import { numberSequence } from './schema.ts';
+
+/** Takes the next number of a kind and year, from 1, without gaps. Runs inside the effect that uses it. */
+export function createSequence(database: Database, kind: 'FILING' | 'ESCROW'): (year: number) => number {
+  const next = database
+    .insert(numberSequence)
+    .values({ kind, year: sql.placeholder('year'), last: 1 })
+    .onConflictDoUpdate({
+      target: [numberSequence.kind, numberSequence.year],
+      set: { last: sql`${numberSequence.last} + 1` },
+    })
+    .returning({ last: numberSequence.last })
+    .prepare();
+  return (year) => next.get({ year }).last;
+}
