@@ -1,5 +1,4 @@
-import type { TextBounds } from './text.ts';
-import { checkText } from './text.ts';
+import { checkText, type TextBounds } from './text.ts';
 import type { Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
@@ -30,9 +29,14 @@ export interface Agreement {
   readonly unlimited: boolean;
 }
 
+/** Checks the name of a platform or of an internal system. */
+export function checkCallerName(name: string): Violation[] {
+  return checkText('name', name, callerNameBounds);
+}
+
 /** The fields of an agreement that break their rules. */
 export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreement): Violation[] {
-  const violations = checkText('name', name, callerNameBounds);
+  const violations = checkCallerName(name);
   const broken = (field: string, rule: string) => violations.push({ field, rule });
   if (tier === undefined) broken('tier', `must be one of ${Object.keys(tiers).join(', ')}`);
   const stated = monthlyQuota !== undefined || unlimited;
@@ -46,6 +50,12 @@ export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreemen
     broken('monthlyQuota', `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`);
   }
   return violations;
+}
+
+/** Checks how long a rotated key is to work on. */
+export function checkOverlap(seconds: number): Violation[] {
+  const allowed = Number.isInteger(seconds) && seconds >= 0 && seconds <= overlapS.max;
+  return allowed ? [] : [{ field: 'overlapSeconds', rule: `must be an integer from 0 to ${overlapS.max}` }];
 }
 
 /** The monthly quota of a checked agreement; undefined is unlimited. */

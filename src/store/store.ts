@@ -130,11 +130,11 @@ export interface CallerStore {
   listKeys(page: PageQuery): Promise<Page<StoredKey>>;
   /**
    * Adds a key to the caller of an existing one, which then expires at `expiresAtS`.
-   * Throws NOT_FOUND; VALIDATION_FAILED if the existing key is not active.
+   * Throws NOT_FOUND; VALIDATION_FAILED if the existing key is revoked.
    */
   rotateKey(keyId: string, key: NewKey, expiresAtS: number): Promise<StoredKey>;
-  /** Changes the status of a key that is in one of `from`. Throws NOT_FOUND; VALIDATION_FAILED otherwise. */
-  setKeyStatus(keyId: string, from: readonly KeyStatus[], to: KeyStatus): Promise<StoredKey>;
+  /** Changes the status of a key. Throws NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
+  setKeyStatus(keyId: string, status: KeyStatus): Promise<StoredKey>;
   /** Finds a platform by name. */
   findPlatform(name: string): Promise<Platform | undefined>;
   /** Adds a token to the internal caller of that name, registering it if need be. Throws VALIDATION_FAILED if a platform has the name. */

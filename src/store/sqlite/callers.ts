@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm';
 import type { Tier } from '../../domain/caller.ts';
 import { Refusal } from '../../domain/reason.ts';
 import { refuseViolations } from '../../domain/violation.ts';
@@ -69,11 +69,11 @@ export function createCallerStore(database: Database, { write }: GroupCommit): C
     return keyOf(key.keyId);
   }
 
-  function requireStatus(key: StoredKey, allowed: readonly string[]): void {
-    if (allowed.includes(key.status)) return;
-    refuseViolations([
-      { field: 'keyId', rule: `names a key that is ${key.status}, not ${allowed.join(' or ')}` },
-    ]);
+  function unrevokedKey(keyId: string): StoredKey {
+    const key = keyOf(keyId);
+    if (key.status === 'REVOKED')
+      refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
+    return key;
   }
 
   return {
@@ -103,22 +103,21 @@ export function createCallerStore(database: Database, { write }: GroupCommit): C
       ),
     rotateKey: async (keyId, key, expiresAtS) =>
       write(() => {
-        const old = keyOf(keyId);
-        requireStatus(old, ['ACTIVE']);
+        const old = unrevokedKey(keyId);
         const endsAtS = Math.min(expiresAtS, old.expiresAtS ?? expiresAtS);
         database.update(apiKey).set({ expiresAtS: endsAtS }).where(eq(apiKey.id, old.id)).run();
         return insertKey(old.callerId, key);
       }),
-    setKeyStatus: async (keyId, from, to) =>
+    setKeyStatus: async (keyId, status) =>
       write(() => {
-        const { changes } = database
-          .update(apiKey)
-          .set({ status: to })
-          .where(and(eq(apiKey.keyId, keyId), inArray(apiKey.status, [...from])))
-          .run();
-        const key = keyOf(keyId);
-        if (changes === 0) requireStatus(key, from);
-        return key;
+        if (keyOf(keyId).status !== status) {
+          database
+            .update(apiKey)
+            .set({ status })
+            .where(eq(apiKey.id, unrevokedKey(keyId).id))
+            .run();
+        }
+        return keyOf(keyId);
       }),
     findPlatform: async (name) =>
       asStoreRefusal(() =>

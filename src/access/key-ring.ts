@@ -1,0 +1,78 @@
+import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+
+/** Seals API secrets at rest with AES-256-GCM. */
+export interface KeyRing {
+  /** Seals a secret for one key id; it opens for that id alone. */
+  seal(secret: string, keyId: string): Uint8Array;
+  /** Opens a sealed secret; throws if it was altered, moved to another id, or sealed under a key not in the ring. */
+  open(sealed: Uint8Array, keyId: string): KeyObject;
+}
+
+/** A master key with the name that its seals bear. */
+export interface MasterKey {
+  /** 1 to 32 of a-z 0-9 - _. */
+  readonly name: string;
+  /** 32 bytes. */
+  readonly key: Uint8Array;
+}
+
+const algorithm = 'aes-256-gcm';
+const keyBytes = 32;
+const ivBytes = 12;
+const tagBytes = 16;
+const entry = /^(?:([a-z0-9_-]{1,32}):)?([0-9a-f]{64})$/;
+
+/**
+ * Reads master keys: one `name:64 hex digits` a line or separated by commas, `#` begins a comment; a single
+ * key may go without a name. The first one seals; all of them open. Throws RangeError, naming the line.
+ */
+export function parseMasterKeys(text: string): MasterKey[] {
+  const lines = text.split(/[\n,]/).map((line) => line.replace(/#.*/, '').trim());
+  const keys = lines.flatMap((line, index) => {
+    if (line === '') return [];
+    const [, name = 'main', hex] = entry.exec(line) ?? [];
+    if (hex === undefined) throw new RangeError(`entry ${index + 1} is not name:64 lower-case hex digits`);
+    return [{ name, key: Buffer.from(hex, 'hex') }];
+  });
+  if (keys.length === 0) throw new RangeError('it holds no key');
+  if (new Set(keys.map(({ name }) => name)).size < keys.length)
+    throw new RangeError('two keys have the same name');
+  return keys;
+}
+
+/** A new master key, in the form that parseMasterKeys reads. */
+export function newMasterKeyText(): string {
+  return `main:${randomBytes(keyBytes).toString('hex')}\n`;
+}
+
+/** The ring of these keys, of which the first seals. A seal is name, NUL, IV, tag and ciphertext. */
+export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
+  const [active] = keys;
+  if (active === undefined) throw new RangeError('A key ring needs a key.');
+  const ring = new Map(keys.map(({ name, key }) => [name, key]));
+  return {
+    seal: (secret, keyId) => {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv(algorithm, active.key, iv).setAAD(Buffer.from(keyId));
+      const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
+      return Buffer.concat([Buffer.from(`${active.name}\0`), iv, cipher.getAuthTag(), sealed]);
+    },
+    open: (sealed, keyId) => {
+      const bytes = Buffer.from(sealed);
+      const nameEnd = bytes.indexOf(0);
+      const name = bytes.toString('utf8', 0, nameEnd);
+      const key = ring.get(name);
+      if (key === undefined)
+        throw new Error(
+          `The secret of ${keyId} is sealed under master key '${name}', which is not in the ring.`,
+        );
+      const iv = bytes.subarray(nameEnd + 1, nameEnd + 1 + ivBytes);
+      const tag = bytes.subarray(nameEnd + 1 + ivBytes, nameEnd + 1 + ivBytes + tagBytes);
+      const decipher = createDecipheriv(algorithm, key, iv, { authTagLength: tagBytes });
+      decipher.setAAD(Buffer.from(keyId)).setAuthTag(tag);
+      return createSecretKey(
+        Buffer.concat([decipher.update(bytes.subarray(nameEnd + 1 + ivBytes + tagBytes)), decipher.final()]),
+      );
+    },
+  };
+}

@@ -1,0 +1,39 @@
+import { hash, randomBytes } from 'node:crypto';
+import type { Environment } from '../domain/caller.ts';
+
+/** A new API key: a public handle, what the platform sends, and what it signs with. */
+export interface MintedKey {
+  readonly keyId: string;
+  readonly apiKey: string;
+  readonly apiSecret: string;
+}
+
+/** A new service token with its public handle. */
+export interface MintedToken {
+  readonly tokenId: string;
+  readonly token: string;
+}
+
+const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Record<Environment, string>;
+
+const random = (bytes: number): string => randomBytes(bytes).toString('hex');
+
+/** Makes an API key that says which kind of deployment it is for. */
+export function mintKey(environment: Environment): MintedKey {
+  const word = words[environment];
+  return {
+    keyId: `key_${random(8)}`,
+    apiKey: `ak_${word}_${random(16)}`,
+    apiSecret: `sk_${word}_${random(32)}`,
+  };
+}
+
+/** Makes a service token. */
+export function mintToken(environment: Environment): MintedToken {
+  return { tokenId: `tok_${random(8)}`, token: `it_${words[environment]}_${random(32)}` };
+}
+
+/** How a token is stored and found: by its SHA-256 alone. Its 256 random bits need no slower hash. */
+export function tokenHash(token: string): Uint8Array {
+  return hash('sha256', token, 'buffer');
+}

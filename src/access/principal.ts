@@ -1,0 +1,25 @@
+import type { Tier } from '../domain/caller.ts';
+import type { CallerRef } from '../store/store.ts';
+
+/** Whoever a call is made for. */
+export type Principal = Platform | Service;
+
+/** An external platform, identified by a signature. */
+export interface Platform extends CallerRef {
+  readonly kind: 'platform';
+  readonly tier: Tier;
+  /** Calls a month; undefined for unlimited. */
+  readonly monthlyQuota: number | undefined;
+}
+
+/** An internal system, identified by a bearer token. It has no tier and no limits. */
+export interface Service extends CallerRef {
+  readonly kind: 'service';
+  /** May govern keys. */
+  readonly operator: boolean;
+}
+
+/** Whose filings and escrows a principal sees: its own, or, for internal systems, everybody's (undefined). */
+export function ownerScope(principal: Principal): number | undefined {
+  return principal.kind === 'platform' ? principal.callerId : undefined;
+}

@@ -1,0 +1,29 @@
+import { type Refusal, reasons } from '../domain/reason.ts';
+
+/** An answer before it is written to a connection. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Uint8Array;
+}
+
+/** The media type of every answer of an operation. */
+export const jsonType = 'application/json';
+
+/** An answer that is the JSON of an object. */
+export function jsonAnswer(
+  status: number,
+  value: object,
+  headers: Readonly<Record<string, string>> = {},
+): Answer {
+  return { status, headers: { 'Content-Type': jsonType, ...headers }, body: JSON.stringify(value) };
+}
+
+/** The error envelope of a refusal, with the headers that its hints become. */
+export function refusalAnswer({ reason, message, hints }: Refusal, requestId: string): Answer {
+  const headers: Record<string, string> = {};
+  if (hints.retryAfterS !== undefined) headers['Retry-After'] = String(hints.retryAfterS);
+  if (hints.serverTimeS !== undefined) headers['X-Server-Time'] = String(hints.serverTimeS);
+  if (hints.allow !== undefined) headers.Allow = hints.allow.join(', ');
+  return jsonAnswer(reasons[reason].http, { code: reason, message, requestId }, headers);
+}

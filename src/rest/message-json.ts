@@ -1,0 +1,180 @@
+import {
+  create,
+  type DescEnum,
+  type DescField,
+  type DescMessage,
+  isFieldSet,
+  type Message,
+  ScalarType,
+} from '@bufbuild/protobuf';
+import type { Violation } from '../domain/violation.ts';
+import { JsonNumber, type JsonObject, type JsonValue, shownName } from './strict-json.ts';
+
+/**
+ * JSON of messages as it is documented to platforms. It differs from ProtoJSON in that 64-bit integers are
+ * numbers both ways, in that only the documented spelling of a member is known, and in that nothing unknown,
+ * null or of another type is let through.
+ */
+
+/** A message read from JSON, and what was wrong with it; fields with violations keep their default. */
+export interface Reading {
+  readonly message: Message;
+  readonly violations: readonly Violation[];
+}
+
+/** The value of a field, or the rule that what was sent breaks. */
+type FieldReading = { readonly value: unknown } | { readonly rule: string };
+
+const integerRanges: { readonly [Type in ScalarType]?: readonly [min: bigint, max: bigint] } = {
+  [ScalarType.INT32]: [-(2n ** 31n), 2n ** 31n - 1n],
+  [ScalarType.INT64]: [BigInt(Number.MIN_SAFE_INTEGER), BigInt(Number.MAX_SAFE_INTEGER)],
+};
+
+/** The fields of a message by their documented names; throws for a field that this JSON has no form for. */
+export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescField> {
+  for (const field of desc.fields) {
+    const scalar =
+      field.fieldKind === 'scalar' || (field.fieldKind === 'list' && field.listKind === 'scalar');
+    const known =
+      !scalar || [ScalarType.STRING, ScalarType.BOOL].includes(field.scalar) || integerRanges[field.scalar];
+    if (!known || field.fieldKind === 'map' || (field.oneof && !field.proto.proto3Optional)) {
+      throw new Error(`${field} has a type that the REST door cannot transcode.`);
+    }
+    const nested = field.message;
+    if (nested !== undefined && nested !== desc) documentedFields(nested);
+  }
+  return new Map(desc.fields.map((field) => [field.jsonName, field]));
+}
+
+/** One value that was sent for a message; `field` is undefined where the name is not one that may appear. */
+export interface Entry {
+  readonly name: string;
+  readonly field: DescField | undefined;
+  readonly json: JsonValue;
+}
+
+/** The members of an object, as entries for the fields that may appear. */
+export function entriesOf(fields: ReadonlyMap<string, DescField>, object: JsonObject): Entry[] {
+  return Array.from(object, ([name, json]) => ({ name, field: fields.get(name), json }));
+}
+
+/** Reads a message from all that was sent for it. */
+export function readMessage(desc: DescMessage, entries: Iterable<Entry>): Reading {
+  const violations: Violation[] = [];
+  const values: Record<string, unknown> = {};
+  const seen = new Set<string>();
+  for (const { name, field, json } of entries) {
+    const reading =
+      field === undefined ? unknownField : seen.has(name) ? repeatedField : readField(field, json);
+    seen.add(name);
+    if ('rule' in reading) violations.push({ field: shownName(name), rule: reading.rule });
+    else if (field !== undefined) values[field.localName] = reading.value;
+  }
+  return { message: create(desc, values), violations };
+}
+
+const unknownField: FieldReading = { rule: 'is not part of this request' };
+const repeatedField: FieldReading = { rule: 'was given more than once' };
+
+/** Reads a field of a path or query, where everything is text. */
+export function textValue(field: DescField, text: string): JsonValue {
+  const isText =
+    field.fieldKind === 'enum' || (field.fieldKind === 'scalar' && field.scalar === ScalarType.STRING);
+  if (isText) return text;
+  if (field.fieldKind === 'scalar' && field.scalar === ScalarType.BOOL)
+    return text === 'true' || (text === 'false' ? false : text);
+  return new JsonNumber(text);
+}
+
+function readField(field: DescField, json: JsonValue): FieldReading {
+  if (field.fieldKind !== 'list') return readSingle(field, json);
+  if (!Array.isArray(json)) return { rule: 'must be an array' };
+  const items = json.map((item) => readSingle(field, item));
+  const broken = items.find((item) => 'rule' in item);
+  return broken ?? { value: items.map((item) => 'value' in item && item.value) };
+}
+
+function readSingle(field: DescField, json: JsonValue): FieldReading {
+  if (field.enum !== undefined) return readEnum(field.enum, json);
+  if (field.message !== undefined) {
+    if (!(json instanceof Map)) return { rule: 'must be an object' };
+    const { message, violations } = readMessage(
+      field.message,
+      entriesOf(documentedFields(field.message), json),
+    );
+    const [first] = violations;
+    return first === undefined
+      ? { value: message }
+      : { rule: `has a member that is wrong: ${first.field} ${first.rule}` };
+  }
+  if (field.scalar === ScalarType.STRING)
+    return typeof json === 'string' ? { value: json } : { rule: 'must be a string' };
+  if (field.scalar === ScalarType.BOOL)
+    return typeof json === 'boolean' ? { value: json } : { rule: 'must be true or false' };
+  return readInteger(field, json);
+}
+
+function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
+  const values = desc.values.filter(({ number }) => number !== 0);
+  const value = values.find(({ name }) => name === json);
+  return value ? { value: value.number } : { rule: `must be ${values.map(({ name }) => name).join(' or ')}` };
+}
+
+function readInteger(field: DescField, json: JsonValue): FieldReading {
+  const [min, max] = (field.scalar && integerRanges[field.scalar]) ?? [0n, 0n];
+  const value = json instanceof JsonNumber ? integerOf(json.text, max) : undefined;
+  if (value === undefined) return { rule: 'must be a whole number, written as a JSON number' };
+  if (value > max) return { rule: `must be an integer not above ${max}` };
+  if (value < min) return { rule: `must be an integer not below ${min}` };
+  return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
+}
+
+const decimal = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
+
+/**
+ * The integer that a decimal text denotes, by its digits and not by the nearest double: 1e3 and 1000.0 are
+ * integers. Undefined if it is none. What has more digits than `max` is given as max + 1, with its sign, so
+ * that 1e999999999 costs nothing.
+ */
+function integerOf(text: string, max: bigint): bigint | undefined {
+  const [, sign, whole = '', fraction = '', exponent = '0'] = decimal.exec(text) ?? [];
+  if (sign === undefined) return undefined;
+  const digits = `${whole}${fraction}`.replace(/^0+/, '');
+  if (digits === '') return 0n;
+  const significant = digits.replace(/0+$/, '');
+  const zeros = Number(exponent) - fraction.length + digits.length - significant.length;
+  if (zeros < 0) return undefined;
+  const tooLong = significant.length + zeros > String(max).length;
+  const magnitude = tooLong ? max + 1n : BigInt(significant) * 10n ** BigInt(zeros);
+  return sign === '-' ? -magnitude : magnitude;
+}
+
+/** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */
+export function writeMessage(desc: DescMessage, message: Message): JsonOutput {
+  const values = message as unknown as Record<string, unknown>;
+  const output: { [name: string]: unknown } = {};
+  for (const field of desc.fields) {
+    const value = values[field.localName];
+    if (field.fieldKind === 'list')
+      output[field.jsonName] = (value as unknown[]).map((item) => writeSingle(field, item));
+    else if (value !== undefined && (!field.proto.proto3Optional || isFieldSet(message, field))) {
+      output[field.jsonName] = writeSingle(field, value);
+    }
+  }
+  return output;
+}
+
+/** A plain object for JSON.stringify. */
+export interface JsonOutput {
+  readonly [name: string]: unknown;
+}
+
+function writeSingle(field: DescField, value: unknown): unknown {
+  if (field.enum !== undefined) return field.enum.value[value as number]?.name;
+  if (field.message !== undefined) return writeMessage(field.message, value as Message);
+  if (typeof value !== 'bigint') return value;
+  const number = Number(value);
+  if (!Number.isSafeInteger(number))
+    throw new Error(`${field} holds ${value}, which JSON cannot carry exactly.`);
+  return number;
+}

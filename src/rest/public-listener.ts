@@ -1,0 +1,156 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { Refusal, unavailable } from '../domain/reason.ts';
+import { bodyBytesMax } from './body.ts';
+import { type Answer, refusalAnswer } from './envelope.ts';
+import type { SignedCalls, Trace } from './signed-call.ts';
+
+export interface PublicListenerDependencies {
+  readonly signedCalls: SignedCalls;
+  /** The OpenAPI document, served to anybody. */
+  readonly openApi: Uint8Array;
+  readonly log: Logger;
+}
+
+/** Calls under way at the same time; what comes on top is refused at once. */
+const callsInFlightMax = 2_000;
+/** How long a client may take over its headers, its whole request, and between two requests, in milliseconds. */
+const timeouts = { headersMs: 15_000, requestMs: 30_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
+
+/** The HTTP/1.1 server of external platforms. It does not listen yet. */
+export function createPublicListener({ signedCalls, openApi, log }: PublicListenerDependencies): Server {
+  const server = createServer({
+    // A request without Host is answered here, in the envelope.
+    requireHostHeader: false,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+  });
+  const inFlight = new Map<Socket, number>();
+  let callsInFlight = 0;
+
+  async function answerTo(request: IncomingMessage, trace: Trace): Promise<Answer> {
+    const refuse = (refusal: Refusal) => {
+      trace.refusal = refusal;
+      return refusalAnswer(refusal, trace.requestId);
+    };
+    if (callsInFlight > callsInFlightMax) return refuse(unavailable('Too many calls are under way.'));
+    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+      return refuse(new Refusal('BAD_REQUEST_TARGET', 'An HTTP/1.1 request needs a Host header.'));
+    }
+    if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
+      return { status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi };
+    }
+    return signedCalls(request, trace);
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedMs = performance.now();
+    const trace: Trace = { requestId: randomUUIDv7() };
+    const { socket } = request;
+    callsInFlight += 1;
+    inFlight.set(socket, (inFlight.get(socket) ?? 0) + 1);
+    let status = 0;
+    try {
+      const answer = await answerTo(request, trace);
+      status = answer.status;
+      write(request, response, answer, trace.requestId);
+    } catch {
+      // The client is gone, and with it whoever could be answered.
+      socket.destroy();
+    } finally {
+      callsInFlight -= 1;
+      const left = (inFlight.get(socket) ?? 1) - 1;
+      if (left === 0) inFlight.delete(socket);
+      else inFlight.set(socket, left);
+      logCall(trace, status, performance.now() - startedMs);
+    }
+  }
+
+  function write(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: Answer,
+    requestId: string,
+  ): void {
+    const headers: Record<string, string | number> = {
+      ...answer.headers,
+      'Content-Length': Buffer.byteLength(answer.body),
+      'X-Request-Id': requestId,
+      'Cache-Control': 'no-store',
+    };
+    // What is left of a refused body is read and thrown away only if it is known to be small.
+    if (!server.listening || !(request.complete || hasSmallBody(request))) headers.Connection = 'close';
+    response.writeHead(answer.status, headers).end(answer.body);
+  }
+
+  function logCall(
+    { requestId, caller, operation, refusal }: Trace,
+    status: number,
+    elapsedMs: number,
+  ): void {
+    const line = {
+      requestId,
+      caller,
+      operation,
+      status,
+      reason: refusal?.reason,
+      ms: Math.round(elapsedMs * 10) / 10,
+    };
+    if (status >= 500) log.error({ ...line, err: refusal?.cause }, 'call');
+    else log.info(line, 'call');
+  }
+
+  /** Answers what never became a request: bytes that are not HTTP, headers too long or too slow. */
+  function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
+    if (!socket.writable || inFlight.has(socket) || error.code === 'ECONNRESET') {
+      socket.destroy();
+      return;
+    }
+    const requestId = randomUUIDv7();
+    const refusal = connectionRefusal(error.code);
+    const { status, headers, body } = refusalAnswer(refusal, requestId);
+    const head = Object.entries({
+      ...headers,
+      'Content-Length': Buffer.byteLength(body),
+      'X-Request-Id': requestId,
+      Connection: 'close',
+    });
+    socket.end(
+      `HTTP/1.1 ${status} Refused\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+    );
+    logCall({ requestId, refusal }, status, 0);
+  }
+
+  server.on('request', handle);
+  server.on('checkExpectation', handle);
+  server.on('connect', (_request, socket: Socket) => refuseConnection(new Error('CONNECT'), socket));
+  server.on('clientError', refuseConnection);
+  return server;
+}
+
+function hasSmallBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= bodyBytesMax;
+}
+
+function connectionRefusal(code: string | undefined): Refusal {
+  switch (code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new Refusal(
+        'TIMEOUT',
+        `The request was not complete within ${timeouts.requestMs / 1000} seconds.`,
+      );
+    case 'HPE_HEADER_OVERFLOW':
+      return new Refusal('BAD_REQUEST_TARGET', 'The request line and headers are longer than 16 KiB.');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new Refusal('BODY_TOO_LARGE', 'The chunk extensions of the body are too long.');
+    default:
+      return new Refusal(
+        'BAD_REQUEST_TARGET',
+        'The bytes received are not an HTTP/1.1 request that this service takes.',
+      );
+  }
+}

@@ -1,0 +1,53 @@
+import { Refusal } from '../domain/reason.ts';
+
+/** A request target, taken apart and decoded once. */
+export interface RequestTarget {
+  /** Path segments without their slashes. */
+  readonly segments: readonly string[];
+  /** Query parameters in the order sent. */
+  readonly query: readonly (readonly [name: string, value: string])[];
+}
+
+/** The longest target, in bytes. */
+export const targetBytesMax = 2_048;
+
+const visibleAscii = /^[\x21-\x7e]*$/;
+const dotSegment = /^(\.|%2e){1,2}$/i;
+const encodedSlashOrNul = /%(2f|00)/i;
+
+/**
+ * Takes a raw target apart. Throws BAD_REQUEST_TARGET for a target that two readers could understand in two
+ * ways: absolute form, dot segments, empty segments, encoded slashes, NUL, fragments, bad escapes.
+ */
+export function parseRequestTarget(raw: string): RequestTarget {
+  const refuse = (rule: string): never => {
+    throw new Refusal('BAD_REQUEST_TARGET', `The request target ${rule}.`);
+  };
+  if (!raw.startsWith('/')) refuse('must begin with / (origin form)');
+  if (raw.length > targetBytesMax) refuse(`must have at most ${targetBytesMax} bytes`);
+  if (!visibleAscii.test(raw)) refuse('must be ASCII; percent-encode everything else');
+  if (/[#\\]/.test(raw)) refuse('must not contain # or \\');
+  const [path = '', ...rest] = raw.split('?');
+  if (path.includes('//')) refuse('must not contain //');
+  if (encodedSlashOrNul.test(path) || /%00/.test(raw)) refuse('must not contain %2F in its path, nor %00');
+  const segments = path.slice(1).split('/');
+  if (segments.some((segment) => dotSegment.test(segment))) refuse('must not contain dot segments');
+  const decode = (text: string): string => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return refuse('has an escape that is not % and two hex digits of UTF-8');
+    }
+  };
+  const query = rest.join('?');
+  const parameters = query === '' ? [] : query.split('&').map((pair) => splitPair(pair).map(decode));
+  return {
+    segments: segments.map(decode),
+    query: parameters.map(([name = '', value = '']) => [name, value]),
+  };
+}
+
+function splitPair(pair: string): [string, string] {
+  const at = pair.indexOf('=');
+  return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
+}

@@ -1,0 +1,152 @@
+import {
+  type DescField,
+  type DescMethod,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  hasOption,
+  type Message,
+} from '@bufbuild/protobuf';
+import { http } from '../../gen/google/api/annotations_pb.ts';
+import type { HttpRule } from '../../gen/google/api/http_pb.ts';
+import { Refusal } from '../domain/reason.ts';
+import {
+  documentedFields,
+  entriesOf,
+  type JsonOutput,
+  type Reading,
+  readMessage,
+  textValue,
+  writeMessage,
+} from './message-json.ts';
+import type { RequestTarget } from './request-target.ts';
+import { parseJsonObject } from './strict-json.ts';
+
+/** A way in over REST: what one google.api.http annotation says of one method. */
+export interface Route {
+  readonly method: DescMethodUnary;
+  /** GET, POST, … */
+  readonly verb: string;
+  /** As in the annotation: /api/v1/provenance/{filing_no}. */
+  readonly template: string;
+  /** Whether requests carry a JSON body. */
+  readonly hasBody: boolean;
+  /** The values of the template's variables, if the segments match it. */
+  match(segments: readonly string[]): PathValues | undefined;
+  /** Reads the request message. Throws INVALID_JSON. */
+  read(path: PathValues, query: RequestTarget['query'], body: Uint8Array): Reading;
+  /** Writes the documented JSON of an answer. */
+  write(answer: Message): JsonOutput;
+}
+
+/** Values by the documented name of the field. */
+export type PathValues = ReadonlyMap<string, string>;
+
+/** The routes of the annotated methods; throws for an annotation that cannot be served. */
+export function createRoutes(services: readonly DescService[]): Route[] {
+  const methods = services.flatMap((service) => service.methods);
+  const routes = methods
+    .filter((method) => hasOption(method, http))
+    .flatMap((method) => {
+      if (!isUnary(method)) throw new Error(`${method} streams; the REST door serves unary methods.`);
+      const rule = getOption(method, http);
+      return [rule, ...rule.additionalBindings].map((binding) => createRoute(method, binding));
+    });
+  // A literal segment is tried before a variable one, whatever the order of the schema.
+  return routes.sort((a, b) =>
+    a.template.replaceAll('{', '\x7f') < b.template.replaceAll('{', '\x7f') ? -1 : 1,
+  );
+}
+
+/** Finds the route of a request. Throws NOT_FOUND, and METHOD_NOT_ALLOWED with the verbs that the path has. */
+export function findRoute(
+  routes: readonly Route[],
+  verb: string,
+  { segments }: RequestTarget,
+): { route: Route; path: PathValues } {
+  const allow = new Set<string>();
+  for (const route of routes) {
+    const path = route.match(segments);
+    if (path === undefined) continue;
+    if (route.verb === verb) return { route, path };
+    allow.add(route.verb);
+  }
+  if (allow.size === 0)
+    throw new Refusal('NOT_FOUND', 'There is no such route; /openapi.yaml lists them all.');
+  const verbs = [...allow].sort();
+  throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
+}
+
+function isUnary(method: DescMethod): method is DescMethodUnary {
+  return method.methodKind === 'unary';
+}
+
+const variable = /^\{([a-z0-9_]+)\}$/;
+
+function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
+  const { case: kind, value: template } = rule.pattern;
+  if (
+    kind === undefined ||
+    kind === 'custom' ||
+    !template.startsWith('/') ||
+    rule.responseBody !== '' ||
+    !['', '*'].includes(rule.body)
+  ) {
+    throw new Error(`${method} has an annotation that the REST door cannot serve.`);
+  }
+  documentedFields(method.output);
+  const fields = new Map(documentedFields(method.input));
+  const pattern = template
+    .slice(1)
+    .split('/')
+    .map((segment) => {
+      const name = variable.exec(segment)?.[1];
+      if (name === undefined) return { literal: segment };
+      const field = method.input.fields.find((candidate) => candidate.name === name);
+      if (field?.fieldKind !== 'scalar')
+        throw new Error(`${template} has no scalar field ${name} in ${method.input}.`);
+      fields.delete(field.jsonName);
+      return { field };
+    });
+  const pathFields = new Map(
+    pattern.flatMap(({ field }) => (field ? [[field.jsonName, field] as const] : [])),
+  );
+  const hasBody = rule.body === '*';
+  const queryFields: ReadonlyMap<string, DescField> = hasBody ? new Map() : fields;
+
+  return {
+    method,
+    verb: kind.toUpperCase(),
+    template,
+    hasBody,
+    match: (segments) => {
+      if (segments.length !== pattern.length) return undefined;
+      const values = new Map<string, string>();
+      for (const [index, { literal, field }] of pattern.entries()) {
+        const segment = segments[index] ?? '';
+        if (field === undefined ? segment !== literal : segment === '') return undefined;
+        if (field !== undefined) values.set(field.jsonName, segment);
+      }
+      return values;
+    },
+    read: (path, query, body) => {
+      const fromText =
+        (known: ReadonlyMap<string, DescField>) =>
+        ([name, text]: readonly [string, string]) => {
+          const field = known.get(name);
+          return { name, field, json: field === undefined ? text : textValue(field, text) };
+        };
+      const { message, violations } = readMessage(method.input, [
+        ...Array.from(path, fromText(pathFields)),
+        ...query.map(fromText(queryFields)),
+        ...(hasBody ? entriesOf(fields, parseJsonObject(body)) : []),
+      ]);
+      const unasked = !hasBody && body.length > 0;
+      return {
+        message,
+        violations: unasked ? [...violations, { field: 'body', rule: 'must be empty' }] : violations,
+      };
+    },
+    write: (answer) => writeMessage(method.output, answer),
+  };
+}

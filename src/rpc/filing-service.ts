@@ -1,0 +1,52 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artseal/v1/filing_pb.ts';
+import { ownerScope } from '../access/principal.ts';
+import { checkArtwork, evidenceChain, type Filing } from '../domain/filing.ts';
+import { Refusal } from '../domain/reason.ts';
+import type { BusinessTime, FilingStore } from '../store/store.ts';
+import { type Implementation, implement } from './operation.ts';
+import { checkPage, pageQuery, pageToken } from './paging.ts';
+
+/** What the filing operations need. */
+export interface FilingDependencies {
+  readonly filings: FilingStore;
+  readonly now: () => BusinessTime;
+}
+
+/** FilingService. */
+export function createFilingService({ filings, now }: FilingDependencies): Implementation {
+  return implement(FilingService, {
+    createFiling: {
+      check: checkArtwork,
+      run: async ({ author, era, size, material, condition, price = 0n }, { principal }) => {
+        const artwork = { author, era, size, material, condition, price };
+        const { filingNo, hash, timestamp } = await filings.file(artwork, now(), principal);
+        return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
+      },
+    },
+    getFiling: {
+      check: () => [],
+      run: async ({ filingNo }, { principal }) => {
+        const filing = await filings.find(filingNo, ownerScope(principal));
+        if (filing === undefined) throw filingNotFound();
+        return { filing: toMessage(filing) };
+      },
+    },
+    listFilings: {
+      check: checkPage,
+      run: async (request, { principal }) => {
+        const page = await filings.list(ownerScope(principal), pageQuery(request));
+        return { filings: page.items.map(toMessage), nextPageToken: pageToken(page) };
+      },
+    },
+  });
+}
+
+/** The refusal for a filing number that names no filing that the caller may see. */
+export function filingNotFound(): Refusal {
+  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
+}
+
+function toMessage(filing: Filing): MessageInitShape<typeof FilingSchema> {
+  return { ...filing, status: Filing_Status.SUBMITTED, chain: evidenceChain };
+}
