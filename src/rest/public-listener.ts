@@ -3,9 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { Refusal, unavailable } from '../domain/reason.ts';
+import { logCall, type Trace } from '../observe/trace.ts';
 import { bodyBytesMax } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
-import type { SignedCalls, Trace } from './signed-call.ts';
+import type { SignedCalls } from './signed-call.ts';
 
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
@@ -66,7 +67,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
       const left = (inFlight.get(socket) ?? 1) - 1;
       if (left === 0) inFlight.delete(socket);
       else inFlight.set(socket, left);
-      logCall(trace, status, performance.now() - startedMs);
+      logCall(log, trace, status, performance.now() - startedMs);
     }
   }
 
@@ -87,23 +88,6 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     response.writeHead(answer.status, headers).end(answer.body);
   }
 
-  function logCall(
-    { requestId, caller, operation, refusal }: Trace,
-    status: number,
-    elapsedMs: number,
-  ): void {
-    const line = {
-      requestId,
-      caller,
-      operation,
-      status,
-      reason: refusal?.reason,
-      ms: Math.round(elapsedMs * 10) / 10,
-    };
-    if (status >= 500) log.error({ ...line, err: refusal?.cause }, 'call');
-    else log.info(line, 'call');
-  }
-
   /** Answers what never became a request: bytes that are not HTTP, headers too long or too slow. */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
     if (!socket.writable || inFlight.has(socket) || error.code === 'ECONNRESET') {
@@ -122,7 +106,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     socket.end(
       `HTTP/1.1 ${status} Refused\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
     );
-    logCall({ requestId, refusal }, status, 0);
+    logCall(log, { requestId, refusal }, status, 0);
   }
 
   server.on('request', handle);

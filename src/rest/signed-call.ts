@@ -4,24 +4,13 @@ import { credentialHeaders, type SentCredentials } from '../access/credentials.t
 import type { Platform } from '../access/principal.ts';
 import type { RateStanding } from '../access/rate-limit.ts';
 import { asRefusal, Refusal } from '../domain/reason.ts';
+import type { Trace } from '../observe/trace.ts';
 import type { Dispatcher } from '../rpc/dispatcher.ts';
 import { ClientGone, checkMediaType, readBody } from './body.ts';
 import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget } from './request-target.ts';
 import { findRoute, type Route } from './routes.ts';
-
-/** What is known of a call so far; the log line is made of it. */
-export interface Trace {
-  /** UUIDv7, the server's own. */
-  readonly requestId: string;
-  /** Name of the caller, once identified. */
-  caller?: string;
-  /** Full name of the RPC, once routed. */
-  operation?: string;
-  /** Why it was refused. */
-  refusal?: Refusal;
-}
 
 export interface SignedCallDependencies {
   readonly admission: Admission;

@@ -1,0 +1,143 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import { createAdmission } from './access/admission.ts';
+import { createBearerCheck } from './access/bearer.ts';
+import { createIssuance, type Issuance } from './access/issuance.ts';
+import type { Config, ListenAddress } from './config.ts';
+import { createCalendar } from './domain/calendar.ts';
+import type { Clock } from './domain/clock.ts';
+import { createInternalListener } from './internal/internal-listener.ts';
+import { createTypedCalls } from './internal/typed-calls.ts';
+import { openKeyRing } from './master-key.ts';
+import { type Institution, instructWhenDurable } from './payment/institution.ts';
+import { createSimulatedInstitution } from './payment/simulated/institution.ts';
+import { createPublicListener } from './rest/public-listener.ts';
+import { createRoutes } from './rest/routes.ts';
+import { createSignedCalls } from './rest/signed-call.ts';
+import { createAdminService } from './rpc/admin-service.ts';
+import { createDispatcher } from './rpc/dispatcher.ts';
+import { createEscrowService } from './rpc/escrow-service.ts';
+import { createFilingService } from './rpc/filing-service.ts';
+import { createProvenanceService } from './rpc/provenance-service.ts';
+import { createSqliteStore } from './store/sqlite/engine.ts';
+import type { Store } from './store/store.ts';
+
+/** How long closing waits for the calls in flight, in milliseconds. */
+const drainTimeoutMs = 10_000;
+/** How long a call waits for the payment institution's verdict, in milliseconds. */
+const verdictTimeoutMs = 5_000;
+
+/** The system's clock. */
+export const systemClock: Clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
+
+/** The parts that work on the database, without a listener: all that the command line needs. */
+export interface Registry {
+  readonly store: Store;
+  readonly issuance: Issuance;
+}
+
+/** What tests replace: time and the institution, nothing else. */
+export interface Simulated {
+  readonly clock?: Clock;
+  readonly institution?: Institution;
+  readonly verdictTimeoutMs?: number;
+}
+
+/** A serving process. */
+export interface App extends Registry {
+  /** host:port as bound. */
+  readonly publicAddress: string;
+  readonly internalAddress: string;
+  /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
+  close(): Promise<void>;
+}
+
+/** Opens the store and what issues credentials into it. */
+export function openRegistry(
+  config: Config,
+  { clock = systemClock }: Simulated = {},
+): Registry & { keyRing: ReturnType<typeof openKeyRing> } {
+  const { environment, dataDir } = config;
+  const store = createSqliteStore({ dataDir, environment });
+  const keyRing = openKeyRing(config.masterKeys);
+  return { store, keyRing, issuance: createIssuance({ store: store.callers, keyRing, environment, clock }) };
+}
+
+/** Starts serving; resolves once both listeners accept connections. */
+export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
+  const { clock = systemClock, institution = createSimulatedInstitution() } = simulated;
+  const registry = openRegistry(config, simulated);
+  const { store, issuance, keyRing } = registry;
+  const durable = () => store.durable();
+  const calendar = createCalendar(config.timeZone);
+  const now = () => {
+    const atMs = clock.nowMs();
+    return { atMs, timestamp: calendar.timestamp(atMs) };
+  };
+
+  const dispatcher = createDispatcher([
+    createFilingService({ filings: store.filings, now }),
+    createProvenanceService({ filings: store.filings }),
+    createEscrowService({
+      escrows: store.escrows,
+      institution: instructWhenDurable(institution, durable),
+      now,
+      verdictTimeoutMs: simulated.verdictTimeoutMs ?? verdictTimeoutMs,
+    }),
+    createAdminService({ issuance, callers: store.callers, admission: store.admission, clock, calendar }),
+  ]);
+
+  const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
+  const routes = createRoutes(dispatcher.services);
+  const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
+  const publicListener = createPublicListener({
+    signedCalls: createSignedCalls({ admission, dispatcher, routes, durable }),
+    openApi,
+    log,
+  });
+  const bearerCheck = createBearerCheck(store.admission);
+  const internalListener = createInternalListener({
+    typedCalls: createTypedCalls({ dispatcher, bearerCheck, durable }),
+    log,
+  });
+
+  const close = async () => {
+    const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroyStreams)];
+    internalListener.drain();
+    await Promise.all(closed);
+    await store.close();
+  };
+  try {
+    const publicAddress = await listen(publicListener, config.publicAddress);
+    const internalAddress = await listen(internalListener.server, config.internalAddress);
+    return { store, issuance, publicAddress, internalAddress, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Listens; the address as bound. */
+async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
+  server.listen({ host, port });
+  await once(server, 'listening');
+  const bound = server.address() as AddressInfo;
+  return bound.family === 'IPv6' ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`;
+}
+
+/** Stops accepting and waits for the calls in flight, but not for ever. */
+async function stop(server: Server, destroyMore: () => void = () => {}): Promise<void> {
+  if (!server.listening) return;
+  const closed = once(server, 'close');
+  server.close();
+  const force = setTimeout(() => {
+    server.closeAllConnections();
+    destroyMore();
+  }, drainTimeoutMs);
+  await closed;
+  clearTimeout(force);
+}

@@ -1,0 +1,53 @@
+import { createClient } from '@connectrpc/connect';
+import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { createRestClient } from '../client/rest.ts';
+import { createTypedTransport } from '../client/typed.ts';
+import { readWords } from './arguments.ts';
+import { internalUrl, publicUrl, readCredentials, readToken } from './client-settings.ts';
+import { type Command, exitCodes } from './command.ts';
+
+/** `artseal demo` */
+export const demo: Command = {
+  usage: 'demo',
+  summary: 'make the documented calls and a release against a running sandbox',
+  details: ['Files an artwork, asks for its provenance, sells it in escrow, and shows the TRANSFER record.'],
+  run: async (words, { env, print }) => {
+    readWords(words, 0, {});
+    const rest = createRestClient(publicUrl(env), readCredentials(env));
+    const escrows = createClient(EscrowService, createTypedTransport(internalUrl(env), readToken(env)));
+
+    async function show(title: string, method: string, target: string, body?: object) {
+      const json = body === undefined ? undefined : JSON.stringify(body);
+      print(`\n# ${title}\n${method} ${target}${json === undefined ? '' : `\n${json}`}`);
+      const answer = await rest.send(method, target, json);
+      const text = await answer.text();
+      print(`→ ${answer.status} ${text}`);
+      if (!answer.ok) throw new Error(`${title} was refused.`);
+      return JSON.parse(text);
+    }
+
+    const { filingNo } = await show('Filing', 'POST', '/api/v1/filing', {
+      author: 'Qi Baishi',
+      era: '1947',
+      size: '68 x 136 cm',
+      material: 'ink and colour on paper',
+      condition: 'two restored creases',
+      price: 128_000_000,
+    });
+    await show('Provenance', 'GET', `/api/v1/provenance/${filingNo}`);
+    const { escrowId } = await show('Escrow', 'POST', '/api/v1/escrow', {
+      filingNo,
+      type: 'GUARANTEE',
+      amount: 128_000_000,
+      buyerId: 'buyer-1',
+      sellerId: 'seller-1',
+    });
+    print(
+      `\n# Release, by an internal system over typed RPC\n${EscrowService.typeName}/ReleaseEscrow ${escrowId}`,
+    );
+    await escrows.releaseEscrow({ escrowId });
+    print('→ RELEASED');
+    await show('Provenance, with the TRANSFER record', 'GET', `/api/v1/provenance/${filingNo}`);
+    return exitCodes.done;
+  },
+};

@@ -1,0 +1,132 @@
+import type { IssuedKey } from '../access/issuance.ts';
+import { openRegistry, type Registry } from '../app.ts';
+import { readConfig } from '../config.ts';
+import { type Agreement, checkOverlap, overlapS, type Tier, tiers } from '../domain/caller.ts';
+import { refuseViolations } from '../domain/violation.ts';
+import type { StoredKey } from '../store/store.ts';
+import { readWords, type Words } from './arguments.ts';
+import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
+
+/** Rows read from the store at a time while listing. */
+const rowsPerPage = 100;
+
+/** What `artseal key` can do. */
+const actions: Record<string, (words: string[], terminal: Terminal) => Promise<void>> = {
+  create: async (words, terminal) => {
+    const read = readWords(words, 0, {
+      name: { type: 'string' },
+      tier: { type: 'string' },
+      'monthly-quota': { type: 'string' },
+      json: { type: 'boolean' },
+    });
+    const agreement = agreementOf(read);
+    await withRegistry(terminal, async ({ issuance }) =>
+      show(await issuance.issueKey(agreement), read, terminal),
+    );
+  },
+  rotate: async (words, terminal) => {
+    const read = readWords(words, 1, { overlap: { type: 'string' }, json: { type: 'boolean' } });
+    const overlap = Number(read.text('overlap') ?? overlapS.default);
+    refuseViolations(checkOverlap(overlap));
+    await withRegistry(terminal, async ({ store, issuance }) => {
+      const keyId = await keyIdOf(store, read.positionals[0]);
+      await show(await issuance.rotateKey(keyId, overlap), read, terminal);
+    });
+  },
+  list: async (words, terminal) => {
+    const read = readWords(words, 0, { json: { type: 'boolean' } });
+    await withRegistry(terminal, async ({ store }) => {
+      for await (const key of allKeys(store))
+        terminal.print(read.has('json') ? JSON.stringify(shown(key)) : line(key));
+    });
+  },
+  suspend: (words, terminal) => setStatus(words, terminal, 'SUSPENDED'),
+  resume: (words, terminal) => setStatus(words, terminal, 'ACTIVE'),
+  revoke: (words, terminal) => setStatus(words, terminal, 'REVOKED'),
+};
+
+/** `artseal key` */
+export const key: Command = {
+  usage: 'key create|list|rotate|suspend|resume|revoke',
+  summary: 'issue and govern the API keys of platforms',
+  details: [
+    `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--json]`,
+    '    registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.',
+    'key list [--json]',
+    'key rotate KEY_ID [--overlap SECONDS] [--json]',
+    `    issues a further key; the old one works on for ${overlapS.default} seconds unless --overlap says otherwise.`,
+    'key suspend KEY_ID, key resume KEY_ID, key revoke KEY_ID',
+    'KEY_ID is the keyId (key_…) or the API key itself. A running server honours changes at once.',
+  ],
+  run: async ([name = '', ...words], terminal) => {
+    const action = actions[name];
+    if (action === undefined) throw new UsageError(`needs one of ${Object.keys(actions).join(', ')}`);
+    await action(words, terminal);
+    return exitCodes.done;
+  },
+};
+
+/** Does something with the database of the deployment, and makes it durable. */
+export async function withRegistry(
+  terminal: Terminal,
+  work: (registry: Registry) => Promise<void>,
+): Promise<void> {
+  const registry = openRegistry(readConfig(terminal.env));
+  try {
+    await work(registry);
+  } finally {
+    await registry.store.close();
+  }
+}
+
+function agreementOf(read: Words): Agreement {
+  const tier = read.required('tier');
+  const quota = read.text('monthly-quota');
+  const unlimited = quota === 'unlimited';
+  return {
+    name: read.required('name'),
+    tier: Object.keys(tiers).includes(tier) ? (tier as Tier) : undefined,
+    monthlyQuota: quota === undefined || unlimited ? undefined : Number(quota),
+    unlimited,
+  };
+}
+
+async function show({ key, apiSecret }: IssuedKey, read: Words, { print }: Terminal): Promise<void> {
+  const { keyId, apiKey, caller, tier } = key;
+  const issued = { keyId, apiKey, apiSecret, caller, tier };
+  if (read.has('json')) return print(JSON.stringify(issued));
+  for (const [name, value] of Object.entries(issued)) print(`${name.padEnd(9)} ${value}`);
+  print('The secret is shown this once; hand it over by a safe way.');
+}
+
+async function setStatus(words: string[], terminal: Terminal, status: StoredKey['status']): Promise<void> {
+  const read = readWords(words, 1, { json: { type: 'boolean' } });
+  await withRegistry(terminal, async ({ store }) => {
+    const changed = await store.callers.setKeyStatus(await keyIdOf(store, read.positionals[0]), status);
+    terminal.print(read.has('json') ? JSON.stringify(shown(changed)) : line(changed));
+  });
+}
+
+/** The key's id, given that or the API key. */
+async function keyIdOf(store: Registry['store'], word = ''): Promise<string> {
+  return (await store.admission.findKey(word))?.keyId ?? word;
+}
+
+async function* allKeys(store: Registry['store']): AsyncGenerator<StoredKey> {
+  let from: number | undefined;
+  do {
+    const page = await store.callers.listKeys({ from, size: rowsPerPage });
+    yield* page.items;
+    from = page.next;
+  } while (from !== undefined);
+}
+
+function shown({ keyId, apiKey, caller, tier, monthlyQuota, status, expiresAtS }: StoredKey) {
+  return { keyId, apiKey, caller, tier, monthlyQuota: monthlyQuota ?? 'unlimited', status, expiresAtS };
+}
+
+function line(key: StoredKey): string {
+  const { keyId, caller, tier, monthlyQuota, status, expiresAtS } = shown(key);
+  const expiry = expiresAtS === null ? '' : `  expires ${new Date(expiresAtS * 1000).toISOString()}`;
+  return `${keyId}  ${status.padEnd(9)}  ${tier.padEnd(10)}  ${String(monthlyQuota).padStart(9)}  ${caller}${expiry}`;
+}

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs';
+import { signedHeaders } from '../client/sign.ts';
+import { readWords } from './arguments.ts';
+import { clientVariables, readCredentials } from './client-settings.ts';
+import { type Command, exitCodes } from './command.ts';
+
+/** `artseal sign` */
+export const sign: Command = {
+  usage: 'sign METHOD TARGET [--body FILE|-]',
+  summary: 'print the four signed headers of a request, ready for curl',
+  details: [
+    'TARGET is the path with its query, exactly as it will be sent; - reads the body from standard input.',
+    `Signs with ${clientVariables.apiKey} and ${clientVariables.apiSecret}, or with the sandbox's own credentials.`,
+    'The body must be sent byte for byte as signed: curl --data-binary @FILE.',
+    'Use: curl -H @<(npm run -s artseal -- sign GET /api/v1/provenance/AS-2026-000001) http://…',
+  ],
+  run: async (words, { env, print }) => {
+    const read = readWords(words, 2, { body: { type: 'string' } });
+    const [method = '', target = ''] = read.positionals;
+    const file = read.text('body');
+    const body = file === undefined ? '' : readFileSync(file === '-' ? 0 : file);
+    const headers = signedHeaders(readCredentials(env), { method: method.toUpperCase(), target, body });
+    for (const [name, value] of Object.entries(headers)) print(`${name}: ${value}`);
+    return exitCodes.done;
+  },
+};

@@ -1,0 +1,21 @@
+import { type ApiCredentials, signedHeaders } from './sign.ts';
+
+/** Calls the signed REST routes of one service. */
+export interface RestClient {
+  /** Sends a signed request; `body` is sent as JSON exactly as given. The answer may be an error envelope. */
+  send(method: string, target: string, body?: string | Uint8Array): Promise<Response>;
+}
+
+/** A client for a service at `baseUrl`, for example http://127.0.0.1:8080. */
+export function createRestClient(baseUrl: string, credentials: ApiCredentials): RestClient {
+  return {
+    send: (method, target, body) => {
+      const headers = signedHeaders(credentials, { method, target, ...(body === undefined ? {} : { body }) });
+      const content =
+        body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) };
+      const type =
+        body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' };
+      return fetch(new URL(target, baseUrl), { method, headers: { ...headers, ...type }, ...content });
+    },
+  };
+}

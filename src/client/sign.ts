@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto';
+import { signature } from '../access/canonical-request.ts';
+import { credentialHeaders } from '../access/credentials.ts';
+
+/** The two credentials that a platform was given. */
+export interface ApiCredentials {
+  readonly apiKey: string;
+  readonly apiSecret: string;
+}
+
+/** What is to be signed. */
+export interface Unsigned {
+  /** Upper case. */
+  readonly method: string;
+  /** Path with its query, as it will be sent. */
+  readonly target: string;
+  readonly body?: Uint8Array | string;
+}
+
+const nonceBytes = 16;
+
+/** The four headers of a request: made anew for every attempt, since a nonce is good for one. */
+export function signedHeaders(
+  { apiKey, apiSecret }: ApiCredentials,
+  { method, target, body = '' }: Unsigned,
+): Record<string, string> {
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const nonce = randomBytes(nonceBytes).toString('hex');
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const signed = signature({ method, target, body: bytes, timestamp, nonce }, apiSecret);
+  return {
+    [credentialHeaders.apiKey]: apiKey,
+    [credentialHeaders.timestamp]: timestamp,
+    [credentialHeaders.nonce]: nonce,
+    [credentialHeaders.signature]: signed.toString('hex'),
+  };
+}

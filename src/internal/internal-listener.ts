@@ -1,0 +1,111 @@
+import { randomUUIDv7 } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import type { Socket } from 'node:net';
+import type { Logger } from 'pino';
+import { logCall, type Trace } from '../observe/trace.ts';
+import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
+
+export interface InternalListenerDependencies {
+  readonly typedCalls: TypedCalls;
+  readonly log: Logger;
+}
+
+/** How long a client may take over its first byte, its headers, its whole request, and stay idle, in milliseconds. */
+const timeouts = {
+  firstByteMs: 15_000,
+  headersMs: 15_000,
+  requestMs: 30_000,
+  idleMs: 120_000,
+  checkEveryMs: 5_000,
+} as const;
+/** Calls at the same time on one HTTP/2 connection. */
+const streamsPerConnectionMax = 100;
+
+/** The server of internal systems. */
+export interface InternalListener {
+  /** Accepts HTTP/1.1 and HTTP/2 without TLS on one port. It does not listen yet. */
+  readonly server: Server;
+  /** Lets the HTTP/2 connections end once their calls are answered. */
+  drain(): void;
+  /** Ends the HTTP/2 connections at once. */
+  destroyStreams(): void;
+}
+
+/** The listener of Connect, gRPC and gRPC-Web. */
+export function createInternalListener({ typedCalls, log }: InternalListenerDependencies): InternalListener {
+  function handle(request: AnyRequest, response: AnyResponse): void {
+    const startedMs = performance.now();
+    const trace: Trace = { requestId: randomUUIDv7() };
+    response.setHeader('X-Request-Id', trace.requestId);
+    response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
+    try {
+      typedCalls(request, response, trace);
+    } catch {
+      // The adapter throws on a Host or :authority that is not one.
+      response.statusCode = 400;
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify({ code: 'invalid_argument', message: 'The request has no valid Host.' }));
+    }
+  }
+
+  const http1 = createServer({
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.idleMs,
+    connectionsCheckingInterval: timeouts.checkEveryMs,
+  });
+  http1.on('request', handle);
+  http1.on('checkExpectation', handle);
+
+  const http2 = createHttp2Server({ settings: { maxConcurrentStreams: streamsPerConnectionMax } });
+  const sessions = new Set<ServerHttp2Session>();
+  http2.on('request', handle);
+  http2.on('session', (session) => {
+    sessions.add(session);
+    session.setTimeout(timeouts.idleMs, () => session.close());
+    session.on('close', () => sessions.delete(session));
+  });
+
+  sniffPreface(http1, (socket) => http2.emit('connection', socket));
+  return {
+    server: http1,
+    drain: () => {
+      for (const session of sessions) session.close();
+    },
+    destroyStreams: () => {
+      for (const session of sessions) session.destroy();
+    },
+  };
+}
+
+/** What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1. */
+const prefaceStart = Buffer.from('PRI');
+
+/**
+ * Hands connections that begin with the HTTP/2 preface to `toHttp2` and all others to the server's own
+ * listeners. The server keeps accepting, for its timeouts look only at connections of a server that listens.
+ */
+function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): void {
+  const toHttp1 = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const silence = setTimeout(() => socket.destroy(), timeouts.firstByteMs);
+    const giveUp = () => socket.destroy();
+    socket.on('error', giveUp).on('end', giveUp);
+    socket.once('close', () => clearTimeout(silence));
+    let head = Buffer.alloc(0);
+    socket.on('readable', function sniff() {
+      head = Buffer.concat([head, socket.read() ?? Buffer.alloc(0)]);
+      const compared = Math.min(head.length, prefaceStart.length);
+      const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
+      // One or two bytes of the preface decide nothing yet.
+      if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
+      clearTimeout(silence);
+      socket.off('readable', sniff).off('error', giveUp).off('end', giveUp);
+      socket.unshift(head);
+      if (isStart) toHttp2(socket);
+      else for (const listener of toHttp1) listener.call(server, socket);
+    });
+  });
+}

@@ -1,0 +1,23 @@
+import type { Logger } from 'pino';
+import type { Refusal } from '../domain/reason.ts';
+
+/** What is known of a call so far; its log line is made of it. */
+export interface Trace {
+  /** UUIDv7, the server's own. */
+  readonly requestId: string;
+  /** Name of the caller, once identified. */
+  caller?: string;
+  /** Full name of the RPC, once routed. */
+  operation?: string;
+  /** Why it was refused. */
+  refusal?: Refusal;
+}
+
+/** Writes the one line that each call leaves: no secret, signature, nonce or body is in a trace. */
+export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: number): void {
+  const { requestId, caller, operation, refusal } = trace;
+  const ms = Math.round(elapsedMs * 10) / 10;
+  const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
+  if (status >= 500) log.error({ ...line, err: refusal?.cause }, 'call');
+  else log.info(line, 'call');
+}
