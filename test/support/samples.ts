@@ -1,0 +1,14 @@
+/** The artwork of the documentation. */
+export const artwork = {
+  author: 'Qi Baishi',
+  era: '1947',
+  size: '68 x 136 cm',
+  material: 'ink and colour on paper',
+  condition: 'two restored creases',
+  price: 128_000_000,
+};
+
+/** Terms of an escrow for a filing. */
+export function escrowTerms(filingNo: string) {
+  return { filingNo, type: 'GUARANTEE', amount: 128_000_000, buyerId: 'buyer-1', sellerId: 'seller-1' };
+}

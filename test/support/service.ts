@@ -1,0 +1,72 @@
+import type { TestContext } from 'node:test';
+import pino from 'pino';
+import { type App, type Simulated, startApp } from '../../src/app.ts';
+import type { ApiCredentials } from '../../src/client/sign.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Tier } from '../../src/domain/caller.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+/** A service in this process, on real sockets and a real database file. */
+export interface TestService extends App {
+  readonly dataDir: string;
+  /** http://host:port of the signed REST door. */
+  readonly publicUrl: string;
+  /** http://host:port of the typed door. */
+  readonly internalUrl: string;
+  /** The lines logged so far. */
+  readonly logLines: readonly string[];
+  /** Registers a platform under a name of its own. */
+  platform(tier?: Tier, monthlyQuota?: number): Promise<ApiCredentials & { keyId: string; caller: string }>;
+  /** Issues a token to an internal system. */
+  token(operator?: boolean): Promise<string>;
+}
+
+/** What a test may choose: time, the institution, settings, and the folder of an earlier service. */
+export interface ServiceOptions extends Simulated {
+  readonly env?: Record<string, string>;
+  readonly dataDir?: string;
+}
+
+let named = 0;
+
+/** Starts a service, closed after the test. */
+export async function startService(
+  test: Pick<TestContext, 'after'>,
+  { env = {}, dataDir = temporaryFolder(test), ...simulated }: ServiceOptions = {},
+): Promise<TestService> {
+  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  const config = readConfig({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env });
+  const logLines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const app = await startApp(config, log, simulated);
+  let closing: Promise<void> | undefined;
+  const close = () => {
+    closing ??= app.close();
+    return closing;
+  };
+  test.after(close);
+  return {
+    ...app,
+    close,
+    dataDir,
+    logLines,
+    publicUrl: `http://${app.publicAddress}`,
+    internalUrl: `http://${app.internalAddress}`,
+    platform: async (tier = 'ENTERPRISE', monthlyQuota) => {
+      named += 1;
+      const unlimited = tier === 'ENTERPRISE' && monthlyQuota === undefined;
+      const issued = await app.issuance.issueKey({
+        name: `platform-${named}`,
+        tier,
+        monthlyQuota,
+        unlimited,
+      });
+      const { keyId, apiKey, caller } = issued.key;
+      return { keyId, apiKey, caller, apiSecret: issued.apiSecret };
+    },
+    token: async (operator = false) => {
+      named += 1;
+      return (await app.issuance.issueToken(`service-${named}`, operator)).token;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import type { ApiCredentials } from '../../src/client/sign.ts';
+
+/** A request, and where it differs from one that is signed as it should be. */
+export interface SignedRequest {
+  readonly method?: string;
+  readonly target: string;
+  readonly body?: string | Uint8Array;
+  /** X-Timestamp. */
+  readonly timestamp?: string;
+  /** X-Nonce. */
+  readonly nonce?: string;
+  /** X-Signature; by default the right one. */
+  readonly signature?: string;
+  /** Further headers; an array is sent as often as it has values, undefined takes a header away. */
+  readonly headers?: Record<string, string | readonly string[] | undefined>;
+}
+
+/** An answer of the REST door. */
+export interface RestAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The parsed body; undefined if it is not JSON. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape.
+  readonly json: any;
+}
+
+/** A nonce that was not used before. */
+export const newNonce = (): string => randomBytes(16).toString('hex');
+
+/** The signature as the documentation describes it, made without any of the service's own code. */
+export function documentedSignature(
+  secret: string,
+  {
+    method,
+    target,
+    body = '',
+    timestamp,
+    nonce,
+  }: Required<Pick<SignedRequest, 'method' | 'target' | 'timestamp' | 'nonce'>> & Pick<SignedRequest, 'body'>,
+): string {
+  const bodyHash = createHash('sha256').update(body).digest('hex');
+  return createHmac('sha256', secret)
+    .update(method + target + bodyHash + timestamp + nonce)
+    .digest('hex');
+}
+
+/** The headers of a signed request, as asked for. */
+export function headersOf(
+  credentials: ApiCredentials,
+  sent: SignedRequest,
+): Record<string, string | string[]> {
+  const { target, body } = sent;
+  const method = sent.method ?? (body === undefined ? 'GET' : 'POST');
+  const timestamp = sent.timestamp ?? String(Math.floor(Date.now() / 1000));
+  const nonce = sent.nonce ?? newNonce();
+  const signed = documentedSignature(credentials.apiSecret, {
+    method,
+    target,
+    timestamp,
+    nonce,
+    ...(body === undefined ? {} : { body }),
+  });
+  const headers: Record<string, string | readonly string[] | undefined> = {
+    'X-Api-Key': credentials.apiKey,
+    'X-Timestamp': timestamp,
+    'X-Nonce': nonce,
+    'X-Signature': sent.signature ?? signed,
+    ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    ...sent.headers,
+  };
+  const kept = Object.entries(headers).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(kept) as Record<string, string | string[]>;
+}
+
+/** Signs a request, sends it over a connection of its own and reads the answer. */
+export function send(baseUrl: string, credentials: ApiCredentials, sent: SignedRequest): Promise<RestAnswer> {
+  const method = sent.method ?? (sent.body === undefined ? 'GET' : 'POST');
+  const { hostname, port } = new URL(baseUrl);
+  const { promise, resolve, reject } = Promise.withResolvers<RestAnswer>();
+  const headers = headersOf(credentials, sent);
+  const outgoing = request(
+    { hostname, port, method, path: sent.target, headers, agent: false },
+    async (incoming) => {
+      const body = await text(incoming);
+      resolve({
+        status: incoming.statusCode ?? 0,
+        headers: incoming.headers,
+        text: body,
+        json: parsed(body),
+      });
+    },
+  );
+  outgoing.on('error', reject);
+  outgoing.end(sent.body);
+  return promise;
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
