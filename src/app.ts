@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createAdmission } from './access/admission.ts';
 import { createBearerCheck } from './access/bearer.ts';
+import { createIdempotency } from './access/idempotency.ts';
 import { createIssuance, type Issuance } from './access/issuance.ts';
 import type { Config, ListenAddress } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
@@ -92,10 +93,12 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   ]);
 
   const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
+  await store.idempotency.releaseUnanswered();
+  const idempotency = createIdempotency(store.idempotency, clock);
   const routes = createRoutes(dispatcher.services);
   const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
   const publicListener = createPublicListener({
-    signedCalls: createSignedCalls({ admission, dispatcher, routes, durable }),
+    signedCalls: createSignedCalls({ admission, idempotency, dispatcher, routes, durable }),
     openApi,
     log,
   });

@@ -1,19 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 import type { Admission, QuotaStanding } from '../access/admission.ts';
 import { credentialHeaders, type SentCredentials } from '../access/credentials.ts';
+import type { Idempotency, IdempotentCall, KeptAnswer } from '../access/idempotency.ts';
 import type { Platform } from '../access/principal.ts';
 import type { RateStanding } from '../access/rate-limit.ts';
 import { asRefusal, Refusal } from '../domain/reason.ts';
 import type { Trace } from '../observe/trace.ts';
 import type { Dispatcher } from '../rpc/dispatcher.ts';
 import { ClientGone, checkMediaType, readBody } from './body.ts';
-import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
+import { type Answer, jsonAnswer, jsonType, refusalAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget } from './request-target.ts';
 import { findRoute, type Route } from './routes.ts';
 
 export interface SignedCallDependencies {
   readonly admission: Admission;
+  readonly idempotency: Idempotency;
   readonly dispatcher: Dispatcher;
   readonly routes: readonly Route[];
   /** The store's barrier: nothing is answered before it. */
@@ -24,25 +26,29 @@ export interface SignedCallDependencies {
 interface Progress {
   platform?: Platform;
   rate?: RateStanding;
+  idempotent?: IdempotentCall;
   quota?: QuotaStanding;
+  /** Whether the call reached its operation. */
+  reached?: boolean;
 }
 
 /** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
 export type SignedCalls = (request: IncomingMessage, trace: Trace) => Promise<Answer>;
 
+/** Answers to keep for repetitions are the operation's own, and none that a repetition could do better than. */
+const neverKept: readonly number[] = [401, 403, 413, 415, 429];
+
 /** Takes calls through the checks in their documented order and to their operation. */
-export function createSignedCalls({
-  admission,
-  dispatcher,
-  routes,
-  durable,
-}: SignedCallDependencies): SignedCalls {
+export function createSignedCalls(dependencies: SignedCallDependencies): SignedCalls {
+  const { admission, idempotency, dispatcher, routes, durable } = dependencies;
+
   async function carryOut(request: IncomingMessage, trace: Trace, progress: Progress): Promise<Answer> {
-    const { method = '', url: rawTarget = '' } = request;
+    const { method = '', url: rawTarget = '', headersDistinct: headers } = request;
     const target = parseRequestTarget(rawTarget);
-    const credentials = admission.credentials(sentCredentials(request.headersDistinct));
+    const credentials = admission.credentials(sentCredentials(headers));
     const body = await readBody(request);
-    const platform = await admission.identify(credentials, { method, target: rawTarget, body });
+    const signed = { method, target: rawTarget, body };
+    const platform = await admission.identify(credentials, signed);
     progress.platform = platform;
     trace.caller = platform.caller;
 
@@ -50,13 +56,27 @@ export function createSignedCalls({
     if (!progress.rate.allowed) throw rateLimited(progress.rate);
     const { route, path } = findRoute(routes, method, target);
     trace.operation = `${route.method.parent.typeName}/${route.method.name}`;
-    if (route.hasBody) checkMediaType(request.headersDistinct);
+    if (route.hasBody) checkMediaType(headers);
+    const sentKeys = method === 'POST' ? (headers['idempotency-key'] ?? []) : [];
+    progress.idempotent = await idempotency.claim(platform, sentKeys, signed);
+    if (progress.idempotent.replay) return replayed(progress.idempotent.replay);
     progress.quota = await admission.takeQuota(platform);
     if (!progress.quota.allowed) throw quotaExceeded(progress.quota);
 
     const { message, violations } = route.read(path, target.query, body);
+    progress.reached = true;
     const call = { requestId: trace.requestId, principal: platform };
     return jsonAnswer(200, route.write(await dispatcher.invoke(route.method, message, call, violations)));
+  }
+
+  /** Books what the answer means for the idempotency key and the quota. */
+  async function settle(
+    { status, body }: Answer,
+    { platform, idempotent, quota, reached }: Progress,
+  ): Promise<void> {
+    const kept = reached === true && status < 500 && !neverKept.includes(status);
+    await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
+    if (status >= 500 && platform && quota?.allowed) await admission.giveBack(platform, quota);
   }
 
   async function standings({ platform, rate, quota }: Progress): Promise<Record<string, string>> {
@@ -74,9 +94,8 @@ export function createSignedCalls({
     const progress: Progress = {};
     try {
       const answer = await carryOut(request, trace, progress).catch((error) => refuse(error, trace));
+      await settle(answer, progress);
       const headers = await standings(progress);
-      const { platform, quota } = progress;
-      if (answer.status >= 500 && platform && quota?.allowed) await admission.giveBack(platform, quota);
       await durable();
       return { ...answer, headers: { ...answer.headers, ...headers } };
     } catch (error) {
@@ -93,6 +112,10 @@ function sentCredentials(headers: NodeJS.Dict<string[]>): SentCredentials {
     nonce: sent(credentialHeaders.nonce),
     signature: sent(credentialHeaders.signature),
   };
+}
+
+function replayed({ status, body }: KeptAnswer): Answer {
+  return { status, headers: { 'Content-Type': jsonType, 'Idempotent-Replayed': 'true' }, body };
 }
 
 function rateLimited({ callsPerSecond, retryAfterS }: RateStanding): Refusal {

@@ -9,6 +9,9 @@ import type { Provenance } from '../domain/provenance.ts';
  * Ordering: verbs take effect in the order in which they are called, each entirely or not at all, and each
  * sees all effects before it. A verb's promise resolves when it has taken effect in that order.
  *
+ * Grouping: the effects of verbs that are called one after the other, with nothing but each other waited for,
+ * become durable together or not at all.
+ *
  * Durability: effects are on disk only once `durable()`, called after the verb's promise resolved, has
  * resolved as well. Until then a crash may undo them, always the latest first. So nothing that a verb did or
  * read may leave the process (an answer to a caller, an instruction to the payment institution) before
@@ -24,6 +27,7 @@ export interface Store {
   readonly callers: CallerStore;
   readonly filings: FilingStore;
   readonly escrows: EscrowStore;
+  readonly idempotency: IdempotencyStore;
   /** Resolves when all effects so far survive kill -9 and loss of power. */
   durable(): Promise<void>;
   /** Makes all effects durable and gives up the resources; further verbs are refused with UNAVAILABLE. */
@@ -194,6 +198,41 @@ export interface EscrowStore {
   find(escrowId: string, owner: number | undefined): Promise<Escrow | undefined>;
   /** Orders of `owner`, or all if that is undefined, newest first. */
   list(owner: number | undefined, page: PageQuery): Promise<Page<Escrow>>;
+}
+
+/** How long an idempotency key is remembered, in seconds. */
+export const idempotencyRetentionS = 604_800;
+
+/** The first use of an idempotency key, and the answer that its repetitions get. */
+export interface IdempotencyStore {
+  /** Claims a key for a call that begins, unless it is remembered. */
+  claim(claim: IdempotencyClaim): Promise<IdempotencyStanding>;
+  /** Keeps the answer of the call that claimed the key. */
+  keep(callerId: number, key: string, answer: KeptAnswer): Promise<void>;
+  /** Forgets a key whose call left no answer to keep. */
+  release(callerId: number, key: string): Promise<void>;
+  /** Forgets the keys of calls that ended with their process; to be called before calls are taken. */
+  releaseUnanswered(): Promise<void>;
+}
+
+export interface IdempotencyClaim {
+  readonly callerId: number;
+  readonly key: string;
+  /** Digest of what the key stands for. */
+  readonly fingerprint: Uint8Array;
+  /** Unix seconds. */
+  readonly nowS: number;
+}
+
+/** What a claim met: nothing, another request, the same one under way, or the same one answered. */
+export type IdempotencyStanding =
+  | { readonly kind: 'CLAIMED' | 'REUSED' | 'RUNNING' }
+  | { readonly kind: 'ANSWERED'; readonly answer: KeptAnswer };
+
+/** An answer as it went out: status and body. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly body: string;
 }
 
 /** What a store is opened with. */

@@ -5,6 +5,7 @@ import { openDatabase } from './database.ts';
 import { createEscrowStore } from './escrows.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
+import { createIdempotencyStore } from './idempotency.ts';
 
 /** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
 export function createSqliteStore(options: StoreOptions): Store {
@@ -15,6 +16,7 @@ export function createSqliteStore(options: StoreOptions): Store {
     callers: createCallerStore(database, commits),
     filings: createFilingStore(database, commits),
     escrows: createEscrowStore(database, commits),
+    idempotency: createIdempotencyStore(database, commits),
     durable: () => commits.durable(),
     close: async () => {
       try {

@@ -158,3 +158,20 @@ export const escrow = sqliteTable(
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
 );
+
+/** Idempotency keys; status and body are null while the first call is under way. */
+export const idempotencyKey = sqliteTable(
+  'idempotency_key',
+  {
+    callerId: integer('caller_id').notNull(),
+    key: text().notNull(),
+    fingerprint: blob({ mode: 'buffer' }).notNull(),
+    claimedAtS: integer('claimed_at_s').notNull(),
+    status: integer(),
+    body: text(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.callerId, table.key] }),
+    index('idempotency_key_by_age').on(table.claimedAtS),
+  ],
+);
