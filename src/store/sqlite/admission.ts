@@ -1,19 +1,24 @@
-import { and, eq, gt, isNull, lt, sql } from 'drizzle-orm';
+import { and, eq, gt, isNull, lt, notExists, sql } from 'drizzle-orm';
 import { type AdmissionStore, nonceRetentionS } from '../store.ts';
 import { keyColumns, tokenColumns } from './callers.ts';
 import type { Database } from './database.ts';
 import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { KeyCache } from './key-cache.ts';
 import { apiKey, caller, nonceClaim, serviceToken, usage } from './schema.ts';
 
 /** Nonces spent within the same window of this length are stored side by side. */
 const nonceWindowS = nonceRetentionS / 2;
 /** Windows that may hold a nonce that is still remembered: the current one and as many before it as retention spans. */
 const nonceWindows = 1 + nonceRetentionS / nonceWindowS;
-/** How many forgotten nonces a claim sweeps away: more than one, so that the sweep overtakes the claims. */
-const sweptPerClaim = 2;
+/** Forgotten nonces are swept away once in so many claims, twice as many at a time, so that the sweep keeps up. */
+const claimsPerSweep = 64;
 
 /** Keys, tokens, nonces and quotas: what is asked on every call. */
-export function createAdmissionStore(database: Database, { write }: GroupCommit): AdmissionStore {
+export function createAdmissionStore(
+  database: Database,
+  { write }: GroupCommit,
+  keys: KeyCache,
+): AdmissionStore {
   const selectKey = database
     .select(keyColumns)
     .from(apiKey)
@@ -31,8 +36,8 @@ export function createAdmissionStore(database: Database, { write }: GroupCommit)
     { length: nonceWindows },
     (_, age) => sql`${sql.placeholder('window')} - ${age}`,
   );
-  const selectNonce = database
-    .select({ claimedAtS: nonceClaim.claimedAtS })
+  const remembered = database
+    .select({ one: sql`1` })
     .from(nonceClaim)
     .where(
       and(
@@ -42,27 +47,28 @@ export function createAdmissionStore(database: Database, { write }: GroupCommit)
         eq(nonceClaim.nonce, sql.placeholder('nonce')),
         gt(nonceClaim.claimedAtS, sql.placeholder('forgottenS')),
       ),
-    )
-    .prepare();
-  const insertNonce = database
+    );
+  const claim = ['window', 'keyId', 'nonce', 'nowS'].map((name) => sql.placeholder(name));
+  const claimNonce = database
     .insert(nonceClaim)
-    .values({
-      window: sql.placeholder('window'),
-      apiKeyId: sql.placeholder('keyId'),
-      nonce: sql.placeholder('nonce'),
-      claimedAtS: sql.placeholder('nowS'),
+    .select(sql`SELECT ${sql.join(claim, sql`, `)} WHERE ${notExists(remembered)}`)
+    // Where the clock was set back, a window outlasts the memory of its first nonces.
+    .onConflictDoUpdate({
+      target: [nonceClaim.window, nonceClaim.apiKeyId, nonceClaim.nonce],
+      set: { claimedAtS: sql`excluded.claimed_at_s` },
     })
     .prepare();
   const sweepNonces = database
     .delete(nonceClaim)
     .where(lt(nonceClaim.window, sql.placeholder('oldest')))
-    .limit(sweptPerClaim)
+    .limit(2 * claimsPerSweep)
     .prepare();
   const newestWindow = database
     .select({ window: sql<number>`coalesce(max(${nonceClaim.window}), 0)` })
     .from(nonceClaim);
   // A clock that is set back must not bring back the nonces of the time after it: windows never go back.
   let latestWindow = newestWindow.get()?.window ?? 0;
+  let claimsUntilSweep = claimsPerSweep;
 
   const count = database
     .insert(usage)
@@ -86,17 +92,25 @@ export function createAdmissionStore(database: Database, { write }: GroupCommit)
   const selectCalls = database.select({ calls: usage.calls }).from(usage).where(ofMonth).prepare();
 
   return {
-    findKey: async (key) => asStoreRefusal(() => selectKey.get({ apiKey: key })),
+    findKey: async (name) => asStoreRefusal(() => keys.get(name, () => selectKey.get({ apiKey: name }))),
     findToken: async (sha256) => asStoreRefusal(() => selectToken.get({ sha256 })),
     claimNonce: async ({ keyId, nonce, nowS }) =>
       write(() => {
         latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
         const window = latestWindow;
-        if (selectNonce.get({ window, keyId, nonce, forgottenS: nowS - nonceRetentionS }) !== undefined)
-          return false;
-        insertNonce.run({ window, keyId, nonce, nowS });
-        sweepNonces.run({ oldest: window - nonceWindows + 1 });
-        return true;
+        const { changes } = claimNonce.run({
+          window,
+          keyId,
+          nonce,
+          nowS,
+          forgottenS: nowS - nonceRetentionS,
+        });
+        claimsUntilSweep -= 1;
+        if (claimsUntilSweep === 0) {
+          claimsUntilSweep = claimsPerSweep;
+          sweepNonces.run({ oldest: window - nonceWindows + 1 });
+        }
+        return changes === 1;
       }),
     countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
       write(() => count.get({ callerId, month, quota })?.calls),

@@ -5,6 +5,7 @@ import { refuseViolations } from '../../domain/violation.ts';
 import type { CallerStore, NewKey, PageQuery, StoredKey, StoredToken } from '../store.ts';
 import type { Database } from './database.ts';
 import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { KeyCache } from './key-cache.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
 
@@ -36,7 +37,16 @@ export const tokenColumns = {
 };
 
 /** Platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
-export function createCallerStore(database: Database, { write }: GroupCommit): CallerStore {
+export function createCallerStore(database: Database, commits: GroupCommit, cached: KeyCache): CallerStore {
+  function write<T>(effect: () => T): T {
+    const result = commits.write(effect);
+    cached.clear();
+    // Again when it is settled: what was read in between may have been undone.
+    const clear = () => cached.clear();
+    commits.durable().then(clear, clear);
+    return result;
+  }
+
   const keys = () =>
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
   const tokens = () =>

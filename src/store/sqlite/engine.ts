@@ -6,14 +6,16 @@ import { createEscrowStore } from './escrows.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { createIdempotencyStore } from './idempotency.ts';
+import { createKeyCache } from './key-cache.ts';
 
 /** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
 export function createSqliteStore(options: StoreOptions): Store {
   const database = openDatabase(options);
   const commits = createGroupCommit(database.$client);
+  const keys = createKeyCache(database.$client);
   return {
-    admission: createAdmissionStore(database, commits),
-    callers: createCallerStore(database, commits),
+    admission: createAdmissionStore(database, commits, keys),
+    callers: createCallerStore(database, commits, keys),
     filings: createFilingStore(database, commits),
     escrows: createEscrowStore(database, commits),
     idempotency: createIdempotencyStore(database, commits),
