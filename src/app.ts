@@ -8,6 +8,8 @@ import { createAdmission } from './access/admission.ts';
 import { createBearerCheck } from './access/bearer.ts';
 import { createIdempotency } from './access/idempotency.ts';
 import { createIssuance, type Issuance } from './access/issuance.ts';
+import type { KeyRing } from './access/key-ring.ts';
+import { checkSealedSecrets } from './access/sealed-secrets.ts';
 import type { Config, ListenAddress } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
@@ -38,6 +40,7 @@ export const systemClock: Clock = { nowMs: () => Date.now(), monotonicMs: () => 
 /** The parts that work on the database, without a listener: all that the command line needs. */
 export interface Registry {
   readonly store: Store;
+  readonly keyRing: KeyRing;
   readonly issuance: Issuance;
 }
 
@@ -57,21 +60,31 @@ export interface App extends Registry {
   close(): Promise<void>;
 }
 
-/** Opens the store and what issues credentials into it. */
-export function openRegistry(
+/** Opens the store and what issues credentials into it. Throws MasterKeyRefused if the secrets in it do not open. */
+export async function openRegistry(
   config: Config,
   { clock = systemClock }: Simulated = {},
-): Registry & { keyRing: ReturnType<typeof openKeyRing> } {
+): Promise<Registry> {
   const { environment, dataDir } = config;
   const store = createSqliteStore({ dataDir, environment });
-  const keyRing = openKeyRing(config.masterKeys);
-  return { store, keyRing, issuance: createIssuance({ store: store.callers, keyRing, environment, clock }) };
+  try {
+    const keyRing = openKeyRing(config.masterKeys);
+    await checkSealedSecrets(store.callers, keyRing);
+    return {
+      store,
+      keyRing,
+      issuance: createIssuance({ store: store.callers, keyRing, environment, clock }),
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
 }
 
 /** Starts serving; resolves once both listeners accept connections. */
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
   const { clock = systemClock, institution = createSimulatedInstitution() } = simulated;
-  const registry = openRegistry(config, simulated);
+  const registry = await openRegistry(config, simulated);
   const { store, issuance, keyRing } = registry;
   const durable = () => store.durable();
   const calendar = createCalendar(config.timeZone);
@@ -117,7 +130,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   try {
     const publicAddress = await listen(publicListener, config.publicAddress);
     const internalAddress = await listen(internalListener.server, config.internalAddress);
-    return { store, issuance, publicAddress, internalAddress, close };
+    return { ...registry, publicAddress, internalAddress, close };
   } catch (error) {
     await close();
     throw error;

@@ -71,7 +71,7 @@ export async function withRegistry(
   terminal: Terminal,
   work: (registry: Registry) => Promise<void>,
 ): Promise<void> {
-  const registry = openRegistry(readConfig(terminal.env));
+  const registry = await openRegistry(readConfig(terminal.env));
   try {
     await work(registry);
   } finally {
