@@ -106,7 +106,6 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   ]);
 
   const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
-  await store.idempotency.releaseUnanswered();
   const idempotency = createIdempotency(store.idempotency, clock);
   const routes = createRoutes(dispatcher.services);
   const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
@@ -128,6 +127,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     await store.close();
   };
   try {
+    await store.beginServing();
     const publicAddress = await listen(publicListener, config.publicAddress);
     const internalAddress = await listen(internalListener.server, config.internalAddress);
     return { ...registry, publicAddress, internalAddress, close };

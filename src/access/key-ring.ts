@@ -27,8 +27,9 @@ const entry = /^(?:([a-z0-9_-]{1,32}):)?([0-9a-f]{64})$/;
  * key may go without a name. The first one seals; all of them open. Throws RangeError, naming the line.
  */
 export function parseMasterKeys(text: string): MasterKey[] {
-  const lines = text.split(/[\n,]/).map((line) => line.replace(/#.*/, '').trim());
-  const keys = lines.flatMap((line, index) => {
+  const entries = text.replaceAll(/#.*/g, '').split(/[\n,]/);
+  const keys = entries.flatMap((text, index) => {
+    const line = text.trim();
     if (line === '') return [];
     const [, name = 'main', hex] = entry.exec(line) ?? [];
     if (hex === undefined) throw new RangeError(`entry ${index + 1} is not name:64 lower-case hex digits`);

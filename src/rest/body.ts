@@ -10,10 +10,16 @@ export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
-/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; ClientGone if it never ends. */
+/** How long a body may take to arrive behind its headers, in milliseconds. */
+export const bodyTimeoutMs = 10_000;
+
+/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; TIMEOUT; ClientGone if it breaks off. */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) throw bodyTooLarge();
+  const tooSlow = () =>
+    reject(new Refusal('TIMEOUT', `The body must arrive within ${bodyTimeoutMs / 1000} seconds.`));
+  const timer = setTimeout(tooSlow, bodyTimeoutMs);
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
@@ -24,7 +30,7 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
   request.on('error', () => reject(new ClientGone()));
   request.on('close', () => reject(new ClientGone()));
-  return promise;
+  return promise.finally(() => clearTimeout(timer));
 }
 
 function bodyTooLarge(): Refusal {

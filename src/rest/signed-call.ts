@@ -76,7 +76,10 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
   ): Promise<void> {
     const kept = reached === true && status < 500 && !neverKept.includes(status);
     await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
-    if (status >= 500 && platform && quota?.allowed) await admission.giveBack(platform, quota);
+    if (status >= 500 && platform && quota?.allowed) {
+      await admission.giveBack(platform, quota);
+      delete progress.quota;
+    }
   }
 
   async function standings({ platform, rate, quota }: Progress): Promise<Record<string, string>> {

@@ -12,12 +12,13 @@ import type { Provenance } from '../domain/provenance.ts';
  * Grouping: the effects of verbs that are called one after the other, with nothing but each other waited for,
  * become durable together or not at all.
  *
- * Durability: effects are on disk only once `durable()`, called after the verb's promise resolved, has
- * resolved as well. Until then a crash may undo them, always the latest first. So nothing that a verb did or
+ * Durability: effects are on disk only once `durable()` has resolved, which is to be called when the verb's promise
+ * resolved and before anything but the store is waited for. Until then a crash may undo them, always the latest first. So nothing that a verb did or
  * read may leave the process (an answer to a caller, an instruction to the payment institution) before
  * `durable()`. If `durable()` rejects, none of the effects since the durable point before it remain.
  *
- * Concurrency: any number of processes may open the same store; each sees what the others made durable.
+ * Concurrency: any number of processes may open the same store, and each sees what the others made durable; one
+ * at a time takes calls, and that one alone uses `admission` and `idempotency`.
  *
  * Throws: Refusal with the reason that a verb names; Refusal UNAVAILABLE when the store cannot take or keep
  * the effect (disk full, overloaded, closed), and then it has none.
@@ -28,6 +29,8 @@ export interface Store {
   readonly filings: FilingStore;
   readonly escrows: EscrowStore;
   readonly idempotency: IdempotencyStore;
+  /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
+  beginServing(): Promise<void>;
   /** Resolves when all effects so far survive kill -9 and loss of power. */
   durable(): Promise<void>;
   /** Makes all effects durable and gives up the resources; further verbs are refused with UNAVAILABLE. */
@@ -203,7 +206,7 @@ export interface EscrowStore {
 /** How long an idempotency key is remembered, in seconds. */
 export const idempotencyRetentionS = 604_800;
 
-/** The first use of an idempotency key, and the answer that its repetitions get. */
+/** The first use of an idempotency key, and the answer that its repetitions get. A call that ended with its process claims no key. */
 export interface IdempotencyStore {
   /** Claims a key for a call that begins, unless it is remembered. */
   claim(claim: IdempotencyClaim): Promise<IdempotencyStanding>;
@@ -211,8 +214,6 @@ export interface IdempotencyStore {
   keep(callerId: number, key: string, answer: KeptAnswer): Promise<void>;
   /** Forgets a key whose call left no answer to keep. */
   release(callerId: number, key: string): Promise<void>;
-  /** Forgets the keys of calls that ended with their process; to be called before calls are taken. */
-  releaseUnanswered(): Promise<void>;
 }
 
 export interface IdempotencyClaim {

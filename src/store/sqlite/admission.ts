@@ -2,7 +2,7 @@ import { and, eq, gt, isNull, lt, notExists, sql } from 'drizzle-orm';
 import { type AdmissionStore, nonceRetentionS } from '../store.ts';
 import { keyColumns, tokenColumns } from './callers.ts';
 import type { Database } from './database.ts';
-import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { GroupCommit } from './group-commit.ts';
 import type { KeyCache } from './key-cache.ts';
 import { apiKey, caller, nonceClaim, serviceToken, usage } from './schema.ts';
 
@@ -16,7 +16,7 @@ const claimsPerSweep = 64;
 /** Keys, tokens, nonces and quotas: what is asked on every call. */
 export function createAdmissionStore(
   database: Database,
-  { write }: GroupCommit,
+  { read, write }: GroupCommit,
   keys: KeyCache,
 ): AdmissionStore {
   const selectKey = database
@@ -67,7 +67,7 @@ export function createAdmissionStore(
     .select({ window: sql<number>`coalesce(max(${nonceClaim.window}), 0)` })
     .from(nonceClaim);
   // A clock that is set back must not bring back the nonces of the time after it: windows never go back.
-  let latestWindow = newestWindow.get()?.window ?? 0;
+  let latestWindow: number | undefined;
   let claimsUntilSweep = claimsPerSweep;
 
   const count = database
@@ -92,10 +92,11 @@ export function createAdmissionStore(
   const selectCalls = database.select({ calls: usage.calls }).from(usage).where(ofMonth).prepare();
 
   return {
-    findKey: async (name) => asStoreRefusal(() => keys.get(name, () => selectKey.get({ apiKey: name }))),
-    findToken: async (sha256) => asStoreRefusal(() => selectToken.get({ sha256 })),
+    findKey: async (name) => read(() => keys.get(name, () => selectKey.get({ apiKey: name }))),
+    findToken: async (sha256) => read(() => selectToken.get({ sha256 })),
     claimNonce: async ({ keyId, nonce, nowS }) =>
       write(() => {
+        latestWindow ??= newestWindow.get()?.window ?? 0;
         latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
         const window = latestWindow;
         const { changes } = claimNonce.run({
@@ -117,7 +118,6 @@ export function createAdmissionStore(
     giveBackCall: async (callerId, month) => {
       write(() => giveBack.run({ callerId, month }));
     },
-    callsIn: async (callerId, month) =>
-      asStoreRefusal(() => selectCalls.get({ callerId, month })?.calls ?? 0),
+    callsIn: async (callerId, month) => read(() => selectCalls.get({ callerId, month })?.calls ?? 0),
   };
 }

@@ -4,7 +4,7 @@ import { Refusal } from '../../domain/reason.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { CallerStore, NewKey, PageQuery, StoredKey, StoredToken } from '../store.ts';
 import type { Database } from './database.ts';
-import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { GroupCommit } from './group-commit.ts';
 import type { KeyCache } from './key-cache.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
@@ -38,6 +38,8 @@ export const tokenColumns = {
 
 /** Platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
 export function createCallerStore(database: Database, commits: GroupCommit, cached: KeyCache): CallerStore {
+  const { read } = commits;
+
   function write<T>(effect: () => T): T {
     const result = commits.write(effect);
     cached.clear();
@@ -88,7 +90,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
 
   return {
     isEmpty: async () =>
-      asStoreRefusal(() => database.select({ id: caller.id }).from(caller).limit(1).get() === undefined),
+      read(() => database.select({ id: caller.id }).from(caller).limit(1).get() === undefined),
     addPlatform: async ({ name, tier, monthlyQuota = null }, key) =>
       write(() => {
         if (callerNamed(name) !== undefined) {
@@ -104,7 +106,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
         return insertKey(id, key);
       }),
     listKeys: async (page) =>
-      asStoreRefusal(() =>
+      read(() =>
         pageOf(
           keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
           page,
@@ -130,7 +132,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
         return keyOf(keyId);
       }),
     findPlatform: async (name) =>
-      asStoreRefusal(() =>
+      read(() =>
         database
           .select({ callerId: caller.id, caller: caller.name, monthlyQuota: caller.monthlyQuota })
           .from(caller)
@@ -152,7 +154,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
         return tokenOf(token.tokenId);
       }),
     listTokens: async (page) =>
-      asStoreRefusal(() =>
+      read(() =>
         pageOf(
           tokens()
             .where(after(serviceToken.id, page))

@@ -5,26 +5,33 @@ import { openDatabase } from './database.ts';
 import { createEscrowStore } from './escrows.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
-import { createIdempotencyStore } from './idempotency.ts';
+import { createIdempotencyStore, releaseUnanswered } from './idempotency.ts';
 import { createKeyCache } from './key-cache.ts';
+import { type ServingLock, takeServingLock } from './serving-lock.ts';
 
 /** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
 export function createSqliteStore(options: StoreOptions): Store {
   const database = openDatabase(options);
   const commits = createGroupCommit(database.$client);
   const keys = createKeyCache(database.$client);
+  let lock: ServingLock | undefined;
   return {
     admission: createAdmissionStore(database, commits, keys),
     callers: createCallerStore(database, commits, keys),
     filings: createFilingStore(database, commits),
     escrows: createEscrowStore(database, commits),
     idempotency: createIdempotencyStore(database, commits),
+    beginServing: async () => {
+      lock ??= takeServingLock(options.dataDir);
+      releaseUnanswered(database, commits);
+    },
     durable: () => commits.durable(),
     close: async () => {
       try {
         await commits.durable();
       } finally {
         database.$client.close();
+        lock?.release();
       }
     },
   };

@@ -4,7 +4,7 @@ import { type Escrow, escrowId, escrowMoves } from '../../domain/escrow.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
-import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, deployment, escrow, filing } from './schema.ts';
@@ -24,7 +24,7 @@ const escrowColumns = {
 };
 
 /** Escrow orders. */
-export function createEscrowStore(database: Database, { write }: GroupCommit): EscrowStore {
+export function createEscrowStore(database: Database, { read, write }: GroupCommit): EscrowStore {
   const idKey = database.select().from(deployment).all()[0]?.escrowIdKey;
   if (idKey === undefined) throw new Error('The database has no deployment stamp.');
   const nextNumber = createSequence(database, 'ESCROW');
@@ -93,9 +93,9 @@ export function createEscrowStore(database: Database, { write }: GroupCommit): E
         if (move === 'released') provenance.append(order.filingNo, 'TRANSFER', at);
         return order;
       }),
-    find: async (id, owner) => asStoreRefusal(() => find(id, owner)),
+    find: async (id, owner) => read(() => find(id, owner)),
     list: async (owner, page) =>
-      asStoreRefusal(() => {
+      read(() => {
         const rows = escrows()
           .where(and(ownedBy(owner), before(page)))
           .orderBy(desc(escrow.id))

@@ -3,7 +3,7 @@ import { yearOf } from '../../domain/calendar.ts';
 import { evidenceHash, type Filing, filingNumber } from '../../domain/filing.ts';
 import type { FilingStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
-import { asStoreRefusal, type GroupCommit } from './group-commit.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
@@ -24,7 +24,7 @@ const filingColumns = {
 };
 
 /** Filings and their provenance records. */
-export function createFilingStore(database: Database, { write }: GroupCommit): FilingStore {
+export function createFilingStore(database: Database, { read, write }: GroupCommit): FilingStore {
   const nextNumber = createSequence(database, 'FILING');
   const insertFiling = database
     .insert(filing)
@@ -64,14 +64,14 @@ export function createFilingStore(database: Database, { write }: GroupCommit): F
         return filed;
       }),
     find: async (filingNo, owner) =>
-      asStoreRefusal(() => {
+      read(() => {
         const row = filings()
           .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
           .get();
         return row === undefined ? undefined : toFiling(row);
       }),
     list: async (owner, page) =>
-      asStoreRefusal(() => {
+      read(() => {
         const rows = filings()
           .where(and(ownedBy(owner), before(page)))
           .orderBy(desc(filing.id))
@@ -80,7 +80,7 @@ export function createFilingStore(database: Database, { write }: GroupCommit): F
         return pageOf(rows, page, toFiling);
       }),
     provenance: async (filingNo) =>
-      asStoreRefusal(() => {
+      read(() => {
         const source = selectAuthor.get({ filingNo });
         return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
       }),

@@ -1,8 +1,11 @@
 import type { Database } from 'better-sqlite3';
-import { Refusal, unavailable } from '../../domain/reason.ts';
+import { type Refusal, unavailable } from '../../domain/reason.ts';
 
-/** How many effects one commit may hold; more at once is overload. */
-const effectsPerCommitMax = 10_000;
+/** How many effects one commit may hold; far more than the calls in flight can have. */
+const effectsPerCommitMax = 100_000;
+
+/** SQLite's result codes that say that the machine, not the service, is at fault. */
+const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
 
 /** Writes that happen in the same turn of the event loop share one transaction and one fsync. */
 export interface GroupCommit {
@@ -11,6 +14,8 @@ export interface GroupCommit {
    * everything after it on this connection, and durable when `durable()` says so.
    */
   write<T>(effect: () => T): T;
+  /** Reads what all effects so far have left. */
+  read<T>(query: () => T): T;
   /** Resolves when the effects so far are on disk; rejects with UNAVAILABLE when they are undone instead. */
   durable(): Promise<void>;
 }
@@ -33,9 +38,19 @@ export function createGroupCommit(database: Database): GroupCommit {
   const rollbackEffect = database.prepare('ROLLBACK TO effect');
   let open: Commit | undefined;
 
-  function openCommit(): Commit {
+  /** Does a piece of work on the database; what the machine refuses becomes UNAVAILABLE. */
+  function attempt<T>(work: () => T): T {
     if (!database.open) throw unavailable('The store is closed.');
-    asStoreRefusal(() => begin.run());
+    try {
+      return work();
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+      throw machineFaults.test(code) ? unavailable('The store cannot be written or read now.', error) : error;
+    }
+  }
+
+  function openCommit(): Commit {
+    attempt(() => begin.run());
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     // A caller that went away awaits nothing; its failure must not end the process.
     promise.catch(() => {});
@@ -66,7 +81,7 @@ export function createGroupCommit(database: Database): GroupCommit {
     open.effects += 1;
     savepoint.run();
     try {
-      const result = asStoreRefusal(effect);
+      const result = attempt(effect);
       release.run();
       return result;
     } catch (error) {
@@ -81,19 +96,5 @@ export function createGroupCommit(database: Database): GroupCommit {
     }
   }
 
-  return { write, durable: () => open?.done ?? Promise.resolve() };
-}
-
-/** SQLite's result codes that say that the machine, not the service, is at fault. */
-const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
-
-/** Runs a piece of work on the database; what the machine refuses becomes UNAVAILABLE. */
-export function asStoreRefusal<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof Refusal) throw error;
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    throw machineFaults.test(code) ? unavailable('The store cannot be written or read now.', error) : error;
-  }
+  return { write, read: attempt, durable: () => open?.done ?? Promise.resolve() };
 }

@@ -7,6 +7,11 @@ import { idempotencyKey } from './schema.ts';
 /** How many forgotten keys a claim sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerClaim = 2;
 
+/** Forgets the keys of calls that ended with their process. */
+export function releaseUnanswered(database: Database, { write }: GroupCommit): void {
+  write(() => database.delete(idempotencyKey).where(isNull(idempotencyKey.status)).run());
+}
+
 /** Idempotency keys and the answers kept under them. */
 export function createIdempotencyStore(database: Database, { write }: GroupCommit): IdempotencyStore {
   const isKey = and(
@@ -60,9 +65,6 @@ export function createIdempotencyStore(database: Database, { write }: GroupCommi
     },
     release: async (callerId, key) => {
       write(() => release.run({ callerId, key }));
-    },
-    releaseUnanswered: async () => {
-      write(() => database.delete(idempotencyKey).where(isNull(idempotencyKey.status)).run());
     },
   };
 }

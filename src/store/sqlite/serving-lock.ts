@@ -1,0 +1,25 @@
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { DatabaseRefused } from './database.ts';
+
+const fileName = 'serving.lock';
+
+/** Held by the process that takes calls; the operating system lets go of it when the process ends, however it ends. */
+export interface ServingLock {
+  release(): void;
+}
+
+/** Takes the lock of a data folder. Throws DatabaseRefused if another process has it. */
+export function takeServingLock(dataDir: string): ServingLock {
+  const lock = new Sqlite(join(dataDir, fileName), { timeout: 0 });
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+  } catch (error) {
+    lock.close();
+    const isHeld = error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY';
+    throw isHeld
+      ? new DatabaseRefused(`another artseal serves ${dataDir} already; stop it or use another folder.`)
+      : error;
+  }
+  return { release: () => lock.close() };
+}
