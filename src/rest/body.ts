@@ -10,16 +10,13 @@ export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
-/** How long a body may take to arrive behind its headers, in milliseconds. */
-export const bodyTimeoutMs = 10_000;
+/** The event by which a listener refuses a request whose body cannot be read to its end; it carries a Refusal. */
+export const bodyRefused = 'artseal:body-refused';
 
-/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; TIMEOUT; ClientGone if it breaks off. */
+/** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; what `bodyRefused` carries; ClientGone. */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
   if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) throw bodyTooLarge();
-  const tooSlow = () =>
-    reject(new Refusal('TIMEOUT', `The body must arrive within ${bodyTimeoutMs / 1000} seconds.`));
-  const timer = setTimeout(tooSlow, bodyTimeoutMs);
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
@@ -28,9 +25,10 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
     else chunks.push(chunk);
   });
   request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+  request.on(bodyRefused, reject);
   request.on('error', () => reject(new ClientGone()));
   request.on('close', () => reject(new ClientGone()));
-  return promise.finally(() => clearTimeout(timer));
+  return promise;
 }
 
 function bodyTooLarge(): Refusal {

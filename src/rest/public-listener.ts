@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { Refusal, unavailable } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
-import { bodyBytesMax } from './body.ts';
+import { bodyBytesMax, bodyRefused } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import type { SignedCalls } from './signed-call.ts';
 
@@ -13,6 +13,16 @@ export interface PublicListenerDependencies {
   /** The OpenAPI document, served to anybody. */
   readonly openApi: Uint8Array;
   readonly log: Logger;
+}
+
+/** What is under way on a connection. */
+interface Connection {
+  /** Calls that are not answered yet. */
+  calls: number;
+  /** The request that came last. */
+  latest: IncomingMessage;
+  /** Nothing more can be read from it. */
+  broken: boolean;
 }
 
 /** Calls under way at the same time; what comes on top is refused at once. */
@@ -30,7 +40,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
-  const inFlight = new Map<Socket, number>();
+  const connections = new WeakMap<Socket, Connection>();
   let callsInFlight = 0;
 
   async function answerTo(request: IncomingMessage, trace: Trace): Promise<Answer> {
@@ -52,21 +62,23 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     const startedMs = performance.now();
     const trace: Trace = { requestId: randomUUIDv7() };
     const { socket } = request;
+    const connection = connections.get(socket) ?? { calls: 0, latest: request, broken: false };
+    connections.set(socket, connection);
+    connection.latest = request;
+    connection.calls += 1;
     callsInFlight += 1;
-    inFlight.set(socket, (inFlight.get(socket) ?? 0) + 1);
     let status = 0;
     try {
       const answer = await answerTo(request, trace);
       status = answer.status;
-      write(request, response, answer, trace.requestId);
+      const isLast = connection.broken && connection.latest === request;
+      write(request, response, answer, trace.requestId, isLast);
     } catch {
       // The client is gone, and with it whoever could be answered.
       socket.destroy();
     } finally {
       callsInFlight -= 1;
-      const left = (inFlight.get(socket) ?? 1) - 1;
-      if (left === 0) inFlight.delete(socket);
-      else inFlight.set(socket, left);
+      connection.calls -= 1;
       logCall(log, trace, status, performance.now() - startedMs);
     }
   }
@@ -76,6 +88,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     response: ServerResponse,
     answer: Answer,
     requestId: string,
+    isLast: boolean,
   ): void {
     const headers: Record<string, string | number> = {
       ...answer.headers,
@@ -84,18 +97,29 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
       'Cache-Control': 'no-store',
     };
     // What is left of a refused body is read and thrown away only if it is known to be small.
-    if (!server.listening || !(request.complete || hasSmallBody(request))) headers.Connection = 'close';
+    const isReadable = request.complete || hasSmallBody(request);
+    if (isLast || !server.listening || !isReadable) headers.Connection = 'close';
     response.writeHead(answer.status, headers).end(answer.body);
   }
 
-  /** Answers what never became a request: bytes that are not HTTP, headers too long or too slow. */
+  /** Refuses bytes that are not HTTP, headers that are too long, and what comes too slowly. */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
-    if (!socket.writable || inFlight.has(socket) || error.code === 'ECONNRESET') {
-      socket.destroy();
-      return;
-    }
-    const requestId = randomUUIDv7();
     const refusal = connectionRefusal(error.code);
+    const connection = connections.get(socket);
+    if (connection !== undefined && connection.calls > 0) {
+      // The calls before are answered first; one that waits for the rest of its body is answered with this.
+      connection.broken = true;
+      connection.latest.emit(bodyRefused, refusal);
+    } else if (socket.writable && error.code !== 'ECONNRESET') {
+      answerConnection(refusal, socket);
+    } else {
+      socket.destroy();
+    }
+  }
+
+  /** Answers on a connection that has no request to answer to. */
+  function answerConnection(refusal: Refusal, socket: Socket): void {
+    const requestId = randomUUIDv7();
     const { status, headers, body } = refusalAnswer(refusal, requestId);
     const head = Object.entries({
       ...headers,

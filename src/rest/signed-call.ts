@@ -70,10 +70,8 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
   }
 
   /** Books what the answer means for the idempotency key and the quota. */
-  async function settle(
-    { status, body }: Answer,
-    { platform, idempotent, quota, reached }: Progress,
-  ): Promise<void> {
+  async function settle({ status, body }: Answer, progress: Progress): Promise<void> {
+    const { platform, idempotent, quota, reached } = progress;
     const kept = reached === true && status < 500 && !neverKept.includes(status);
     await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
     if (status >= 500 && platform && quota?.allowed) {
