@@ -8,13 +8,18 @@ test('a platform files an artwork, asks for its provenance and opens an escrow',
   const service = await startService(t);
   const platform = await service.platform();
 
-  const filing = await send(service.publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
+  const filing = await send(service.publicUrl, platform, {
+    target: '/api/v1/filing',
+    body: JSON.stringify(artwork),
+  });
   assert.equal(filing.status, 200, filing.text);
   assert.deepEqual(Object.keys(filing.json), ['filingNo', 'status', 'chain', 'hash', 'timestamp']);
   assert.match(filing.json.filingNo, /^AS-\d{4}-000001$/);
   assert.equal(filing.json.status, 'SUBMITTED');
 
-  const provenance = await send(service.publicUrl, platform, { target: `/api/v1/provenance/${filing.json.filingNo}` });
+  const provenance = await send(service.publicUrl, platform, {
+    target: `/api/v1/provenance/${filing.json.filingNo}`,
+  });
   assert.equal(provenance.status, 200, provenance.text);
   assert.deepEqual(provenance.json, {
     filingNo: filing.json.filingNo,
@@ -24,9 +29,16 @@ test('a platform files an artwork, asks for its provenance and opens an escrow',
   });
 
   const terms = escrowTerms(filing.json.filingNo);
-  const escrow = await send(service.publicUrl, platform, { target: '/api/v1/escrow', body: JSON.stringify(terms) });
+  const escrow = await send(service.publicUrl, platform, {
+    target: '/api/v1/escrow',
+    body: JSON.stringify(terms),
+  });
   assert.equal(escrow.status, 200, escrow.text);
   assert.match(escrow.json.escrowId, /^ES-\d{4}-[0-9A-Z]{4}$/);
   const { escrowId, ...rest } = escrow.json;
-  assert.deepEqual(rest, { state: 'FROZEN', clearing: 'LICENSED_PSP_NO_SECOND_CLEARING', amount: terms.amount });
+  assert.deepEqual(rest, {
+    state: 'FROZEN',
+    clearing: 'LICENSED_PSP_NO_SECOND_CLEARING',
+    amount: terms.amount,
+  });
 });

@@ -2,6 +2,7 @@ import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { ApiCredentials } from '../../src/client/sign.ts';
+import { assertDocumented } from './openapi.ts';
 
 /** A request, and where it differs from one that is signed as it should be. */
 export interface SignedRequest {
@@ -54,7 +55,7 @@ export function headersOf(
   sent: SignedRequest,
 ): Record<string, string | string[]> {
   const { target, body } = sent;
-  const method = sent.method ?? (body === undefined ? 'GET' : 'POST');
+  const method = methodOf(sent);
   const timestamp = sent.timestamp ?? String(Math.floor(Date.now() / 1000));
   const nonce = sent.nonce ?? newNonce();
   const signed = documentedSignature(credentials.apiSecret, {
@@ -76,9 +77,23 @@ export function headersOf(
   return Object.fromEntries(kept) as Record<string, string | string[]>;
 }
 
-/** Signs a request, sends it over a connection of its own and reads the answer. */
-export function send(baseUrl: string, credentials: ApiCredentials, sent: SignedRequest): Promise<RestAnswer> {
-  const method = sent.method ?? (sent.body === undefined ? 'GET' : 'POST');
+/** Signs a request, sends it over a connection of its own and reads the answer, which must be as documented. */
+export async function send(
+  baseUrl: string,
+  credentials: ApiCredentials,
+  sent: SignedRequest,
+): Promise<RestAnswer> {
+  const answer = await exchange(baseUrl, credentials, sent);
+  assertDocumented(methodOf(sent), sent.target, answer);
+  return answer;
+}
+
+function methodOf({ method, body }: SignedRequest): string {
+  return method ?? (body === undefined ? 'GET' : 'POST');
+}
+
+function exchange(baseUrl: string, credentials: ApiCredentials, sent: SignedRequest): Promise<RestAnswer> {
+  const method = methodOf(sent);
   const { hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<RestAnswer>();
   const headers = headersOf(credentials, sent);

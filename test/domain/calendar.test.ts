@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createCalendar, yearOf } from '../../src/domain/calendar.ts';
+
+const instant = (iso: string) => Date.parse(iso);
+const dayS = 86_400;
+
+const timestamps: readonly (readonly [zone: string, at: string, timestamp: string])[] = [
+  ['UTC', '2026-11-21T01:15:00Z', '2026-11-21T01:15:00+00:00'],
+  ['UTC', '2026-11-21T01:15:00.999Z', '2026-11-21T01:15:00+00:00'],
+  ['Asia/Shanghai', '2026-11-21T01:15:00Z', '2026-11-21T09:15:00+08:00'],
+  ['America/New_York', '2026-07-01T12:00:00Z', '2026-07-01T08:00:00-04:00'],
+  ['America/New_York', '2026-12-01T12:00:00Z', '2026-12-01T07:00:00-05:00'],
+  ['Europe/London', '2026-12-01T12:00:00Z', '2026-12-01T12:00:00+00:00'],
+  ['Europe/London', '2026-07-01T12:00:00Z', '2026-07-01T13:00:00+01:00'],
+  ['Asia/Kathmandu', '2026-01-01T00:00:00Z', '2026-01-01T05:45:00+05:45'],
+  ['Pacific/Kiritimati', '2026-12-31T10:00:00Z', '2027-01-01T00:00:00+14:00'],
+  ['Pacific/Pago_Pago', '2027-01-01T10:59:59Z', '2026-12-31T23:59:59-11:00'],
+];
+
+for (const [zone, at, expected] of timestamps) {
+  test(`${at} is ${expected} in ${zone}`, () => {
+    const calendar = createCalendar(zone);
+    assert.equal(calendar.timestamp(instant(at)), expected);
+    assert.equal(calendar.date(instant(at)), expected.slice(0, 10));
+    assert.equal(yearOf(expected), Number(expected.slice(0, 4)));
+  });
+}
+
+test('the year of a timestamp changes at midnight of the zone, on the second', () => {
+  const calendar = createCalendar('Asia/Shanghai');
+  const midnight = instant('2026-12-31T16:00:00Z');
+  assert.equal(yearOf(calendar.timestamp(midnight - 1)), 2026);
+  assert.equal(yearOf(calendar.timestamp(midnight)), 2027);
+  assert.equal(calendar.timestamp(midnight - 1), '2026-12-31T23:59:59+08:00');
+  assert.equal(calendar.timestamp(midnight), '2027-01-01T00:00:00+08:00');
+});
+
+test('the hour that comes twice when summer ends is told apart by its offset', () => {
+  const calendar = createCalendar('Europe/Berlin');
+  assert.equal(calendar.timestamp(instant('2026-10-25T00:30:00Z')), '2026-10-25T02:30:00+02:00');
+  assert.equal(calendar.timestamp(instant('2026-10-25T01:30:00Z')), '2026-10-25T02:30:00+01:00');
+});
+
+test('a clock that goes back and forth is followed', () => {
+  const calendar = createCalendar('UTC');
+  for (const at of ['2026-12-31T23:59:59Z', '2027-01-01T00:00:00Z', '2026-12-31T23:59:59Z']) {
+    assert.equal(calendar.timestamp(instant(at)), at.replace('Z', '+00:00'));
+    assert.equal(calendar.month(instant(at)).name, at.slice(0, 7));
+  }
+});
+
+interface MonthCase {
+  readonly zone: string;
+  readonly at: string;
+  readonly name: string;
+  readonly endsAt: string;
+  readonly lengthS: number;
+  readonly because: string;
+}
+
+const months: readonly MonthCase[] = [
+  {
+    zone: 'UTC',
+    at: '2026-11-21T00:00:00Z',
+    name: '2026-11',
+    endsAt: '2026-12-01T00:00:00Z',
+    lengthS: 30 * dayS,
+    because: 'thirty days',
+  },
+  {
+    zone: 'UTC',
+    at: '2028-02-29T23:59:59Z',
+    name: '2028-02',
+    endsAt: '2028-03-01T00:00:00Z',
+    lengthS: 29 * dayS,
+    because: 'a leap year',
+  },
+  {
+    zone: 'Asia/Shanghai',
+    at: '2026-11-30T16:00:00Z',
+    name: '2026-12',
+    endsAt: '2026-12-31T16:00:00Z',
+    lengthS: 31 * dayS,
+    because: 'the zone is ahead',
+  },
+  {
+    zone: 'America/New_York',
+    at: '2026-03-15T12:00:00Z',
+    name: '2026-03',
+    endsAt: '2026-04-01T04:00:00Z',
+    lengthS: 31 * dayS - 3_600,
+    because: 'summer begins',
+  },
+  {
+    zone: 'America/New_York',
+    at: '2026-11-15T12:00:00Z',
+    name: '2026-11',
+    endsAt: '2026-12-01T05:00:00Z',
+    lengthS: 30 * dayS + 3_600,
+    because: 'summer ends',
+  },
+  {
+    zone: 'Australia/Lord_Howe',
+    at: '2026-10-20T00:00:00Z',
+    name: '2026-10',
+    endsAt: '2026-10-31T13:00:00Z',
+    lengthS: 31 * dayS - 1_800,
+    because: 'summer is half an hour',
+  },
+  {
+    zone: 'America/Asuncion',
+    at: '2017-10-15T12:00:00Z',
+    name: '2017-10',
+    endsAt: '2017-11-01T03:00:00Z',
+    lengthS: 31 * dayS - 3_600,
+    because: 'its first midnight does not exist',
+  },
+  {
+    zone: 'America/Asuncion',
+    at: '2017-09-15T12:00:00Z',
+    name: '2017-09',
+    endsAt: '2017-10-01T04:00:00Z',
+    lengthS: 30 * dayS,
+    because: 'the midnight that ends it does not exist',
+  },
+  {
+    zone: 'Pacific/Apia',
+    at: '2011-12-10T12:00:00Z',
+    name: '2011-12',
+    endsAt: '2011-12-31T10:00:00Z',
+    lengthS: 30 * dayS,
+    because: 'a day was skipped',
+  },
+];
+
+for (const { zone, at, name, endsAt, lengthS, because } of months) {
+  test(`${name} in ${zone} ends at ${endsAt}: ${because}`, () => {
+    const calendar = createCalendar(zone);
+    const endsAtMs = instant(endsAt);
+    const month = calendar.month(instant(at));
+    assert.equal(month.name, name);
+    assert.equal(month.endsAtMs, endsAtMs);
+    assert.equal(month.lengthS, lengthS);
+    assert.equal(calendar.month(endsAtMs - 1).name, name);
+    assert.equal(calendar.month(endsAtMs - lengthS * 1_000).name, name);
+    assert.notEqual(calendar.month(endsAtMs - lengthS * 1_000 - 1).name, name);
+    assert.notEqual(calendar.month(endsAtMs).name, name);
+  });
+}
+
+test('the months of a zone follow each other without gap or overlap', () => {
+  for (const zone of ['UTC', 'America/New_York', 'Asia/Kathmandu', 'America/Santiago', 'Pacific/Apia']) {
+    const calendar = createCalendar(zone);
+    let month = calendar.month(instant('2010-01-15T00:00:00Z'));
+    for (let count = 0; count < 240; count += 1) {
+      const next = calendar.month(month.endsAtMs);
+      assert.equal(next.endsAtMs - next.lengthS * 1_000, month.endsAtMs, `${zone} ${next.name}`);
+      assert.ok(next.name > month.name);
+      month = next;
+    }
+    assert.equal(month.name, '2030-01');
+  }
+});
+
+test('a timestamp is RFC 3339 in whole seconds with an offset, and never Z', () => {
+  for (const zone of ['UTC', 'Etc/UTC', 'Europe/London', 'Africa/Abidjan', 'GMT']) {
+    const calendar = createCalendar(zone);
+    for (let month = 0; month < 12; month += 1) {
+      const timestamp = calendar.timestamp(Date.UTC(2026, month, 3, 4, 5, 6, 789));
+      assert.match(timestamp, /^2026-\d\d-\d\dT\d\d:\d\d:06\+0[01]:00$/);
+      assert.equal(Date.parse(timestamp), Date.UTC(2026, month, 3, 4, 5, 6));
+    }
+  }
+});
+
+test('a name that is no time zone is refused', () => {
+  for (const zone of ['', 'Mars/Olympus', 'Asia/', 'UTC ']) {
+    assert.throws(() => createCalendar(zone), RangeError);
+  }
+});

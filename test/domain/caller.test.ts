@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  type Agreement,
+  agreedQuota,
+  checkAgreement,
+  checkCallerName,
+  checkOverlap,
+  type Tier,
+  tiers,
+} from '../../src/domain/caller.ts';
+
+const agreement = (tier: Tier | undefined, monthlyQuota?: number, unlimited = false): Agreement => ({
+  name: 'platform',
+  tier,
+  monthlyQuota,
+  unlimited,
+});
+
+test('the tiers allow what is documented', () => {
+  assert.deepEqual(tiers, {
+    TRIAL: { callsPerSecond: 10, monthlyQuota: 1_000 },
+    STANDARD: { callsPerSecond: 50, monthlyQuota: 10_000 },
+    ENTERPRISE: { callsPerSecond: 200, monthlyQuota: undefined },
+  });
+});
+
+const accepted: readonly (readonly [agreement: Agreement, quota: number | undefined])[] = [
+  [agreement('TRIAL'), 1_000],
+  [agreement('STANDARD'), 10_000],
+  [agreement('ENTERPRISE', 1), 1],
+  [agreement('ENTERPRISE', Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER],
+  [agreement('ENTERPRISE', undefined, true), undefined],
+];
+
+for (const [agreed, quota] of accepted) {
+  test(`${agreed.tier}, ${agreed.monthlyQuota ?? 'no'} calls stated, unlimited ${agreed.unlimited}: ${quota} calls`, () => {
+    assert.deepEqual(checkAgreement(agreed), []);
+    assert.equal(agreedQuota(agreed), quota);
+  });
+}
+
+const refused: readonly (readonly [what: string, agreement: Agreement, field: string, rule: RegExp])[] = [
+  ['no tier', agreement(undefined), 'tier', /TRIAL, STANDARD, ENTERPRISE/],
+  ['ENTERPRISE without a quota', agreement('ENTERPRISE'), 'monthlyQuota', /is required for ENTERPRISE/],
+  ['ENTERPRISE with both', agreement('ENTERPRISE', 5, true), 'monthlyQuota', /both/],
+  ['ENTERPRISE with no calls', agreement('ENTERPRISE', 0), 'monthlyQuota', /from 1 to 9007199254740991/],
+  ['ENTERPRISE with fewer', agreement('ENTERPRISE', -1), 'monthlyQuota', /from 1 to/],
+  ['ENTERPRISE with a part of a call', agreement('ENTERPRISE', 1.5), 'monthlyQuota', /integer/],
+  ['ENTERPRISE with NaN', agreement('ENTERPRISE', Number.NaN), 'monthlyQuota', /integer/],
+  ['ENTERPRISE beyond 2^53-1', agreement('ENTERPRISE', 2 ** 53), 'monthlyQuota', /9007199254740991/],
+  ['TRIAL with a quota', agreement('TRIAL', 5), 'monthlyQuota', /fixed by the tier TRIAL/],
+  ['STANDARD without limit', agreement('STANDARD', undefined, true), 'monthlyQuota', /fixed by the tier/],
+];
+
+for (const [what, agreed, field, rule] of refused) {
+  test(`an agreement is refused: ${what}`, () => {
+    const [violation] = checkAgreement(agreed);
+    assert.equal(violation?.field, field);
+    assert.match(violation.rule, rule);
+  });
+}
+
+test('a caller has a name of 1 to 128 code points', () => {
+  for (const name of ['a', '🖌'.repeat(128)]) assert.deepEqual(checkCallerName(name), []);
+  for (const name of ['', ' ', '🖌'.repeat(129), 'a\nb', '\ud800']) {
+    assert.equal(checkCallerName(name)[0]?.field, 'name');
+    assert.equal(checkAgreement({ ...agreement('TRIAL'), name })[0]?.field, 'name');
+  }
+});
+
+test('a rotated key works on for 0 seconds to 30 days', () => {
+  for (const seconds of [0, 1, 86_400, 2_592_000]) assert.deepEqual(checkOverlap(seconds), []);
+  for (const seconds of [-1, 2_592_001, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+    const [violation] = checkOverlap(seconds);
+    assert.equal(violation?.field, 'overlapSeconds');
+    assert.match(violation.rule, /0 to 2592000/);
+  }
+});

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import {
+  artworkTextBounds,
+  checkArtwork,
+  evidenceChain,
+  evidenceHash,
+  filingNumber,
+  filingSequenceMax,
+  retentionYears,
+} from '../../src/domain/filing.ts';
+import { refusal } from '../support/refused.ts';
+import { artwork } from '../support/samples.ts';
+import vectors from '../testdata/evidence-hash.json' with { type: 'json' };
+
+const valid = { ...artwork, price: BigInt(artwork.price) };
+
+test('a filing number is AS, the year and six digits', () => {
+  assert.equal(filingNumber(2026, 1), 'AS-2026-000001');
+  assert.equal(filingNumber(2026, 123_456), 'AS-2026-123456');
+  assert.equal(filingNumber(2027, 999_999), 'AS-2027-999999');
+});
+
+test('after 999999 the numbers of a year are exhausted', () => {
+  assert.equal(filingSequenceMax, 999_999);
+  const exhausted = refusal('FILING_NUMBERS_EXHAUSTED', /999999.*2026/);
+  assert.throws(() => filingNumber(2026, 1_000_000), exhausted);
+});
+
+for (const { name, record, canonical, hash } of vectors) {
+  test(`the evidence hash is that of an independent program: ${name}`, () => {
+    assert.equal(createHash('sha256').update(canonical).digest('hex'), hash);
+    assert.equal(evidenceHash({ ...record, price: BigInt(record.price) }), hash);
+  });
+}
+
+test('every member of the evidence changes its hash', () => {
+  const record = { ...valid, filingNo: 'AS-2026-000001', timestamp: '2026-11-21T09:15:00+08:00' };
+  const original = evidenceHash(record);
+  const changed = Object.entries(record).map(([member, value]) =>
+    evidenceHash({ ...record, [member]: typeof value === 'bigint' ? value + 1n : `${value}.` }),
+  );
+  assert.equal(changed.length, 8);
+  assert.equal(new Set([original, ...changed]).size, 9);
+});
+
+test('the evidence hash tells composed characters from decomposed ones', () => {
+  const hashOf = (author: string) => evidenceHash({ ...valid, author, filingNo: 'x', timestamp: 'y' });
+  assert.notEqual(hashOf('é'), hashOf('e\u0301'));
+});
+
+test('the evidence hash covers no member besides the eight', () => {
+  const record = { ...valid, filingNo: 'AS-2026-000001', timestamp: '2026-11-21T09:15:00+08:00' };
+  assert.equal(evidenceHash({ ...record, caller: 'a', hash: 'b' } as typeof record), evidenceHash(record));
+});
+
+test('the bounds of the texts are those documented', () => {
+  assert.deepEqual(artworkTextBounds, {
+    author: { min: 1, max: 200 },
+    era: { min: 1, max: 200 },
+    size: { min: 1, max: 200 },
+    material: { min: 1, max: 200 },
+    condition: { min: 1, max: 2_000 },
+  });
+});
+
+for (const [field, { max }] of Object.entries(artworkTextBounds)) {
+  test(`${field} takes ${max} code points and not one more`, () => {
+    for (const character of ['a', '石', '🖌']) {
+      assert.deepEqual(checkArtwork({ ...valid, [field]: character.repeat(max) }), []);
+      const [violation, ...more] = checkArtwork({ ...valid, [field]: character.repeat(max + 1) });
+      assert.equal(violation?.field, field);
+      assert.match(violation.rule, new RegExp(`1 to ${max} characters`));
+      assert.deepEqual(more, []);
+    }
+  });
+}
+
+test('all fields that fail are told, in the order of the documentation', () => {
+  const nothing = { author: '', era: '', size: '', material: '', condition: '' };
+  const fields = checkArtwork(nothing).map(({ field }) => field);
+  assert.deepEqual(fields, ['author', 'era', 'size', 'material', 'condition', 'price']);
+});
+
+test('the chain says that none is selected, and what is kept is kept for five years', () => {
+  assert.match(evidenceChain, /under selection/);
+  assert.match(evidenceChain, /no chain/);
+  assert.match(evidenceChain, /no judicial-evidence capability/);
+  assert.equal(retentionYears, 5);
+});

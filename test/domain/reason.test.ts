@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { asRefusal, Refusal, reasons, unavailable } from '../../src/domain/reason.ts';
+import { refuseViolations } from '../../src/domain/violation.ts';
+import { refusal } from '../support/refused.ts';
+
+/** The published dictionary: reason, HTTP status, status code of the typed door. */
+const dictionary = `
+  AUTH_HEADER_MISSING 401 unauthenticated
+  AUTH_HEADER_INVALID 401 unauthenticated
+  TIMESTAMP_EXPIRED 401 unauthenticated
+  SIGNATURE_INVALID 401 unauthenticated
+  NONCE_REUSED 401 unauthenticated
+  KEY_SUSPENDED 403 permission_denied
+  PERMISSION_DENIED 403 permission_denied
+  RATE_LIMITED 429 resource_exhausted
+  QUOTA_EXCEEDED 429 resource_exhausted
+  BAD_REQUEST_TARGET 400 invalid_argument
+  INVALID_JSON 400 invalid_argument
+  VALIDATION_FAILED 400 invalid_argument
+  BODY_TOO_LARGE 413 resource_exhausted
+  UNSUPPORTED_MEDIA_TYPE 415 invalid_argument
+  NOT_FOUND 404 not_found
+  METHOD_NOT_ALLOWED 405 unimplemented
+  FILING_NOT_FOUND 404 not_found
+  ESCROW_NOT_FOUND 404 not_found
+  ESCROW_ACTIVE 409 failed_precondition
+  ESCROW_STATE_CONFLICT 409 failed_precondition
+  PAYMENT_DECLINED 402 failed_precondition
+  PAYMENT_PENDING 503 unavailable
+  IDEMPOTENCY_KEY_INVALID 400 invalid_argument
+  IDEMPOTENCY_KEY_REUSED 422 invalid_argument
+  IDEMPOTENCY_IN_PROGRESS 409 aborted
+  FILING_NUMBERS_EXHAUSTED 503 resource_exhausted
+  ESCROW_NUMBERS_EXHAUSTED 503 resource_exhausted
+  INTERNAL 500 internal
+  UNAVAILABLE 503 unavailable
+  TIMEOUT 504 deadline_exceeded`;
+
+test('every reason has its published HTTP status and status code, and there are no others', () => {
+  const rows = dictionary
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(' '));
+  const published = Object.fromEntries(
+    rows.map(([reason, http, code]) => [reason, { http: Number(http), code }]),
+  );
+  assert.deepEqual(reasons, published);
+});
+
+test('what is not foreseen is INTERNAL without details, its cause kept for the log', () => {
+  const cause = new TypeError('SELECT secret FROM api_key');
+  const refused = asRefusal(cause);
+  assert.equal(refused.reason, 'INTERNAL');
+  assert.doesNotMatch(refused.message, /SELECT|secret|api_key|TypeError/);
+  assert.equal(refused.cause, cause);
+  for (const thrown of [undefined, null, 'text', 7]) assert.equal(asRefusal(thrown).reason, 'INTERNAL');
+});
+
+test('a refusal stays what it is', () => {
+  const refused = new Refusal('ESCROW_ACTIVE', 'x');
+  assert.equal(asRefusal(refused), refused);
+});
+
+test('a service that cannot store says when to come again', () => {
+  const refused = unavailable('full');
+  assert.equal(refused.reason, 'UNAVAILABLE');
+  assert.ok((refused.hints.retryAfterS ?? 0) >= 1);
+});
+
+test('violations become one refusal that names each field once', () => {
+  refuseViolations([]);
+  const violations = [
+    { field: 'author', rule: 'is required' },
+    { field: 'price', rule: 'must be a number' },
+    { field: 'author', rule: 'must be short' },
+  ];
+  const both = /^author is required; price must be a number$/;
+  assert.throws(() => refuseViolations(violations), refusal('VALIDATION_FAILED', both));
+});
+
+test('a flood of violations makes a message of bounded length that says how many there are more', () => {
+  const violations = Array.from({ length: 5_000 }, (_, index) => ({ field: `f${index}`, rule: 'is wrong' }));
+  assert.throws(
+    () => refuseViolations(violations),
+    (error) => {
+      assert.ok(error instanceof Refusal);
+      assert.match(error.message, /^f0 is wrong; f1 is wrong; .*and 4980 more$/);
+      return error.message.length < 1_000;
+    },
+  );
+});

@@ -1,0 +1,721 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { hash, randomUUID, randomUUIDv7 } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
+import { CreateEscrowRequestSchema, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
+import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
+import { clockDifferenceMaxS, credentialHeaders } from '../src/access/credentials.ts';
+import { createTypedTransport } from '../src/client/typed.ts';
+import { settings } from '../src/config.ts';
+import { createCalendar } from '../src/domain/calendar.ts';
+import { tiers } from '../src/domain/caller.ts';
+import {
+  amountMin,
+  checkTerms,
+  clearing,
+  escrowId,
+  escrowSequenceMax,
+  partyIdBounds,
+} from '../src/domain/escrow.ts';
+import {
+  artworkTextBounds,
+  checkArtwork,
+  evidenceHash,
+  filingNumber,
+  filingSequenceMax,
+  priceMin,
+  retentionYears,
+} from '../src/domain/filing.ts';
+import { moneyMax } from '../src/domain/money.ts';
+import { type Reason, reasons } from '../src/domain/reason.ts';
+import { checkText } from '../src/domain/text.ts';
+import { declinedPrefix, silentPrefix } from '../src/payment/simulated/institution.ts';
+import { bodyBytesMax } from '../src/rest/body.ts';
+import { jsonType } from '../src/rest/envelope.ts';
+import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
+import { createRoutes, type Route } from '../src/rest/routes.ts';
+import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
+import { createManualClock } from './support/clock.ts';
+import {
+  type Answered,
+  assertDocumented,
+  type Content,
+  findOperation,
+  type LiveAnswer,
+  misfits,
+  type Operation,
+  openApi,
+  type Schema,
+} from './support/openapi.ts';
+import { artwork, escrowTerms } from './support/samples.ts';
+import { type ServiceOptions, startService } from './support/service.ts';
+import { documentedSignature, newNonce, type SignedRequest, send } from './support/signed-request.ts';
+
+const root = join(import.meta.dirname, '..');
+const routes = createRoutes([FilingService, ProvenanceService, EscrowService, AdminService]);
+const { description } = openApi.info;
+const { schemas, headers: headerComponents, securitySchemes } = openApi.components;
+
+/** A member that must be there, of anything that is looked up by name. */
+function member<T>(members: Readonly<Record<string, T>> | undefined, name: string): T {
+  const found = members?.[name];
+  assert.ok(found !== undefined, `openapi.yaml has no ${name}`);
+  return found;
+}
+
+const propertyOf = (schema: string, name: string): Schema => member(member(schemas, schema).properties, name);
+
+/** The template of a route with the documented names of its variables. */
+function pathOf({ template, method }: Route): string {
+  const jsonName = (name: string) => method.input.fields.find((field) => field.name === name)?.jsonName;
+  return template.replaceAll(/\{(\w+)\}/g, (_, name) => `{${jsonName(name)}}`);
+}
+
+function operationOf(route: Route): Operation {
+  return member(member(openApi.paths, pathOf(route)), route.verb.toLowerCase());
+}
+
+const jsonSchemaOf = (content: Content): Schema => member(content, jsonType).schema;
+
+test('the document is OpenAPI 3.1, of this version of the service, for a sandbox where it listens by itself', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  assert.match(openApi.openapi, /^3\.1\./);
+  assert.equal(openApi.info.version, version);
+  assert.deepEqual(
+    openApi.servers.map(({ url }) => url),
+    [`http://${settings.publicAddress.fallback}`],
+  );
+});
+
+test('its operations are those of the annotations, under the names of their methods', () => {
+  const documented = Object.entries(openApi.paths).flatMap(([path, verbs]) =>
+    Object.entries(verbs).map(([verb, { operationId }]) => `${verb.toUpperCase()} ${path} ${operationId}`),
+  );
+  const annotated = routes.map((route) => `${route.verb} ${pathOf(route)} ${route.method.localName}`);
+  assert.deepEqual(documented.sort(), annotated.sort());
+});
+
+test('every call carries the four headers together', () => {
+  const names = Object.values(securitySchemes).map(({ name }) => name);
+  assert.deepEqual(names, Object.values(credentialHeaders));
+  for (const scheme of Object.values(securitySchemes)) {
+    assert.deepEqual([scheme.type, scheme.in], ['apiKey', 'header']);
+  }
+  assert.deepEqual(openApi.security.map(Object.keys), [Object.keys(securitySchemes)]);
+});
+
+/** Names and types of the members of a JSON value, in a form in which a message and a schema can be compared. */
+type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
+
+const oneOf = (names: readonly string[]) => `one of ${[...names].sort().join(', ')}`;
+
+function shapeOfMessage({ fields }: DescMessage): Shape {
+  return Object.fromEntries(
+    fields.map((field) => [
+      field.jsonName,
+      field.fieldKind === 'list' ? [shapeOfField(field)] : shapeOfField(field),
+    ]),
+  );
+}
+
+function shapeOfField(field: DescField): Shape {
+  if (field.message !== undefined) return shapeOfMessage(field.message);
+  if (field.enum !== undefined) {
+    return oneOf(field.enum.values.filter(({ number }) => number !== 0).map(({ name }) => name));
+  }
+  const scalars: { readonly [Type in ScalarType]?: string } = {
+    [ScalarType.STRING]: 'string',
+    [ScalarType.INT32]: 'integer int32',
+    [ScalarType.INT64]: 'integer int64',
+  };
+  return (field.scalar && scalars[field.scalar]) ?? `${field} of an unknown type`;
+}
+
+function shapeOfSchema({ type = 'no type', format, items, properties = {}, ...schema }: Schema): Shape {
+  if (type === 'object') return shapesOf(Object.entries(properties));
+  if (type === 'array' && items !== undefined) return [shapeOfSchema(items)];
+  if (schema.enum !== undefined) return oneOf(schema.enum);
+  return type === 'integer' ? `${type} ${format}` : type;
+}
+
+function shapesOf(named: readonly (readonly [string, Schema])[]): Shape {
+  return Object.fromEntries(named.map(([name, schema]) => [name, shapeOfSchema(schema)]));
+}
+
+/** Everything that a request of an operation may say, but how it is sent. */
+function requestFieldsOf({ parameters = [], requestBody }: Operation): (readonly [string, Schema])[] {
+  const inTarget = parameters.filter((parameter) => parameter.in !== 'header');
+  const body = requestBody && jsonSchemaOf(requestBody.content);
+  return [
+    ...inTarget.map(({ name, schema }) => [name, schema] as const),
+    ...Object.entries(body?.properties ?? {}),
+  ];
+}
+
+for (const route of routes) {
+  const { localName, input, output } = route.method;
+  const operation = operationOf(route);
+
+  test(`${localName} takes the fields of ${input.name}, in a body if its annotation says so`, () => {
+    assert.deepEqual(shapesOf(requestFieldsOf(operation)), shapeOfMessage(input));
+    assert.equal(operation.requestBody?.required, route.hasBody || undefined);
+  });
+
+  test(`${localName} answers the fields of ${output.name}`, () => {
+    const schema = jsonSchemaOf(member(operation.responses, '200').content);
+    assert.deepEqual(shapeOfSchema(schema), shapeOfMessage(output));
+  });
+}
+
+/** The schemas of objects within a schema. */
+function objectsIn(schema: Schema): Schema[] {
+  const within = [...Object.values(schema.properties ?? {}), ...(schema.items ? [schema.items] : [])];
+  return [...(schema.type === 'object' ? [schema] : []), ...within.flatMap(objectsIn)];
+}
+
+test('every object is closed, and all of its members are always there', () => {
+  const objects = Object.values(schemas).flatMap(objectsIn);
+  assert.ok(objects.length > 0);
+  for (const { additionalProperties, properties = {}, required } of objects) {
+    assert.equal(additionalProperties, false);
+    assert.deepEqual(required, Object.keys(properties));
+  }
+});
+
+test('a request must have just those members without which the service refuses it', () => {
+  const filing = checkArtwork(create(CreateFilingRequestSchema));
+  const escrow = checkTerms({ ...create(CreateEscrowRequestSchema), type: undefined });
+  for (const [name, violations] of [
+    ['FilingRequest', filing],
+    ['EscrowRequest', escrow],
+  ] as const) {
+    const refused = violations.map(({ field }) => field);
+    assert.deepEqual([...(member(schemas, name).required ?? [])].sort(), refused.sort());
+  }
+});
+
+test('texts and money are bounded as in the domain', () => {
+  const lengths = (schema: string, name: string) => {
+    const { minLength: min, maxLength: max } = propertyOf(schema, name);
+    return { min, max };
+  };
+  for (const [name, bounds] of Object.entries(artworkTextBounds)) {
+    assert.deepEqual(lengths('FilingRequest', name), bounds, name);
+  }
+  assert.deepEqual(lengths('Provenance', 'author'), artworkTextBounds.author);
+  assert.deepEqual(lengths('EscrowRequest', 'buyerId'), partyIdBounds);
+  assert.deepEqual(lengths('EscrowRequest', 'sellerId'), partyIdBounds);
+
+  const range = (schema: string, name: string) => {
+    const { minimum, maximum } = propertyOf(schema, name);
+    return [minimum, maximum];
+  };
+  assert.deepEqual(range('FilingRequest', 'price'), [Number(priceMin), Number(moneyMax)]);
+  assert.deepEqual(range('EscrowRequest', 'amount'), [Number(amountMin), Number(moneyMax)]);
+  assert.deepEqual(range('Escrow', 'amount'), [Number(amountMin), Number(moneyMax)]);
+});
+
+test('a text fits its schema exactly if the service takes it, whatever characters it has', () => {
+  const bounds = artworkTextBounds.author;
+  const lastOfBasicPlane = 0xffff;
+  const astral = ['🖌', '𠮷', '\u{e0001}', '\u{10ffff}'];
+  const alone = Array.from({ length: lastOfBasicPlane + 1 }, (_, code) => String.fromCharCode(code))
+    .filter((character) => character.isWellFormed())
+    .concat(astral);
+  const lengths = ['', 'a'.repeat(bounds.max), '🖌'.repeat(bounds.max), '🖌'.repeat(bounds.max + 1)];
+  const among = alone.map((character) => `a${character}b`);
+  const refused = [...alone, ...among, ...lengths].filter((value) => {
+    const violations = checkText('author', value, bounds);
+    const fits = misfits(propertyOf('FilingRequest', 'author'), value).length === 0;
+    assert.equal(fits, violations.length === 0, `${JSON.stringify(value)} ${violations[0]?.rule}`);
+    return !fits;
+  });
+  assert.ok(refused.includes('\u3000') && refused.includes('a\u007fb') && !refused.includes('🖌'));
+});
+
+test('the three kinds of text forbid the same characters', () => {
+  const patterns = ['ShortText', 'LongText', 'PartyId'].map((name) => member(schemas, name).pattern);
+  assert.equal(new Set(patterns).size, 1);
+});
+
+/** What the service makes of a kind, and what looks like it and is not. */
+const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: readonly unknown[] }> = {
+  'filing number': {
+    schema: propertyOf('Filing', 'filingNo'),
+    fit: [filingNumber(2026, 1), filingNumber(9999, filingSequenceMax)],
+    unfit: ['AS-2026-00001', 'AS-2026-0000001', 'as-2026-000001', 'AS-2026-00000A', ' AS-2026-000001'],
+  },
+  'escrow id': {
+    schema: propertyOf('Escrow', 'escrowId'),
+    fit: Array.from({ length: 2_000 }, (_, index) => escrowId(2026, index + 1, Buffer.from('key'))).concat(
+      escrowId(2026, escrowSequenceMax, Buffer.from('key')),
+    ),
+    unfit: ['ES-2026-7k2q', 'ES-2026-7K2', 'ES-2026-7K2QZ', 'AS-2026-7K2Q'],
+  },
+  'evidence hash': {
+    schema: propertyOf('Filing', 'hash'),
+    fit: [evidenceHash({ ...artwork, price: 1n, filingNo: 'AS-2026-000001', timestamp: '' })],
+    unfit: ['E'.repeat(64), 'e'.repeat(63), 'e'.repeat(65)],
+  },
+  timestamp: {
+    schema: propertyOf('Filing', 'timestamp'),
+    fit: ['UTC', 'Asia/Shanghai', 'America/St_Johns'].map((zone) =>
+      createCalendar(zone).timestamp(1_795_223_700_500),
+    ),
+    unfit: ['2026-11-21T01:15:00Z', '2026-11-21T01:15:00.5+00:00', '2026-13-21T01:15:00+00:00', '2026-11-21'],
+  },
+  day: {
+    schema: propertyOf('ProvenanceRecord', 'at'),
+    fit: [createCalendar('Asia/Shanghai').date(1_795_223_700_500)],
+    unfit: ['2026-02-30', '2026-11-21T00:00:00+00:00', '21.11.2026'],
+  },
+  'request id': {
+    schema: propertyOf('Error', 'requestId'),
+    fit: [randomUUIDv7()],
+    unfit: [randomUUID(), randomUUIDv7().toUpperCase(), ''],
+  },
+  'state of a new order': {
+    schema: propertyOf('Escrow', 'state'),
+    fit: ['FROZEN'],
+    unfit: ['UNPAID', 'RELEASED'],
+  },
+  clearing: {
+    schema: propertyOf('Escrow', 'clearing'),
+    fit: [clearing],
+    unfit: ['', clearing.toLowerCase()],
+  },
+  'retention in years': {
+    schema: propertyOf('Provenance', 'retentionYears'),
+    fit: [retentionYears],
+    unfit: [retentionYears + 1, String(retentionYears)],
+  },
+  amount: { schema: propertyOf('Escrow', 'amount'), fit: [1, 1e3], unfit: [0, 1.5, '1000', 2 ** 53] },
+};
+
+for (const [kind, { schema, fit, unfit }] of Object.entries(made)) {
+  test(`${kind}: the schema admits what the service makes and refuses what is only like it`, () => {
+    for (const value of fit) assert.deepEqual(misfits(schema, value), [], String(value));
+    for (const value of unfit) assert.notDeepEqual(misfits(schema, value), [], String(value));
+  });
+}
+
+test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only POSTs take one', () => {
+  const bodies = routes.filter(({ verb }) => verb === 'POST');
+  assert.ok(bodies.length > 0);
+  for (const route of routes) {
+    const parameter = operationOf(route).parameters?.find(({ name }) => name === 'Idempotency-Key');
+    assert.equal(parameter !== undefined, route.verb === 'POST', route.template);
+    if (parameter === undefined) continue;
+    assert.deepEqual([parameter.in, parameter.required], ['header', false]);
+    for (const key of ['k', '!~', 'k'.repeat(255)]) assert.deepEqual(misfits(parameter.schema, key), []);
+    for (const key of ['', 'a b', 'é', 'k'.repeat(256)])
+      assert.notDeepEqual(misfits(parameter.schema, key), []);
+  }
+});
+
+test('its error codes are the dictionary', () => {
+  assert.deepEqual(propertyOf('Error', 'code').enum, Object.keys(reasons));
+});
+
+const answersOf = (operation: Operation) =>
+  Object.entries(operation.responses).map(([status, answered]) => ({ status: Number(status), answered }));
+
+/** The codes that an error answer may have. */
+function codesOf({ content }: Answered): Reason[] {
+  const schema = jsonSchemaOf(content);
+  const narrowed = (schema.allOf ?? []).map(({ properties }) => properties?.code?.enum ?? []);
+  return (narrowed.at(-1) ?? []) as Reason[];
+}
+
+const errorsOf = (operation: Operation) => answersOf(operation).filter(({ status }) => status !== 200);
+
+/** What the proto files say about the reasons of each RPC, by the name of the RPC. */
+function statedReasons(): Map<string, string[]> {
+  const folder = join(root, 'proto', 'artseal', 'v1');
+  const protos = readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8'));
+  const commented = protos.flatMap((proto) => [...proto.matchAll(/((?: *\/\/.*\n)+) *rpc (\w+)\(/g)]);
+  return new Map(
+    commented.map(([, comment = '', name = '']) => {
+      const [, list = ''] = /Reasons: ([^.]+)\./.exec(comment.replaceAll(/\n? *\/\/ ?/g, ' ')) ?? [];
+      return [name, list.split(',').map((reason) => reason.trim())];
+    }),
+  );
+}
+
+/** What can happen to a call before its operation, or in spite of it. */
+const reasonsOfDoor: readonly Reason[] = [
+  'BAD_REQUEST_TARGET',
+  'AUTH_HEADER_MISSING',
+  'AUTH_HEADER_INVALID',
+  'TIMESTAMP_EXPIRED',
+  'BODY_TOO_LARGE',
+  'SIGNATURE_INVALID',
+  'KEY_SUSPENDED',
+  'NONCE_REUSED',
+  'RATE_LIMITED',
+  'QUOTA_EXCEEDED',
+  'VALIDATION_FAILED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'TIMEOUT',
+];
+const reasonsOfBodies: readonly Reason[] = ['UNSUPPORTED_MEDIA_TYPE', 'INVALID_JSON'];
+const reasonsOfPosts: readonly Reason[] = [
+  'IDEMPOTENCY_KEY_INVALID',
+  'IDEMPOTENCY_KEY_REUSED',
+  'IDEMPOTENCY_IN_PROGRESS',
+];
+
+/** How often answers of one kind carry a header. */
+type Often = 'always' | 'sometimes' | 'never';
+
+const rateCounted = reasonsOfDoor.indexOf('RATE_LIMITED');
+const refusedBeforeRate: readonly string[] = [...reasonsOfDoor.slice(0, rateCounted), 'TIMEOUT'];
+const refusedAnytime: readonly string[] = ['INTERNAL', 'UNAVAILABLE'];
+
+function oftenWithLimits(code: string): Often {
+  if (refusedAnytime.includes(code)) return 'sometimes';
+  return refusedBeforeRate.includes(code) ? 'never' : 'always';
+}
+
+const worthWaiting: readonly string[] = [
+  'RATE_LIMITED',
+  'QUOTA_EXCEEDED',
+  'IDEMPOTENCY_IN_PROGRESS',
+  'UNAVAILABLE',
+  'PAYMENT_PENDING',
+];
+/** What an operation answers itself and a repetition gets again. */
+const keptAnswers: readonly string[] = [
+  'OK',
+  'VALIDATION_FAILED',
+  'FILING_NOT_FOUND',
+  'ESCROW_ACTIVE',
+  'PAYMENT_DECLINED',
+];
+
+/** How often an answer carries each header, by its code, or OK, and by the method of its request. */
+const oftenWith: Record<string, (code: string, verb: string) => Often> = {
+  'X-Request-Id': () => 'always',
+  RateLimit: oftenWithLimits,
+  'RateLimit-Policy': oftenWithLimits,
+  'Retry-After': (code) => (worthWaiting.includes(code) ? 'always' : 'never'),
+  'X-Server-Time': (code) => (code === 'TIMESTAMP_EXPIRED' ? 'always' : 'never'),
+  'Idempotent-Replayed': (code, verb) =>
+    verb === 'POST' && keptAnswers.includes(code) ? 'sometimes' : 'never',
+};
+
+/** How often an answer with one of several codes carries a header. */
+function oftenInAll(often: readonly Often[]): Often {
+  const [first = 'never', ...rest] = new Set(often);
+  return rest.length === 0 ? first : 'sometimes';
+}
+
+/** How often an answer has a header by the document. */
+function oftenDocumented({ headers }: Answered, name: string): Often {
+  const header = headers[name];
+  if (header === undefined) return 'never';
+  return header.required ? 'always' : 'sometimes';
+}
+
+for (const route of routes) {
+  const { localName, name } = route.method;
+  const operation = operationOf(route);
+
+  test(`${localName} lists each reason of its RPC and of its door, under the status of that reason`, () => {
+    const stated = statedReasons().get(name) ?? [];
+    const expected = new Set([
+      ...reasonsOfDoor,
+      ...(route.hasBody ? reasonsOfBodies : []),
+      ...(route.verb === 'POST' ? reasonsOfPosts : []),
+      ...stated,
+    ]);
+    const listed = errorsOf(operation).flatMap(({ status, answered }) => {
+      const codes = codesOf(answered);
+      for (const code of codes) assert.equal(reasons[code].http, status, code);
+      return codes;
+    });
+    assert.deepEqual(listed.sort(), [...expected].sort());
+  });
+
+  test(`the answers of ${localName} carry the headers that the service sends with their codes`, () => {
+    for (const { status, answered } of answersOf(operation)) {
+      const codes = status === 200 ? ['OK'] : codesOf(answered);
+      const names = [...new Set([...Object.keys(oftenWith), ...Object.keys(answered.headers)])];
+      const documented = names.map((header) => `${header} ${oftenDocumented(answered, header)}`);
+      const sent = names.map((header) => {
+        const often = codes.map((code) => oftenWith[header]?.(code, route.verb) ?? 'never');
+        return `${header} ${oftenInAll(often)}`;
+      });
+      assert.deepEqual(documented, sent, String(status));
+    }
+  });
+}
+
+test('the limits that the service tells fit their headers, with and without a monthly quota', () => {
+  const rate = { callsPerSecond: 10, allowed: true, remaining: 7, resetS: 1, retryAfterS: 0 };
+  const month = { allowed: true, month: '2026-11', monthS: 2_592_000, remaining: 812, resetS: 1_036_800 };
+  for (const limit of [1_000, undefined]) {
+    const sent = rateLimitHeaders(rate, { ...month, limit });
+    assert.deepEqual(misfits(member(headerComponents, 'RateLimit').schema, sent.RateLimit), []);
+    assert.deepEqual(
+      misfits(member(headerComponents, 'RateLimitPolicy').schema, sent['RateLimit-Policy']),
+      [],
+    );
+  }
+});
+
+/** Every example of a body, by where it stands. */
+function bodyExamples(): { where: string; schema: Schema; values: unknown[] }[] {
+  return routes.flatMap((route) => {
+    const operation = operationOf(route);
+    const bodies = [
+      ...(operation.requestBody ? [['request', operation.requestBody.content] as const] : []),
+      ...Object.entries(operation.responses).map(([status, { content }]) => [status, content] as const),
+    ];
+    return bodies.map(([of, content]) => ({
+      where: `${operation.operationId} ${of}`,
+      schema: jsonSchemaOf(content),
+      values: Object.values(member(content, jsonType).examples ?? {}).map(({ value }) => value),
+    }));
+  });
+}
+
+for (const { where, schema, values } of bodyExamples()) {
+  test(`${where} has examples, and they fit`, () => {
+    assert.notEqual(values.length, 0);
+    for (const value of values) assert.deepEqual(misfits(schema, value), [], JSON.stringify(value));
+  });
+}
+
+test('examples of parameters and headers fit', () => {
+  const parameters = routes.flatMap((route) => operationOf(route).parameters ?? []);
+  const described = [...parameters, ...Object.values(headerComponents)].filter(
+    ({ example }) => example !== undefined,
+  );
+  assert.notEqual(described.length, 0);
+  for (const { schema, example } of described)
+    assert.deepEqual(misfits(schema, example), [], String(example));
+});
+
+/** The value of a documented example. */
+// biome-ignore lint/suspicious/noExplicitAny: examples have every shape.
+function exampleOf(operationId: string, of: 'request' | number, name: string): any {
+  const route = routes.find(({ method }) => method.localName === operationId);
+  assert.ok(route !== undefined, operationId);
+  const { requestBody, responses } = operationOf(route);
+  const content = of === 'request' ? requestBody?.content : responses[of]?.content;
+  return member(member(content, jsonType).examples, name).value;
+}
+
+test('the examples are what a sandbox answers to them', async (t) => {
+  const filed = exampleOf('createFiling', 200, 'scroll');
+  const clock = createManualClock(Date.parse(filed.timestamp));
+  const service = await startService(t, { clock, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
+  const platform = await service.platform();
+  const call = (target: string, body?: object) => {
+    const timestamp = String(Math.floor(clock.nowMs() / 1000));
+    return send(service.publicUrl, platform, {
+      target,
+      timestamp,
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  };
+  const filing = await call('/api/v1/filing', exampleOf('createFiling', 'request', 'scroll'));
+  assert.deepEqual(filing.json, filed);
+  const provenance = () => call(`/api/v1/provenance/${filed.filingNo}`);
+  assert.deepEqual((await provenance()).json, exampleOf('getProvenance', 200, 'filed'));
+
+  const escrow = await call('/api/v1/escrow', exampleOf('createEscrow', 'request', 'sale'));
+  const { escrowId } = escrow.json;
+  assert.deepEqual(escrow.json, { ...exampleOf('createEscrow', 200, 'held'), escrowId });
+  const sold = exampleOf('getProvenance', 200, 'sold');
+  clock.advance(Date.parse(sold.records[1].at) - Date.parse(sold.records[0].at));
+  const transport = createTypedTransport(service.internalUrl, await service.token());
+  await createClient(EscrowService, transport).releaseEscrow({ escrowId });
+  assert.deepEqual((await provenance()).json, sold);
+});
+
+/** A service with a platform that filed an artwork, and a way to ask it for what is documented. */
+async function startFiled(t: TestContext, options?: ServiceOptions) {
+  const service = await startService(t, options);
+  const platform = await service.platform();
+  const filing: SignedRequest = { target: '/api/v1/filing', body: JSON.stringify(artwork), nonce: 'once' };
+  const { filingNo } = (await send(service.publicUrl, platform, filing)).json;
+
+  /** Sends a filing, as far as nothing else is asked for; its answer must be documented and have this code. */
+  async function expect(code: Reason | undefined, differently: Partial<SignedRequest> = {}, as = platform) {
+    const request = { ...filing, nonce: newNonce(), ...differently };
+    const answer = await send(service.publicUrl, as, request);
+    assertDocumented(request.method ?? (request.body === undefined ? 'GET' : 'POST'), request.target, answer);
+    assert.equal(answer.json.code, code, answer.text);
+    return answer;
+  }
+  return { service, platform, filingNo, expect };
+}
+
+test('what the service answers to a call that is signed wrongly is documented', async (t) => {
+  const { service, platform, expect } = await startFiled(t);
+  await expect('AUTH_HEADER_MISSING', { headers: { 'X-Nonce': undefined } });
+  await expect('AUTH_HEADER_INVALID', { nonce: 'a b' });
+  await expect('TIMESTAMP_EXPIRED', { timestamp: '1000000000' });
+  await expect('SIGNATURE_INVALID', { signature: '0'.repeat(64) });
+  await expect('NONCE_REUSED', { nonce: 'once' });
+  await service.store.callers.setKeyStatus(platform.keyId, 'SUSPENDED');
+  await expect('KEY_SUSPENDED');
+});
+
+test('what the service answers to a request that is wrong is documented', async (t) => {
+  const { filingNo, expect } = await startFiled(t);
+  const get = (target: string) => ({ method: 'GET', target, body: '' });
+  await expect('BAD_REQUEST_TARGET', get('/api/v1/provenance/a%2Fb'));
+  await expect('BODY_TOO_LARGE', { body: ' '.repeat(bodyBytesMax + 1) });
+  await expect('NOT_FOUND', get('/api/v1/filings'));
+  await expect('METHOD_NOT_ALLOWED', { method: 'PUT' });
+  await expect('UNSUPPORTED_MEDIA_TYPE', { headers: { 'Content-Type': 'text/plain' } });
+  await expect('INVALID_JSON', { body: '{"price":1,"price":2}' });
+  await expect('VALIDATION_FAILED', { body: '{}' });
+  await expect('VALIDATION_FAILED', get(`/api/v1/provenance/${filingNo}?page=2`));
+  await expect('FILING_NOT_FOUND', get('/api/v1/provenance/AS-1999-000001'));
+});
+
+test('what the service answers to an Idempotency-Key is documented', async (t) => {
+  const { expect } = await startFiled(t);
+  const headers = { 'Idempotency-Key': 'k' };
+  await expect('VALIDATION_FAILED', { body: '{}', headers });
+  const replay = await expect('VALIDATION_FAILED', { body: '{}', headers });
+  assert.equal(replay.headers['idempotent-replayed'], 'true');
+  await expect('IDEMPOTENCY_KEY_REUSED', { headers });
+  await expect('IDEMPOTENCY_KEY_INVALID', { headers: { 'Idempotency-Key': 'a b' } });
+});
+
+test('what the service answers about an escrow is documented', async (t) => {
+  const { service, filingNo, expect } = await startFiled(t, { verdictTimeoutMs: 50 });
+  const sale = (terms: object = {}) => ({
+    target: '/api/v1/escrow',
+    body: JSON.stringify({ ...escrowTerms(filingNo), ...terms }),
+  });
+  await expect('FILING_NOT_FOUND', sale({ filingNo: 'AS-1999-000001' }));
+  await expect('PERMISSION_DENIED', sale(), await service.platform());
+  await expect('PAYMENT_DECLINED', sale({ buyerId: `${declinedPrefix}-1` }));
+  await expect('PAYMENT_PENDING', sale({ buyerId: `${silentPrefix}-1` }));
+  await expect('ESCROW_ACTIVE', sale());
+});
+
+test('what the service answers beyond a limit is documented', async (t) => {
+  const clock = createManualClock();
+  const { service, expect } = await startFiled(t, { clock });
+  const trial = await service.platform('TRIAL');
+  for (let call = 0; call < tiers.TRIAL.callsPerSecond; call += 1) await expect(undefined, {}, trial);
+  await expect('RATE_LIMITED', {}, trial);
+  const spent = await service.platform('ENTERPRISE', 1);
+  await expect(undefined, {}, spent);
+  await expect('QUOTA_EXCEEDED', {}, spent);
+});
+
+test('the worked signature is that of the commands with the values shown', () => {
+  const shown = (pattern: RegExp) => pattern.exec(description)?.[1] ?? '';
+  const cell = (name: string) => shown(new RegExp(`\\| ${name} \\| \`(.+)\` \\|`));
+  const body = shown(/^body='(.+)'$/m);
+  const request = { method: shown(/method=(\S+)/), target: shown(/target=(\S+)/), body };
+  const signed = { ...request, timestamp: cell('timestamp'), nonce: cell('nonce') };
+  assert.equal(cell('signature'), documentedSignature(cell('secret'), signed));
+  assert.equal(cell('SHA-256 of the body'), hash('sha256', body));
+  const example = exampleOf('createFiling', 'request', 'scroll');
+  assert.deepEqual(JSON.parse(body), example);
+});
+
+test('the shell commands file an artwork', async (t) => {
+  const service = await startService(t);
+  const { apiKey, apiSecret } = await service.platform();
+  const [, script = ''] = /```sh\n(.+?)```/s.exec(description) ?? [];
+  const [server = ''] = openApi.servers.map(({ url }) => url);
+  assert.ok(script.includes(server));
+  const child = spawn('sh', ['-c', script.replace(server, service.publicUrl)], {
+    env: { ...process.env, API_KEY: apiKey, API_SECRET: apiSecret },
+  });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  assert.equal(stderr, '');
+  assert.match(JSON.parse(stdout).filingNo, /^AS-\d{4}-000001$/);
+});
+
+test('the numbers and names of the prose are those of the service', () => {
+  const keyed = findOperation('POST', '/api/v1/filing')?.parameters?.find(
+    ({ name }) => name === 'Idempotency-Key',
+  );
+  const prose = description.replaceAll(/\s+/g, ' ');
+  const grouped = (value: number) => value.toLocaleString('en-US');
+  const tierRows = Object.entries(tiers).map(([tier, { callsPerSecond, monthlyQuota }]) => {
+    const monthly = monthlyQuota === undefined ? 'as agreed' : grouped(monthlyQuota);
+    return `| ${tier} | ${callsPerSecond} | ${monthly} |`;
+  });
+  for (const sentence of [
+    `at most ${clockDifferenceMaxS} seconds from the server's clock`,
+    `a nonce once in ${nonceRetentionS} seconds`,
+    `of at most ${grouped(bodyBytesMax)} bytes`,
+    `${settings.currency.fallback} unless its operator chose another`,
+    ...tierRows,
+  ]) {
+    assert.ok(prose.includes(sentence), sentence);
+  }
+  const escrow = findOperation('POST', '/api/v1/escrow')?.description ?? '';
+  for (const prefix of [declinedPrefix, silentPrefix]) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
+  assert.match(keyed?.description ?? '', new RegExp(`kept for ${idempotencyRetentionS / 86_400} days`));
+});
+
+const goodAnswer: LiveAnswer = {
+  status: 200,
+  headers: {
+    'content-type': jsonType,
+    'x-request-id': randomUUIDv7(),
+    ratelimit: '"qps";r=9;t=1',
+    'ratelimit-policy': '"qps";q=10;w=1',
+  },
+  json: exampleOf('createFiling', 200, 'scroll'),
+};
+const errorId = randomUUIDv7();
+const errorAnswer: LiveAnswer = {
+  status: 404,
+  headers: { 'content-type': jsonType, 'x-request-id': errorId },
+  json: { code: 'NOT_FOUND', message: 'There is no such route.', requestId: errorId },
+};
+
+test('a documented answer passes the check, and so does the error of an unknown route', () => {
+  assertDocumented('POST', '/api/v1/filing', goodAnswer);
+  assertDocumented('GET', '/api/v2/filing', errorAnswer);
+  assertDocumented('PUT', '/api/v1/filing', errorAnswer);
+});
+
+function withHeader(answer: LiveAnswer, name: string, value: string | undefined): LiveAnswer {
+  return { ...answer, headers: { ...answer.headers, [name]: value } };
+}
+
+const undocumented: Record<string, readonly [target: string, answer: LiveAnswer, message: RegExp]> = {
+  'a status': ['/api/v1/filing', { ...goodAnswer, status: 201 }, /no such status/],
+  'a member': ['/api/v1/filing', { ...goodAnswer, json: { ...Object(goodAnswer.json), id: 1 } }, /"id"/],
+  'a body': ['/api/v1/escrow', goodAnswer, /escrowId/],
+  'a code': ['/api/v1/escrow', errorAnswer, /\/code must be equal to one of/],
+  'a missing header': ['/api/v1/filing', withHeader(goodAnswer, 'ratelimit', undefined), /RateLimit must be/],
+  'a header value': ['/api/v1/filing', withHeader(goodAnswer, 'ratelimit', '9'), /RateLimit the value must/],
+  'a media type': ['/api/v1/filing', withHeader(goodAnswer, 'content-type', 'text/html'), /Content-Type/],
+  'an empty error': ['/api/v2/filing', { ...errorAnswer, json: {} }, /'code'/],
+  'an unknown success': ['/api/v2/filing', goodAnswer, /no such operation/],
+  'a foreign request id': [
+    '/api/v2/filing',
+    withHeader(errorAnswer, 'x-request-id', randomUUIDv7()),
+    /requestId/,
+  ],
+};
+
+for (const [what, [target, answer, message]] of Object.entries(undocumented)) {
+  test(`${what} that is not documented does not pass the check`, () => {
+    assert.throws(() => assertDocumented('POST', target, answer), { name: 'AssertionError', message });
+  });
+}

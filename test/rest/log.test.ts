@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { rawExchange } from '../support/raw-http.ts';
+import { startService } from '../support/service.ts';
+import { headersOf, newNonce, type RestAnswer, send } from '../support/signed-request.ts';
+
+const marked = {
+  author: 'marked-author',
+  era: 'marked-era',
+  size: 'marked-size',
+  material: 'marked-material',
+  condition: 'marked-condition',
+  price: 987_654_321,
+};
+
+test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
+  const fail = () => Promise.reject(new Error('no line'));
+  const service = await startService(t, { institution: { freeze: fail, release: fail } });
+  const platform = await service.platform();
+  const confidential = new Set<string>([
+    platform.apiSecret,
+    platform.apiKey,
+    ...Object.values(marked).map(String),
+  ]);
+  const answers: RestAnswer[] = [];
+
+  const call = async (target: string, body: string, more: { apiSecret?: string; nonce?: string } = {}) => {
+    const { apiSecret = platform.apiSecret, nonce = newNonce() } = more;
+    const headers = headersOf({ ...platform, apiSecret }, { target, body, nonce });
+    confidential.add(nonce).add(String(headers['X-Signature'])).add(apiSecret);
+    const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
+    answers.push(answer);
+    return answer;
+  };
+
+  const body = JSON.stringify(marked);
+  const nonce = newNonce();
+  const { filingNo } = (await call('/api/v1/filing', body, { nonce })).json;
+  await call('/api/v1/filing', body, { nonce });
+  await call('/api/v1/filing', body, { apiSecret: 'sk_sandbox_marked-guess' });
+  await call('/api/v1/filing', body.slice(0, -1));
+  await call('/api/v1/filing', body.replace('"price"', '"marked-member":1,"price"'));
+  await call('/api/v1/filing?marked-parameter=1', body);
+  await call('/api/v1/marked-route', body);
+  const terms = {
+    filingNo,
+    type: 'GUARANTEE',
+    amount: 1,
+    buyerId: 'marked-buyer',
+    sellerId: 'marked-seller',
+  };
+  await call('/api/v1/escrow', JSON.stringify(terms));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 401, 401, 400, 400, 400, 404, 503],
+  );
+
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  for (const { headers, status, json } of answers) {
+    const [line, ...more] = lines.filter(({ requestId }) => requestId === headers['x-request-id']);
+    assert.ok(line, `no line for ${headers['x-request-id']}`);
+    assert.deepEqual(more, []);
+    assert.equal(line.status, status);
+    assert.equal(line.reason, json.code);
+    assert.equal(typeof line.ms, 'number');
+  }
+  const log = service.logLines.join('\n');
+  for (const value of confidential) assert.ok(!log.includes(value), `the log shows ${value}`);
+  assert.doesNotMatch(log, /marked/);
+});
+
+test('a line names the caller once it is identified and the operation once it is found', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const lineOf = ({ headers }: RestAnswer) =>
+    service.logLines
+      .map((line) => JSON.parse(line))
+      .find(({ requestId }) => requestId === headers['x-request-id']);
+  const filed = lineOf(await fileArtwork(service, platform));
+  assert.equal(filed.caller, platform.caller);
+  assert.equal(filed.operation, 'artseal.v1.FilingService/CreateFiling');
+  assert.equal(filed.reason, undefined);
+  const stranger = lineOf(await fileArtwork(service, { ...platform, apiSecret: 'x' }));
+  assert.equal(stranger.caller, undefined);
+  assert.equal(stranger.operation, undefined);
+  const lost = lineOf(await send(service.publicUrl, platform, { target: '/nowhere' }));
+  assert.equal(lost.caller, platform.caller);
+  assert.equal(lost.operation, undefined);
+});
+
+test('a failure of the service is logged as an error with its cause, a refusal is not', async (t) => {
+  const fail = () => Promise.reject(new Error('the line to the institution is down'));
+  const service = await startService(t, { institution: { freeze: fail, release: fail } });
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  await openEscrow(service, platform, filingNo);
+  await openEscrow(service, platform, 'none');
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  const [filed, failed, refused] = lines;
+  const [info, error] = [30, 50];
+  assert.deepEqual([filed.level, failed.level, refused.level], [info, error, info]);
+  assert.match(failed.err.message, /line to the institution is down/);
+});
+
+test('bytes that are no request leave a line without a byte of theirs', async (t) => {
+  const service = await startService(t);
+  await rawExchange(service.publicUrl, 'marked-garbage\r\nX-Signature: marked\r\n\r\n');
+  assert.equal(service.logLines.length, 1);
+  const { status, reason } = JSON.parse(String(service.logLines[0]));
+  assert.deepEqual({ status, reason }, { status: 400, reason: 'BAD_REQUEST_TARGET' });
+  assert.doesNotMatch(service.logLines.join(), /marked/);
+});

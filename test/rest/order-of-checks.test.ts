@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ApiCredentials } from '../../src/client/sign.ts';
+import type { Reason } from '../../src/domain/reason.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { createManualClock } from '../support/clock.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { openLedger } from '../support/ledger.ts';
+import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import { headersOf, newNonce, type SignedRequest } from '../support/signed-request.ts';
+
+const clock = createManualClock(Date.UTC(2026, 5, 10, 12));
+const institution = {
+  freeze: async ({ buyerId }: { buyerId: string }) => {
+    if (buyerId === 'unreachable') throw new Error('no line');
+    return 'DECLINED' as const;
+  },
+  release: async () => 'CONFIRMED' as const,
+};
+const service = await startService(fileScope, { clock, institution });
+const ledger = openLedger(fileScope, service);
+const stamp = (differenceS = 0) => String(Math.floor(clock.nowMs() / 1_000) + differenceS);
+
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) } as const;
+const tooLarge = { target: '/api/v1/filing', body: `${filing.body}${' '.repeat(65_536)}` } as const;
+const wrongSignature = '0'.repeat(64);
+
+/** Sends the bytes of a request, whose target may be one that no client library would send. */
+function sendRaw(platform: ApiCredentials, request: SignedRequest) {
+  const { body = '', target } = request;
+  const method = request.method ?? (request.body === undefined ? 'GET' : 'POST');
+  const length = { Host: 'x', 'Content-Length': String(Buffer.byteLength(body)) };
+  const headers = { ...length, ...headersOf(platform, { timestamp: stamp(), ...request }) };
+  return rawAnswer(service.publicUrl, rawRequest(method, target, headers, body));
+}
+
+/** Platforms in the states that break a check. */
+async function platformsInTrouble() {
+  const platform = await service.platform();
+  const suspended = await service.platform();
+  const usedUp = await service.platform('ENTERPRISE', 1);
+  const hasty = await service.platform('TRIAL');
+  const spent = newNonce();
+  for (const each of [platform, suspended, usedUp, hasty]) {
+    assert.equal((await fileArtwork(service, each, { nonce: spent, timestamp: stamp() })).status, 200);
+  }
+  await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+  for (let call = 1; call < 10; call += 1) await fileArtwork(service, hasty, { timestamp: stamp() });
+  return { platform, suspended, usedUp, hasty, spent };
+}
+
+const { platform, suspended, usedUp, hasty, spent } = await platformsInTrouble();
+const own = (await sendRaw(platform, filing)).json.filingNo;
+const foreign = (await sendRaw(await service.platform(), filing)).json.filingNo;
+
+interface Pair {
+  readonly what: string;
+  readonly by: ApiCredentials;
+  readonly request: SignedRequest;
+  readonly status: number;
+  readonly code: Reason;
+}
+
+const pairs: readonly Pair[] = [
+  {
+    what: 'a bad target before a missing header',
+    by: platform,
+    request: { ...filing, target: '/api//v1/filing', headers: { 'X-Nonce': undefined } },
+    status: 400,
+    code: 'BAD_REQUEST_TARGET',
+  },
+  {
+    what: 'a missing header before an old timestamp',
+    by: platform,
+    request: { ...filing, timestamp: stamp(-1_000), headers: { 'X-Nonce': undefined } },
+    status: 401,
+    code: 'AUTH_HEADER_MISSING',
+  },
+  {
+    what: 'a malformed header before an old timestamp',
+    by: platform,
+    request: { ...filing, timestamp: stamp(-1_000), signature: 'short' },
+    status: 401,
+    code: 'AUTH_HEADER_INVALID',
+  },
+  {
+    what: 'an old timestamp before a body that is too large',
+    by: platform,
+    request: { ...tooLarge, timestamp: stamp(-1_000) },
+    status: 401,
+    code: 'TIMESTAMP_EXPIRED',
+  },
+  {
+    what: 'a body that is too large before a wrong signature',
+    by: platform,
+    request: { ...tooLarge, signature: wrongSignature },
+    status: 413,
+    code: 'BODY_TOO_LARGE',
+  },
+  {
+    what: 'a wrong signature before a suspended key',
+    by: suspended,
+    request: { ...filing, signature: wrongSignature },
+    status: 401,
+    code: 'SIGNATURE_INVALID',
+  },
+  {
+    what: 'a suspended key before a spent nonce',
+    by: suspended,
+    request: { ...filing, nonce: spent },
+    status: 403,
+    code: 'KEY_SUSPENDED',
+  },
+  {
+    what: 'a spent nonce before a used-up rate',
+    by: hasty,
+    request: { ...filing, nonce: spent },
+    status: 401,
+    code: 'NONCE_REUSED',
+  },
+  {
+    what: 'a used-up rate before an unknown route',
+    by: hasty,
+    request: { target: '/api/v1/nowhere' },
+    status: 429,
+    code: 'RATE_LIMITED',
+  },
+  {
+    what: 'a used-up rate before a wrong method',
+    by: hasty,
+    request: { target: '/api/v1/filing' },
+    status: 429,
+    code: 'RATE_LIMITED',
+  },
+  {
+    what: 'a used-up rate before a wrong content type',
+    by: hasty,
+    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
+    status: 429,
+    code: 'RATE_LIMITED',
+  },
+  {
+    what: 'an unknown route before a wrong content type',
+    by: platform,
+    request: { ...filing, target: '/api/v1/nowhere', headers: { 'Content-Type': 'text/plain' } },
+    status: 404,
+    code: 'NOT_FOUND',
+  },
+  {
+    what: 'a wrong method before a wrong content type',
+    by: platform,
+    request: { ...filing, method: 'PUT', headers: { 'Content-Type': 'text/plain' } },
+    status: 405,
+    code: 'METHOD_NOT_ALLOWED',
+  },
+  {
+    what: 'an unknown route before a used-up quota',
+    by: usedUp,
+    request: { target: '/api/v1/nowhere' },
+    status: 404,
+    code: 'NOT_FOUND',
+  },
+  {
+    what: 'a wrong content type before a used-up quota',
+    by: usedUp,
+    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
+    status: 415,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  {
+    what: 'a used-up quota before a body that is not JSON',
+    by: usedUp,
+    request: { ...filing, body: '{' },
+    status: 429,
+    code: 'QUOTA_EXCEEDED',
+  },
+  {
+    what: 'a used-up quota before an unknown query parameter',
+    by: usedUp,
+    request: { target: '/api/v1/provenance/x?a=1' },
+    status: 429,
+    code: 'QUOTA_EXCEEDED',
+  },
+  {
+    what: 'a body that is not JSON before an unknown query parameter',
+    by: platform,
+    request: { target: '/api/v1/filing?a=1', body: '{' },
+    status: 400,
+    code: 'INVALID_JSON',
+  },
+  {
+    what: 'a wrong field before a filing that is not there',
+    by: platform,
+    request: { target: '/api/v1/escrow', body: JSON.stringify({ ...escrowTerms('none'), amount: 0 }) },
+    status: 400,
+    code: 'VALIDATION_FAILED',
+  },
+];
+
+for (const { what, by, request, status, code } of pairs) {
+  test(`the order of checks: ${what}`, async () => {
+    const before = ledger.holdings();
+    assertRefused(await sendRaw(by, request), status, code);
+    assert.deepEqual(ledger.holdings(), before);
+  });
+}
+
+const beforeNonce: readonly (readonly [what: string, request: SignedRequest])[] = [
+  ['a bad target', { ...filing, target: '/api/v1/../v1/filing' }],
+  ['an old timestamp', { ...filing, timestamp: stamp(-1_000) }],
+  ['a body that is too large', tooLarge],
+  ['a wrong signature', { ...filing, signature: wrongSignature }],
+];
+
+for (const [what, request] of beforeNonce) {
+  test(`the nonce is not spent by ${what}`, async () => {
+    const nonce = newNonce();
+    assert.notEqual((await sendRaw(platform, { ...request, nonce })).status, 200);
+    assert.equal((await sendRaw(platform, { ...filing, nonce })).status, 200);
+  });
+}
+
+const escrow = (terms: object) => ({ target: '/api/v1/escrow', body: JSON.stringify(terms) });
+
+const afterNonce: readonly Pair[] = [
+  { what: 'the rate', by: hasty, request: filing, status: 429, code: 'RATE_LIMITED' },
+  {
+    what: 'the route',
+    by: platform,
+    request: { target: '/api/v1/nowhere' },
+    status: 404,
+    code: 'NOT_FOUND',
+  },
+  {
+    what: 'the method',
+    by: platform,
+    request: { target: '/api/v1/filing' },
+    status: 405,
+    code: 'METHOD_NOT_ALLOWED',
+  },
+  {
+    what: 'the content type',
+    by: platform,
+    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
+    status: 415,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  { what: 'the quota', by: usedUp, request: filing, status: 429, code: 'QUOTA_EXCEEDED' },
+  { what: 'the body', by: platform, request: { ...filing, body: '{' }, status: 400, code: 'INVALID_JSON' },
+  {
+    what: 'a field',
+    by: platform,
+    request: { ...filing, body: '{}' },
+    status: 400,
+    code: 'VALIDATION_FAILED',
+  },
+  {
+    what: 'the handler, for a filing that is not there',
+    by: platform,
+    request: { target: '/api/v1/provenance/none' },
+    status: 404,
+    code: 'FILING_NOT_FOUND',
+  },
+  {
+    what: 'the handler, for a filing of somebody else',
+    by: platform,
+    request: escrow(escrowTerms(foreign)),
+    status: 403,
+    code: 'PERMISSION_DENIED',
+  },
+  {
+    what: 'the institution that declines',
+    by: platform,
+    request: escrow(escrowTerms(own)),
+    status: 402,
+    code: 'PAYMENT_DECLINED',
+  },
+  {
+    what: 'the institution that cannot be reached',
+    by: platform,
+    request: escrow({ ...escrowTerms(own), buyerId: 'unreachable' }),
+    status: 503,
+    code: 'PAYMENT_PENDING',
+  },
+];
+
+for (const { what, by, request, status, code } of afterNonce) {
+  test(`the nonce stays spent after a refusal by ${what}`, async () => {
+    const sent = { ...request, nonce: newNonce(), timestamp: stamp() };
+    assertRefused(await sendRaw(by, sent), status, code);
+    assertRefused(await sendRaw(by, sent), 401, 'NONCE_REUSED');
+  });
+}

@@ -1,0 +1,34 @@
+import { openRegistry } from '../../src/app.ts';
+import type { ApiCredentials } from '../../src/client/sign.ts';
+import { readConfig } from '../../src/config.ts';
+
+/** A platform of a deployment. */
+export interface IssuedPlatform extends ApiCredentials {
+  readonly keyId: string;
+  readonly caller: string;
+}
+
+/** Issues to a data folder ENTERPRISE platforms without quota and an operator token, as `artseal key` does. */
+export async function issueInto(
+  dataDir: string,
+  platforms: number,
+): Promise<{ platforms: IssuedPlatform[]; token: string }> {
+  const { store, issuance } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }));
+  try {
+    const issued: IssuedPlatform[] = [];
+    for (let number = 1; number <= platforms; number += 1) {
+      const name = `platform-${number}`;
+      const { key, apiSecret } = await issuance.issueKey({
+        name,
+        tier: 'ENTERPRISE',
+        monthlyQuota: undefined,
+        unlimited: true,
+      });
+      issued.push({ keyId: key.keyId, apiKey: key.apiKey, caller: key.caller, apiSecret });
+    }
+    const { token } = await issuance.issueToken('operator', true);
+    return { platforms: issued, token };
+  } finally {
+    await store.close();
+  }
+}

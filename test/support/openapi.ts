@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { parse } from 'yaml';
+
+/** The OpenAPI document, as far as tests look into it; every reference is replaced by what it refers to. */
+export interface OpenApi {
+  readonly openapi: string;
+  readonly info: { readonly version: string; readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly headers: Readonly<Record<string, Described>>;
+  };
+}
+
+/** One way of calling the service. */
+export interface Operation {
+  readonly operationId: string;
+  readonly description: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly required?: boolean; readonly content: Content };
+  /** By status. */
+  readonly responses: Readonly<Record<string, Answered>>;
+}
+
+/** An answer of an operation. */
+export interface Answered {
+  readonly headers: Readonly<Record<string, Described>>;
+  readonly content: Content;
+}
+
+/** Bodies by media type. */
+export type Content = Readonly<Record<string, Body>>;
+
+/** The schema of a body, and examples of it. */
+export interface Body {
+  readonly schema: Schema;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+/** A value with a schema outside of bodies: a header. */
+export interface Described {
+  readonly required?: boolean;
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+/** A value that a request carries outside of its body. */
+export interface Parameter extends Described {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly description: string;
+}
+
+/** A header that a signed request carries. */
+export interface SecurityScheme {
+  readonly type: string;
+  readonly in: string;
+  readonly name: string;
+}
+
+/** A JSON Schema, draft 2020-12, with the keywords that the document uses. */
+export interface Schema {
+  readonly type?: string;
+  readonly format?: string;
+  readonly const?: unknown;
+  readonly enum?: readonly string[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly items?: Schema;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: boolean;
+  readonly allOf?: readonly Schema[];
+}
+
+/** An answer as it came over the wire; names of headers in lower case. */
+export interface LiveAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The parsed body. */
+  readonly json: unknown;
+}
+
+const file = join(import.meta.dirname, '..', '..', 'openapi.yaml');
+const source: unknown = parse(readFileSync(file, 'utf8'));
+
+/** The document. Loading this file throws where a reference leads nowhere or contradicts its place. */
+export const openApi = dereference(source) as OpenApi;
+
+const ajv = new Ajv2020({ strict: true, allErrors: true });
+formats.default(ajv);
+
+/** What is wrong with a value by a schema of the document; empty if it fits. */
+export function misfits(schema: Schema, value: unknown): string[] {
+  const validate = ajv.compile(schema);
+  validate(value);
+  return (validate.errors ?? []).map(
+    ({ instancePath, message, params }) =>
+      `${instancePath || 'the value'} ${message} ${JSON.stringify(params)}`,
+  );
+}
+
+/** What the document says of a request; undefined if it has no such operation. */
+export function findOperation(method: string, target: string): Operation | undefined {
+  const segments = segmentsOf(target.split('?', 1).join());
+  const [, verbs] =
+    Object.entries(openApi.paths).find(([template]) => matches(segmentsOf(template), segments)) ?? [];
+  return verbs?.[method.toLowerCase()];
+}
+
+/**
+ * Asserts that a REST answer is as the document says: its status is one of the operation's, its body fits, the
+ * headers that must be there are, and every header that is described fits. What answers a request that is no
+ * operation must be an error with a request id.
+ */
+export function assertDocumented(method: string, target: string, answer: LiveAnswer): void {
+  const faults = faultsOf(findOperation(method, target), answer);
+  const shown = `${method} ${target} was answered ${answer.status} ${JSON.stringify(answer.json)}`;
+  assert.ok(faults.length === 0, `${shown}, which openapi.yaml does not allow: ${faults.join('; ')}`);
+}
+
+function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[] {
+  const { status, headers, json } = answer;
+  if (operation === undefined && status < 400) return ['there is no such operation'];
+  const answered = operation === undefined ? anyError : operation.responses[status];
+  if (answered === undefined) return [`${operation?.operationId} has no such status`];
+  return [
+    ...bodyMisfits(answered.content, headers['content-type'], json),
+    ...Object.entries(answered.headers).flatMap(([name, described]) =>
+      headerMisfits(described, headers[name.toLowerCase()]).map((misfit) => `header ${name} ${misfit}`),
+    ),
+    ...requestIdMisfits(answer),
+  ];
+}
+
+function bodyMisfits(content: Content, type: LiveAnswer['headers'][string], json: unknown): string[] {
+  const body = typeof type === 'string' ? content[type] : undefined;
+  return body === undefined ? [`Content-Type ${type} does not occur`] : misfits(body.schema, json);
+}
+
+function headerMisfits({ required, schema }: Described, sent: LiveAnswer['headers'][string]): string[] {
+  if (sent === undefined) return required ? ['must be there'] : [];
+  if (typeof sent !== 'string') return ['must be sent once'];
+  return misfits(schema, schema.type === 'integer' && /^[0-9]+$/.test(sent) ? Number(sent) : sent);
+}
+
+function requestIdMisfits({ headers, json }: LiveAnswer): string[] {
+  const told = isObject(json) ? json.requestId : undefined;
+  // A stored error keeps the id of the call that it answered first.
+  if (told === undefined || headers['idempotent-replayed'] !== undefined) return [];
+  return told === headers['x-request-id'] ? [] : ['requestId must be the X-Request-Id'];
+}
+
+/** What answers a request that is no operation. */
+const anyError: Answered = {
+  headers: { 'X-Request-Id': componentOf(openApi.components.headers, 'RequestId') },
+  content: { 'application/json': { schema: componentOf(openApi.components.schemas, 'Error') } },
+};
+
+function componentOf<T>(components: Readonly<Record<string, T>>, name: string): T {
+  const component = components[name];
+  if (component === undefined) throw new Error(`openapi.yaml has no component ${name}.`);
+  return component;
+}
+
+const variable = /^\{.+\}$/;
+
+function matches(template: readonly string[], segments: readonly string[]): boolean {
+  return (
+    template.length === segments.length &&
+    template.every((part, index) => (variable.test(part) ? segments[index] !== '' : part === segments[index]))
+  );
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split('/').map((segment) => {
+    try {
+      return decodeURIComponent(segment);
+    } catch {
+      return segment;
+    }
+  });
+}
+
+function dereference(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(dereference);
+  if (!isObject(node)) return node;
+  const { $ref, ...members } = node;
+  const own = Object.fromEntries(Object.entries(members).map(([name, value]) => [name, dereference(value)]));
+  if ($ref === undefined) return own;
+  const referred = dereference(lookUp(String($ref)));
+  if (!isObject(referred)) throw new Error(`${$ref} in openapi.yaml refers to no object.`);
+  // Beside a reference the document may describe anew and demand more, but not otherwise.
+  const contradicted = Object.keys(own).filter((name) => name in referred && name !== 'description');
+  if (contradicted.length > 0) throw new Error(`${$ref} is referred to with other ${contradicted}.`);
+  return { ...referred, ...own };
+}
+
+function lookUp(pointer: string): unknown {
+  const [root, ...parts] = pointer.split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const found = parts.reduce<unknown>((node, part) => (isObject(node) ? node[part] : undefined), source);
+  if (root !== '#' || found === undefined) throw new Error(`${pointer} in openapi.yaml leads nowhere.`);
+  return found;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

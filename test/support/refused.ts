@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
+import type { RestAnswer } from './signed-request.ts';
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** Asserts that an answer is the error envelope of this reason, and that its message matches. */
+export function assertRefused(
+  answer: RestAnswer,
+  status: number,
+  code: Reason,
+  ...message: readonly RegExp[]
+): void {
+  assert.equal(answer.json?.code, code, answer.text);
+  assert.equal(answer.status, status, answer.text);
+  assert.equal(answer.headers['content-type'], 'application/json');
+  assert.deepEqual(Object.keys(answer.json), ['code', 'message', 'requestId']);
+  assert.match(answer.json.requestId, uuidV7);
+  assert.equal(answer.json.requestId, answer.headers['x-request-id']);
+  assert.ok(answer.json.message.length > 0);
+  for (const pattern of message) assert.match(answer.json.message, pattern);
+}
+
+/** For assert.throws and assert.rejects: a refusal of this reason whose message matches. */
+export function refusal(reason: Reason, message = /./): (error: unknown) => true {
+  assert.ok(reason in reasons);
+  return (error) => {
+    assert.ok(error instanceof Refusal, String(error));
+    assert.equal(error.reason, reason);
+    assert.match(error.message, message);
+    return true;
+  };
+}

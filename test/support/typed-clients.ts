@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
+import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
+import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { type Reason, reasons } from '../../src/domain/reason.ts';
+
+/** The generated clients of an internal system. */
+export function typedClients(transport: Transport) {
+  return {
+    filings: createClient(FilingService, transport),
+    provenance: createClient(ProvenanceService, transport),
+    escrows: createClient(EscrowService, transport),
+    admin: createClient(AdminService, transport),
+  };
+}
+
+/** Puts headers on every call. */
+export function sending(headers: Record<string, string>): Interceptor {
+  return (next) => (request) => {
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    return next(request);
+  };
+}
+
+/** The header that identifies an internal system. */
+export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
+
+/** What a refused client knows. */
+export interface TypedRefusal {
+  readonly message: string;
+  readonly requestId: string;
+  readonly retryAfter: string | null;
+}
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** The error that a call ends with. */
+export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
+  try {
+    await call;
+  } catch (error) {
+    assert.ok(error instanceof ConnectError, String(error));
+    return error;
+  }
+  throw new assert.AssertionError({ message: 'The call was not refused.' });
+}
+
+/**
+ * Asserts that a call is refused with a reason: the status code of the dictionary, and one ErrorInfo that says the
+ * same and bears the request id of the response.
+ */
+export async function typedRefusal(call: Promise<unknown>, reason: Reason): Promise<TypedRefusal> {
+  const error = await errorOf(call);
+  const [info, ...more] = error.findDetails(ErrorInfoSchema);
+  assert.ok(info !== undefined && more.length === 0, `no ErrorInfo: ${error}`);
+  assert.equal(info.reason, reason, error.message);
+  assert.equal(info.domain, 'artseal');
+  assert.equal(codeName(error.code), reasons[reason].code);
+  const requestId = info.metadata.requestId ?? '';
+  assert.match(requestId, uuidV7);
+  assert.equal(error.metadata.get('X-Request-Id'), requestId);
+  assert.notEqual(error.rawMessage, '');
+  return { message: error.rawMessage, requestId, retryAfter: error.metadata.get('Retry-After') };
+}
+
+function codeName(code: Code): string {
+  return Code[code].replace(/(?<=.)[A-Z]/g, '_$&').toLowerCase();
+}

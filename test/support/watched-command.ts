@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { delimiter, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { CommandResult } from './command.ts';
+
+/** The project's folder. */
+export const projectFolder = join(import.meta.dirname, '..', '..');
+
+const main = join(projectFolder, 'src', 'main.ts');
+const binaries = join(projectFolder, 'node_modules', '.bin');
+const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+const readyLine = /^artseal ready public=(\S+) internal=(\S+)$/m;
+
+/** How long a command may take before it counts as hung, in milliseconds; far longer than any needs. */
+const hungAfterMs = 30_000;
+
+/** A command under way, all of whose output is kept. */
+export interface WatchedCommand {
+  readonly child: ChildProcessWithoutNullStreams;
+  stdout(): string;
+  stderr(): string;
+  /** Waits for its end; the exit code, null if a signal ended it, HUNG if it had to be killed after `limitMs`. */
+  end(limitMs?: number): Promise<number | null | 'HUNG'>;
+}
+
+/** A watched `artseal serve` that is ready. */
+export interface WatchedService extends WatchedCommand {
+  readonly publicUrl: string;
+  readonly internalUrl: string;
+  /** Sends a signal and waits for the end, as `end` does. */
+  stop(signal?: NodeJS.Signals, limitMs?: number): Promise<number | null | 'HUNG'>;
+}
+
+/** The environment of the test without settings of its own, with the project's commands first, and these. */
+export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
+  );
+  const path = [binaries, process.env.PATH].join(delimiter);
+  return { ...Object.fromEntries(inherited), PATH: path, ...env };
+}
+
+/** Starts a program in the project's folder; killed after the test. */
+function watch(
+  test: Pick<TestContext, 'after'>,
+  program: string,
+  words: readonly string[],
+  env: Record<string, string>,
+): WatchedCommand {
+  const child = spawn(program, words, { env: commandEnvironment(env), cwd: projectFolder });
+  test.after(() => child.kill('SIGKILL'));
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (chunk) => {
+      output[name] += chunk;
+    });
+  }
+  child.stdin.on('error', () => {});
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  return {
+    child,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    end: async (limitMs = hungAfterMs) => {
+      const patience = new AbortController();
+      const hung = delay(limitMs, 'HUNG' as const, { signal: patience.signal }).catch(() => 'HUNG' as const);
+      const end = await Promise.race([ended, hung]);
+      patience.abort();
+      if (end === 'HUNG') child.kill('SIGKILL');
+      return end;
+    },
+  };
+}
+
+/** How a command ended that could have hung. */
+export type BoundedResult = Omit<CommandResult, 'code'> & { readonly code: number | null | 'HUNG' };
+
+async function toItsEnd(command: WatchedCommand, input: string, limitMs?: number): Promise<BoundedResult> {
+  command.child.stdin.end(input);
+  const code = await command.end(limitMs);
+  return { code, stdout: command.stdout(), stderr: command.stderr() };
+}
+
+/** Runs a shell script to its end, with `artseal`'s runtime on its PATH. */
+export function runShell(
+  test: Pick<TestContext, 'after'>,
+  script: string,
+  env: Record<string, string> = {},
+): Promise<BoundedResult> {
+  return toItsEnd(watch(test, 'sh', ['-c', script], env), '');
+}
+
+/** Runs `artseal` to its end, or kills it after `limitMs`. */
+export function runBounded(
+  test: Pick<TestContext, 'after'>,
+  words: readonly string[],
+  env: Record<string, string>,
+  limitMs?: number,
+): Promise<BoundedResult> {
+  return toItsEnd(watch(test, process.execPath, [main, ...words], { ...freePorts, ...env }), '', limitMs);
+}
+
+/** Starts `artseal serve` on free ports and waits for its ready line. */
+export async function serveWatched(
+  test: Pick<TestContext, 'after'>,
+  env: Record<string, string>,
+): Promise<WatchedService> {
+  const command = watch(test, process.execPath, [main, 'serve'], { ...freePorts, ...env });
+  const { child } = command;
+  const [, publicUrl = '', internalUrl = ''] = await new Promise<string[]>((resolve, reject) => {
+    child.stdout.on('data', () => {
+      const ready = readyLine.exec(command.stdout());
+      if (ready !== null) resolve(ready);
+    });
+    child.once('close', () => reject(new Error(`serve ended before it was ready: ${command.stderr()}`)));
+  });
+  return {
+    ...command,
+    publicUrl,
+    internalUrl,
+    stop: (signal = 'SIGTERM', limitMs) => {
+      child.kill(signal);
+      return command.end(limitMs);
+    },
+  };
+}
+
+/** Asserts that a command failed with one line that says why, and without a stack trace. */
+export function assertOneLine(result: BoundedResult, code: number, ...patterns: readonly RegExp[]): void {
+  const { stderr, stdout } = result;
+  assert.equal(result.code, code, `${stderr}${stdout}`);
+  assert.match(stderr, /^artseal: [^\n]+\n$/);
+  assert.doesNotMatch(stderr, /\bat \S+:\d+:\d+|node:internal|undefined|\[object /);
+  assert.doesNotMatch(stdout, /artseal ready/);
+  for (const pattern of patterns) assert.match(stderr, pattern);
+}
