@@ -10,11 +10,11 @@ import { ConfigRefused, settings } from './config.ts';
 import { Refusal } from './domain/reason.ts';
 import { DatabaseRefused } from './store/sqlite/database.ts';
 
-const commands: Record<string, Command> = { serve, key, token, sign, call, demo };
+const commands = new Map<string, Command>(Object.entries({ serve, key, token, sign, call, demo }));
 
 /** Runs `artseal` with these words; the exit code. */
 async function main([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
-  const command = commands[name];
+  const command = commands.get(name);
   if (command === undefined) {
     if (['help', '--help', '-h'].includes(name)) return help(terminal);
     return fail(`there is no command '${name}'; artseal --help lists them`, exitCodes.usage);
@@ -55,7 +55,7 @@ function failureOf(error: unknown): string {
 function help({ print }: Terminal): number {
   print('artseal: files artworks, answers their provenance, and sells them in escrow.\n');
   print('Commands (artseal COMMAND --help tells more):');
-  for (const { usage, summary } of Object.values(commands)) print(`  ${usage.padEnd(46)} ${summary}`);
+  for (const { usage, summary } of commands.values()) print(`  ${usage.padEnd(46)} ${summary}`);
   print('\nSettings, from the environment:');
   for (const { variable, fallback, meaning } of Object.values(settings)) {
     print(`  ${variable.padEnd(28)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
@@ -69,6 +69,9 @@ function helpFor({ usage, summary, details }: Command, { print }: Terminal): num
   for (const line of details) print(line);
   return exitCodes.done;
 }
+
+// Whoever read the output may be gone, as with `| head`: that is no failure of the command.
+process.stdout.on('error', () => {});
 
 process.exitCode = await main(process.argv.slice(2), {
   env: process.env,

@@ -17,6 +17,18 @@ export interface Terminal {
   print(line: string): void;
 }
 
+/** What a command can do, by the word that follows it. */
+export type Actions = ReadonlyMap<string, (words: string[], terminal: Terminal) => Promise<void>>;
+
+/** Runs the action that the first word names. Throws UsageError. */
+export async function runAction(actions: Actions, words: string[], terminal: Terminal): Promise<number> {
+  const [name = '', ...rest] = words;
+  const action = actions.get(name);
+  if (action === undefined) throw new UsageError(`needs one of ${[...actions.keys()].join(', ')}`);
+  await action(rest, terminal);
+  return exitCodes.done;
+}
+
 /** The command line is wrong; the message says how to put it right. */
 export class UsageError extends Error {
   override name = 'UsageError';

@@ -5,45 +5,47 @@ import { type Agreement, checkOverlap, overlapS, type Tier, tiers } from '../dom
 import { refuseViolations } from '../domain/violation.ts';
 import type { StoredKey } from '../store/store.ts';
 import { readWords, type Words } from './arguments.ts';
-import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
+import { type Actions, type Command, runAction, type Terminal } from './command.ts';
 
 /** Rows read from the store at a time while listing. */
 const rowsPerPage = 100;
 
 /** What `artseal key` can do. */
-const actions: Record<string, (words: string[], terminal: Terminal) => Promise<void>> = {
-  create: async (words, terminal) => {
-    const read = readWords(words, 0, {
-      name: { type: 'string' },
-      tier: { type: 'string' },
-      'monthly-quota': { type: 'string' },
-      json: { type: 'boolean' },
-    });
-    const agreement = agreementOf(read);
-    await withRegistry(terminal, async ({ issuance }) =>
-      show(await issuance.issueKey(agreement), read, terminal),
-    );
-  },
-  rotate: async (words, terminal) => {
-    const read = readWords(words, 1, { overlap: { type: 'string' }, json: { type: 'boolean' } });
-    const overlap = Number(read.text('overlap') ?? overlapS.default);
-    refuseViolations(checkOverlap(overlap));
-    await withRegistry(terminal, async ({ store, issuance }) => {
-      const keyId = await keyIdOf(store, read.positionals[0]);
-      await show(await issuance.rotateKey(keyId, overlap), read, terminal);
-    });
-  },
-  list: async (words, terminal) => {
-    const read = readWords(words, 0, { json: { type: 'boolean' } });
-    await withRegistry(terminal, async ({ store }) => {
-      for await (const key of allKeys(store))
-        terminal.print(read.has('json') ? JSON.stringify(shown(key)) : line(key));
-    });
-  },
-  suspend: (words, terminal) => setStatus(words, terminal, 'SUSPENDED'),
-  resume: (words, terminal) => setStatus(words, terminal, 'ACTIVE'),
-  revoke: (words, terminal) => setStatus(words, terminal, 'REVOKED'),
-};
+const actions: Actions = new Map(
+  Object.entries<(words: string[], terminal: Terminal) => Promise<void>>({
+    create: async (words, terminal) => {
+      const read = readWords(words, 0, {
+        name: { type: 'string' },
+        tier: { type: 'string' },
+        'monthly-quota': { type: 'string' },
+        json: { type: 'boolean' },
+      });
+      const agreement = agreementOf(read);
+      await withRegistry(terminal, async ({ issuance }) =>
+        show(await issuance.issueKey(agreement), read, terminal),
+      );
+    },
+    rotate: async (words, terminal) => {
+      const read = readWords(words, 1, { overlap: { type: 'string' }, json: { type: 'boolean' } });
+      const overlap = Number(read.text('overlap') ?? overlapS.default);
+      refuseViolations(checkOverlap(overlap));
+      await withRegistry(terminal, async ({ store, issuance }) => {
+        const keyId = await keyIdOf(store, read.positionals[0]);
+        await show(await issuance.rotateKey(keyId, overlap), read, terminal);
+      });
+    },
+    list: async (words, terminal) => {
+      const read = readWords(words, 0, { json: { type: 'boolean' } });
+      await withRegistry(terminal, async ({ store }) => {
+        for await (const key of allKeys(store))
+          terminal.print(read.has('json') ? JSON.stringify(shown(key)) : line(key));
+      });
+    },
+    suspend: (words, terminal) => setStatus(words, terminal, 'SUSPENDED'),
+    resume: (words, terminal) => setStatus(words, terminal, 'ACTIVE'),
+    revoke: (words, terminal) => setStatus(words, terminal, 'REVOKED'),
+  }),
+);
 
 /** `artseal key` */
 export const key: Command = {
@@ -58,12 +60,7 @@ export const key: Command = {
     'key suspend KEY_ID, key resume KEY_ID, key revoke KEY_ID',
     'KEY_ID is the keyId (key_…) or the API key itself. A running server honours changes at once.',
   ],
-  run: async ([name = '', ...words], terminal) => {
-    const action = actions[name];
-    if (action === undefined) throw new UsageError(`needs one of ${Object.keys(actions).join(', ')}`);
-    await action(words, terminal);
-    return exitCodes.done;
-  },
+  run: (words, terminal) => runAction(actions, words, terminal),
 };
 
 /** Does something with the database of the deployment, and makes it durable. */

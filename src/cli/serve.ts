@@ -20,6 +20,8 @@ export const serve: Command = {
     readWords(words, 0, {});
     const config = readConfig(terminal.env);
     const destination = pino.destination({ fd: 2, sync: false, minLength: logBuffer.bytes });
+    // A log that cannot be written any more must not take the service down.
+    destination.on('error', () => {});
     const log = pino({ level: config.logLevel, base: null }, destination);
     const flush = setInterval(() => destination.flush(), logBuffer.flushEveryMs);
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');

@@ -1,47 +1,49 @@
 import type { StoredToken } from '../store/store.ts';
 import { readWords } from './arguments.ts';
-import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
+import { type Actions, type Command, runAction, type Terminal } from './command.ts';
 import { withRegistry } from './key.ts';
 
 /** Rows read from the store at a time while listing. */
 const rowsPerPage = 100;
 
 /** What `artseal token` can do. */
-const actions: Record<string, (words: string[], terminal: Terminal) => Promise<void>> = {
-  create: async (words, terminal) => {
-    const read = readWords(words, 0, {
-      name: { type: 'string' },
-      operator: { type: 'boolean' },
-      json: { type: 'boolean' },
-    });
-    const name = read.required('name');
-    await withRegistry(terminal, async ({ issuance }) => {
-      const { stored, token } = await issuance.issueToken(name, read.has('operator'));
-      const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
-      if (read.has('json')) return terminal.print(JSON.stringify(issued));
-      for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
-      terminal.print('The token is shown this once; only its SHA-256 is stored.');
-    });
-  },
-  list: async (words, terminal) => {
-    const read = readWords(words, 0, { json: { type: 'boolean' } });
-    await withRegistry(terminal, async ({ store }) => {
-      let from: number | undefined;
-      do {
-        const page = await store.callers.listTokens({ from, size: rowsPerPage });
-        for (const token of page.items)
-          terminal.print(read.has('json') ? JSON.stringify(shown(token)) : line(token));
-        from = page.next;
-      } while (from !== undefined);
-    });
-  },
-  revoke: async (words, terminal) => {
-    const [tokenId = ''] = readWords(words, 1, {}).positionals;
-    await withRegistry(terminal, async ({ store }) => {
-      terminal.print(line(await store.callers.revokeToken(tokenId, Math.floor(Date.now() / 1000))));
-    });
-  },
-};
+const actions: Actions = new Map(
+  Object.entries<(words: string[], terminal: Terminal) => Promise<void>>({
+    create: async (words, terminal) => {
+      const read = readWords(words, 0, {
+        name: { type: 'string' },
+        operator: { type: 'boolean' },
+        json: { type: 'boolean' },
+      });
+      const name = read.required('name');
+      await withRegistry(terminal, async ({ issuance }) => {
+        const { stored, token } = await issuance.issueToken(name, read.has('operator'));
+        const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
+        if (read.has('json')) return terminal.print(JSON.stringify(issued));
+        for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
+        terminal.print('The token is shown this once; only its SHA-256 is stored.');
+      });
+    },
+    list: async (words, terminal) => {
+      const read = readWords(words, 0, { json: { type: 'boolean' } });
+      await withRegistry(terminal, async ({ store }) => {
+        let from: number | undefined;
+        do {
+          const page = await store.callers.listTokens({ from, size: rowsPerPage });
+          for (const token of page.items)
+            terminal.print(read.has('json') ? JSON.stringify(shown(token)) : line(token));
+          from = page.next;
+        } while (from !== undefined);
+      });
+    },
+    revoke: async (words, terminal) => {
+      const [tokenId = ''] = readWords(words, 1, {}).positionals;
+      await withRegistry(terminal, async ({ store }) => {
+        terminal.print(line(await store.callers.revokeToken(tokenId, Math.floor(Date.now() / 1000))));
+      });
+    },
+  }),
+);
 
 /** `artseal token` */
 export const token: Command = {
@@ -54,12 +56,7 @@ export const token: Command = {
     'token revoke TOKEN_ID',
     'A running server honours changes at once.',
   ],
-  run: async ([name = '', ...words], terminal) => {
-    const action = actions[name];
-    if (action === undefined) throw new UsageError(`needs one of ${Object.keys(actions).join(', ')}`);
-    await action(words, terminal);
-    return exitCodes.done;
-  },
+  run: (words, terminal) => runAction(actions, words, terminal),
 };
 
 function shown({ tokenId, caller, operator, revokedAtS }: StoredToken) {
