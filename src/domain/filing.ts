@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { checkMoney } from './money.ts';
 import { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
@@ -76,5 +76,5 @@ export function filingNumber(year: number, sequence: number): string {
 export function evidenceHash(record: Artwork & Pick<Filing, 'filingNo' | 'timestamp'>): string {
   const { author, condition, era, filingNo, material, price, size, timestamp } = record;
   const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
-  return createHash('sha256').update(JSON.stringify(members)).digest('hex');
+  return hash('sha256', JSON.stringify(members), 'hex');
 }

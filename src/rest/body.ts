@@ -27,7 +27,7 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
   request.on(bodyRefused, reject);
   request.on('error', () => reject(new ClientGone()));
-  request.on('close', () => reject(new ClientGone()));
+  request.on('close', () => request.complete || reject(new ClientGone()));
   return promise;
 }
 

@@ -5,6 +5,7 @@ import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { KeyCache } from './key-cache.ts';
 import { apiKey, caller, nonceClaim, serviceToken, usage } from './schema.ts';
+import { prepareHot } from './statement.ts';
 
 /** Nonces spent within the same window of this length are stored side by side. */
 const nonceWindowS = nonceRetentionS / 2;
@@ -49,15 +50,17 @@ export function createAdmissionStore(
       ),
     );
   const claim = ['window', 'keyId', 'nonce', 'nowS'].map((name) => sql.placeholder(name));
-  const claimNonce = database
-    .insert(nonceClaim)
-    .select(sql`SELECT ${sql.join(claim, sql`, `)} WHERE ${notExists(remembered)}`)
-    // Where the clock was set back, a window outlasts the memory of its first nonces.
-    .onConflictDoUpdate({
-      target: [nonceClaim.window, nonceClaim.apiKeyId, nonceClaim.nonce],
-      set: { claimedAtS: sql`excluded.claimed_at_s` },
-    })
-    .prepare();
+  const claimNonce = prepareHot(
+    database,
+    database
+      .insert(nonceClaim)
+      .select(sql`SELECT ${sql.join(claim, sql`, `)} WHERE ${notExists(remembered)}`)
+      // Where the clock was set back, a window outlasts the memory of its first nonces.
+      .onConflictDoUpdate({
+        target: [nonceClaim.window, nonceClaim.apiKeyId, nonceClaim.nonce],
+        set: { claimedAtS: sql`excluded.claimed_at_s` },
+      }),
+  );
   const sweepNonces = database
     .delete(nonceClaim)
     .where(lt(nonceClaim.window, sql.placeholder('oldest')))
@@ -70,16 +73,18 @@ export function createAdmissionStore(
   let latestWindow: number | undefined;
   let claimsUntilSweep = claimsPerSweep;
 
-  const count = database
-    .insert(usage)
-    .values({ callerId: sql.placeholder('callerId'), month: sql.placeholder('month'), calls: 1 })
-    .onConflictDoUpdate({
-      target: [usage.callerId, usage.month],
-      set: { calls: sql`${usage.calls} + 1` },
-      setWhere: lt(usage.calls, sql.placeholder('quota')),
-    })
-    .returning({ calls: usage.calls })
-    .prepare();
+  const count = prepareHot<{ calls: number }>(
+    database,
+    database
+      .insert(usage)
+      .values({ callerId: sql.placeholder('callerId'), month: sql.placeholder('month'), calls: 1 })
+      .onConflictDoUpdate({
+        target: [usage.callerId, usage.month],
+        set: { calls: sql`${usage.calls} + 1` },
+        setWhere: lt(usage.calls, sql.placeholder('quota')),
+      })
+      .returning({ calls: usage.calls }),
+  );
   const ofMonth = and(
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
@@ -99,7 +104,7 @@ export function createAdmissionStore(
         latestWindow ??= newestWindow.get()?.window ?? 0;
         latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
         const window = latestWindow;
-        const { changes } = claimNonce.run({
+        const claimed = claimNonce.run({
           window,
           keyId,
           nonce,
@@ -111,7 +116,7 @@ export function createAdmissionStore(
           claimsUntilSweep = claimsPerSweep;
           sweepNonces.run({ oldest: window - nonceWindows + 1 });
         }
-        return changes === 1;
+        return claimed === 1;
       }),
     countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
       write(() => count.get({ callerId, month, quota })?.calls),

@@ -8,6 +8,7 @@ import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
+import { prepareHot } from './statement.ts';
 
 const filingColumns = {
   id: filing.id,
@@ -26,9 +27,9 @@ const filingColumns = {
 /** Filings and their provenance records. */
 export function createFilingStore(database: Database, { read, write }: GroupCommit): FilingStore {
   const nextNumber = createSequence(database, 'FILING');
-  const insertFiling = database
-    .insert(filing)
-    .values({
+  const insertFiling = prepareHot(
+    database,
+    database.insert(filing).values({
       filingNo: sql.placeholder('filingNo'),
       callerId: sql.placeholder('callerId'),
       author: sql.placeholder('author'),
@@ -40,14 +41,16 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
       hash: sql.placeholder('hash'),
       timestamp: sql.placeholder('timestamp'),
       filedAtS: sql.placeholder('filedAtS'),
-    })
-    .prepare();
+    }),
+  );
   const provenance = createProvenanceRecords(database);
-  const selectAuthor = database
-    .select({ author: filing.author })
-    .from(filing)
-    .where(eq(filing.filingNo, sql.placeholder('filingNo')))
-    .prepare();
+  const selectAuthor = prepareHot<{ author: string }>(
+    database,
+    database
+      .select({ author: filing.author })
+      .from(filing)
+      .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
+  );
   const filings = () =>
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
 

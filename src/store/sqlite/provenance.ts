@@ -3,6 +3,7 @@ import type { ProvenanceEvent, ProvenanceRecord } from '../../domain/provenance.
 import type { BusinessTime } from '../store.ts';
 import type { Database } from './database.ts';
 import { provenanceRecord } from './schema.ts';
+import { prepareHot } from './statement.ts';
 
 /** The circulation records of filings. */
 export interface ProvenanceRecords {
@@ -15,22 +16,24 @@ export interface ProvenanceRecords {
 /** Prepares the statements of the records. */
 export function createProvenanceRecords(database: Database): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
-  const insert = database
-    .insert(provenanceRecord)
-    .values({
+  const insert = prepareHot(
+    database,
+    database.insert(provenanceRecord).values({
       filingNo: sql.placeholder('filingNo'),
       position: sql`(SELECT count(*) + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`,
       event: sql.placeholder('event'),
       at: sql.placeholder('at'),
       recordedAtS: sql.placeholder('recordedAtS'),
-    })
-    .prepare();
-  const select = database
-    .select({ event: provenanceRecord.event, at: provenanceRecord.at })
-    .from(provenanceRecord)
-    .where(ofFiling)
-    .orderBy(asc(provenanceRecord.position))
-    .prepare();
+    }),
+  );
+  const select = prepareHot<ProvenanceRecord>(
+    database,
+    database
+      .select({ event: provenanceRecord.event, at: provenanceRecord.at })
+      .from(provenanceRecord)
+      .where(ofFiling)
+      .orderBy(asc(provenanceRecord.position)),
+  );
   return {
     append: (filingNo, event, { atMs, timestamp }) => {
       insert.run({ filingNo, event, at: timestamp.slice(0, 10), recordedAtS: Math.floor(atMs / 1000) });

@@ -1,0 +1,38 @@
+import { is, Param, Placeholder, type Query } from 'drizzle-orm';
+import type { Database } from './database.ts';
+
+/** Values for the placeholders of a query, by their names. */
+type Values = Readonly<Record<string, unknown>>;
+
+/** A query of the hot path, prepared once. */
+export interface HotStatement<Row> {
+  /** Runs it; how many rows it changed. */
+  run(values: Values): number;
+  /** Its first row, under the column names of the database. */
+  get(values: Values): Row | undefined;
+  /** Its rows, under the column names of the database. */
+  all(values: Values): Row[];
+}
+
+/**
+ * Prepares a query that drizzle built for the driver itself: what drizzle does at each execution of a query of
+ * its own costs more than SQLite takes over these.
+ */
+export function prepareHot<Row>(database: Database, query: { toSQL(): Query }): HotStatement<Row> {
+  const { sql, params } = query.toSQL();
+  const statement = database.$client.prepare<unknown[], Row>(sql);
+  const names = params.map(placeholderName);
+  const bind = (values: Values) =>
+    names.map((name, index) => (name === undefined ? params[index] : values[name]));
+  return {
+    run: (values) => statement.run(...bind(values)).changes,
+    get: (values) => statement.get(...bind(values)),
+    all: (values) => statement.all(...bind(values)),
+  };
+}
+
+/** The name of a placeholder; undefined for a parameter that has its value. */
+function placeholderName(param: unknown): string | undefined {
+  const inner = is(param, Param) ? param.value : param;
+  return is(inner, Placeholder) ? inner.name : undefined;
+}
