@@ -137,7 +137,7 @@ test('a message can be read as no request but its own', () => {
     valid += 1;
     assertOneReading(request, nowMs, random);
   }
-  assert.ok(valid > 15_000, `only ${valid} of the requests made were valid`);
+  assert.ok(valid > 5_000, `only ${valid} of the requests made were valid`);
 });
 
 test('characters moved over a border between two parts change the message or make the request invalid', () => {

@@ -30,7 +30,7 @@ const texts: readonly (readonly [what: string, text: string])[] = [
   ['emoji joined', '👩🏽\u200d🎨 🏳️\u200d🌈'],
   ['astral Han', '𠮷田 𪚥'],
   ['right-to-left with marks', '\u202bשלום\u202c \u0645\u0631\u062d\u0628\u0627'],
-  ['quotes, slashes and backslashes', '"\'`/\\ </script> &amp; %00 ${x} \\u0041'],
+  ['quotes, slashes and backslashes', '"\'`/\\ </script> &amp; %00 {x} \\u0041'],
   ['line and paragraph separators', 'a\u2028b\u2029c'],
   ['a byte order mark and zero-width characters', '\ufeffa\u200b\u2060'],
   ['noncharacters and private use', '\uffff\ufdd0\ue000\u{10ffff}'],

