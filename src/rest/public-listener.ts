@@ -109,7 +109,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     if (connection !== undefined && connection.calls > 0) {
       // The calls before are answered first; one that waits for the rest of its body is answered with this.
       connection.broken = true;
-      connection.latest.emit(bodyRefused, refusal);
+      if (!connection.latest.complete) connection.latest.emit(bodyRefused, refusal);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
       answerConnection(refusal, socket);
     } else {

@@ -13,6 +13,12 @@ export const targetBytesMax = 2_048;
 
 const visibleAscii = /^[\x21-\x7e]*$/;
 const dotSegment = /^(\.|%2e){1,2}$/i;
+/**
+ * A signed message has nothing between its parts, so a target that ends like a hash could be read as a shorter
+ * target and the first digits of its body's hash. With at most half a hash at its end, nobody can find a body
+ * for the other reading.
+ */
+const endsLikeHash = /[0-9a-f]{33}$/;
 const encodedSlashOrNul = /%(2f|00)/i;
 
 /**
@@ -30,6 +36,7 @@ export function parseRequestTarget(raw: string): RequestTarget {
   const [path = '', ...rest] = raw.split('?');
   if (raw.includes('//')) refuse('must not contain //');
   if (encodedSlashOrNul.test(raw)) refuse('must not contain %2F or %00');
+  if (endsLikeHash.test(raw)) refuse('must not end in more than 32 lower-case hex digits');
   const segments = path.slice(1).split('/');
   if (segments.some((segment) => dotSegment.test(segment))) refuse('must not contain dot segments');
   const decode = (text: string): string => {

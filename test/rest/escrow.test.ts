@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Reason } from '../../src/domain/reason.ts';
 import type { PaymentOrder, Verdict } from '../../src/payment/institution.ts';
 import { askProvenance, fileArtwork, jsonWith, openEscrow } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -9,7 +10,7 @@ import { escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
 
-const service = await startService(fileScope, { verdictTimeoutMs: 20 });
+const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 
@@ -22,14 +23,16 @@ const open = (filingNo: string, terms: object = {}) => openEscrow(service, platf
 const stateOf = async (escrowId: string) => (await service.store.escrows.find(escrowId, undefined))?.state;
 
 /** Asserts that a call is refused and opens nothing. */
-async function assertNotOpened(call: () => Promise<RestAnswer>, ...expected: readonly [number, ...Refused]) {
+async function assertNotOpened(
+  call: () => Promise<RestAnswer>,
+  status: number,
+  code: Reason,
+  ...message: RegExp[]
+): Promise<void> {
   const before = ledger.holdings();
-  const [status, code, ...message] = expected;
   assertRefused(await call(), status, code, ...message);
   assert.deepEqual(ledger.holdings(), before);
 }
-
-type Refused = readonly [code: Parameters<typeof assertRefused>[2], ...message: RegExp[]];
 
 test('an escrow is answered FROZEN with exactly the documented members, in their order', async () => {
   const answer = await open(await newFiling());
@@ -88,9 +91,10 @@ test('a filing has one open escrow at a time', async () => {
 });
 
 test('of fifty escrows for a filing at once exactly one is opened', async () => {
-  const filingNo = await newFiling();
+  const by = await service.platform();
+  const filingNo = await newFiling(by);
   const { escrows } = ledger.holdings();
-  const answers = await Promise.all(Array.from({ length: 50 }, () => open(filingNo)));
+  const answers = await Promise.all(Array.from({ length: 50 }, () => openEscrow(service, by, filingNo)));
   assert.equal(answers.filter(({ status }) => status === 200).length, 1);
   for (const answer of answers) if (answer.status !== 200) assertRefused(answer, 409, 'ESCROW_ACTIVE');
   assert.equal(ledger.holdings().escrows, escrows + 1);
@@ -163,14 +167,17 @@ test('an order that the institution declines is CLOSED, and the work can be sold
   assert.equal((await open(filingNo)).status, 200);
 });
 
-test('an order that the institution is silent about stays UNPAID and open, and is named', async () => {
-  const filingNo = await newFiling();
-  const pending = await open(filingNo, { buyerId: 'sim-silent-1' });
+test('an order that the institution is silent about stays UNPAID and open, and is named', async (t) => {
+  const impatient = await startService(t, { verdictTimeoutMs: 20 });
+  const by = await impatient.platform();
+  const { filingNo } = (await fileArtwork(impatient, by)).json;
+  const pending = await openEscrow(impatient, by, filingNo, { buyerId: 'sim-silent-1' });
   assertRefused(pending, 503, 'PAYMENT_PENDING', /ES-\d{4}-[0-9A-Z]{4}/);
   assert.match(String(pending.headers['retry-after']), /^[1-9][0-9]*$/);
   const [escrowId = ''] = /ES-\d{4}-[0-9A-Z]{4}/.exec(pending.json.message) ?? [];
-  assert.equal(await stateOf(escrowId), 'UNPAID');
-  await assertNotOpened(() => open(filingNo), 409, 'ESCROW_ACTIVE');
+  const order = await impatient.store.escrows.find(escrowId, undefined);
+  assert.equal(order?.state, 'UNPAID');
+  assertRefused(await openEscrow(impatient, by, filingNo), 409, 'ESCROW_ACTIVE');
 });
 
 test('an institution that fails is as one that is silent, and its words are not shown', async (t) => {
@@ -213,8 +220,11 @@ test('opening an escrow leaves the provenance as it is', async () => {
 });
 
 test('escrow ids do not repeat and do not count up', async () => {
+  const by = await service.platform();
   const ids: string[] = [];
-  for (let count = 0; count < 30; count += 1) ids.push((await open(await newFiling())).json.escrowId);
+  for (let count = 0; count < 30; count += 1) {
+    ids.push((await openEscrow(service, by, await newFiling(by))).json.escrowId);
+  }
   assert.equal(new Set(ids).size, ids.length);
   assert.notDeepEqual(ids, ids.toSorted());
 });
