@@ -31,6 +31,8 @@ import type { Store } from './store/store.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
+/** How often closing looks for connections that fell idle, in milliseconds. */
+const idleCheckMs = 50;
 /** How long a call waits for the payment institution's verdict, in milliseconds. */
 const verdictTimeoutMs = 5_000;
 
@@ -121,7 +123,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   });
 
   const close = async () => {
-    const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroyStreams)];
+    const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);
     await store.close();
@@ -150,10 +152,13 @@ async function stop(server: Server, destroyMore: () => void = () => {}): Promise
   if (!server.listening) return;
   const closed = once(server, 'close');
   server.close();
+  // A connection falls idle when its last answer is out, which may be after the first look.
+  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const force = setTimeout(() => {
     server.closeAllConnections();
     destroyMore();
   }, drainTimeoutMs);
   await closed;
+  clearInterval(idle);
   clearTimeout(force);
 }

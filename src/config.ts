@@ -141,31 +141,36 @@ function refuse({ variable }: Setting, rule: string): never {
 function oneOf<T extends string>(setting: Setting, value: string, allowed: readonly T[]): T {
   return (
     allowed.find((candidate) => candidate === value) ??
-    refuse(setting, `must be ${allowed.join(' or ')}, not '${value}'`)
+    refuse(setting, `must be ${allowed.join(' or ')}, not ${JSON.stringify(value)}`)
   );
 }
 
 function readAddress(setting: Setting, text: string): ListenAddress {
-  const [, host = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(text) ?? [];
+  const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
   if (host === '' || port > 65_535)
-    refuse(setting, `must be host:port with a port up to 65535, not '${text}'`);
+    refuse(setting, `must be host:port with a port up to 65535, not ${JSON.stringify(text)}`);
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port };
 }
 
 function readTimeZone(name: string): string {
   try {
+    // An offset or a whole date-time would be taken as well, but neither knows of changes to come.
+    if (!/^[A-Za-z][A-Za-z0-9_+/-]*$/.test(name)) throw new RangeError('not a name');
     createCalendar(name);
     return name;
   } catch {
-    return refuse(settings.timeZone, `must be an IANA time zone such as Asia/Shanghai, not '${name}'`);
+    return refuse(
+      settings.timeZone,
+      `must be an IANA time zone such as Asia/Shanghai, not ${JSON.stringify(name)}`,
+    );
   }
 }
 
 function readCurrency(code: string): string {
   return /^[A-Z]{3}$/.test(code)
     ? code
-    : refuse(settings.currency, `must be an ISO 4217 code such as CNY, not '${code}'`);
+    : refuse(settings.currency, `must be an ISO 4217 code such as CNY, not ${JSON.stringify(code)}`);
 }
 
 function readMasterKeys(

@@ -23,7 +23,7 @@ export const serve: Command = {
     // A log that cannot be written any more must not take the service down.
     destination.on('error', () => {});
     const log = pino({ level: config.logLevel, base: null }, destination);
-    const flush = setInterval(() => destination.flush(), logBuffer.flushEveryMs);
+    setInterval(() => destination.flush(), logBuffer.flushEveryMs).unref();
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
 
     const stopped = stopSignal();
@@ -32,7 +32,6 @@ export const serve: Command = {
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
     log.info({ signal: await stopped }, 'closing');
     await app.close();
-    clearInterval(flush);
     destination.flushSync();
     return exitCodes.done;
   },

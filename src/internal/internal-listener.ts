@@ -26,10 +26,10 @@ const streamsPerConnectionMax = 100;
 export interface InternalListener {
   /** Accepts HTTP/1.1 and HTTP/2 without TLS on one port. It does not listen yet. */
   readonly server: Server;
-  /** Lets the HTTP/2 connections end once their calls are answered. */
+  /** Lets the HTTP/2 connections end once their calls are answered, and ends those that never said what they are. */
   drain(): void;
-  /** Ends the HTTP/2 connections at once. */
-  destroyStreams(): void;
+  /** Ends all connections at once. */
+  destroy(): void;
 }
 
 /** The listener of Connect, gRPC and gRPC-Web. */
@@ -67,14 +67,20 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
     session.on('close', () => sessions.delete(session));
   });
 
-  sniffPreface(http1, (socket) => http2.emit('connection', socket));
+  const undecided = sniffPreface(http1, (socket) => http2.emit('connection', socket));
+  const sockets = new Set<Socket>();
+  http1.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
   return {
     server: http1,
     drain: () => {
       for (const session of sessions) session.close();
+      for (const socket of undecided) socket.destroy();
     },
-    destroyStreams: () => {
-      for (const session of sessions) session.destroy();
+    destroy: () => {
+      for (const socket of sockets) socket.destroy();
     },
   };
 }
@@ -84,16 +90,23 @@ const prefaceStart = Buffer.from('PRI');
 
 /**
  * Hands connections that begin with the HTTP/2 preface to `toHttp2` and all others to the server's own
- * listeners. The server keeps accepting, for its timeouts look only at connections of a server that listens.
+ * listeners; the connections that have not said yet are in the set. The server keeps accepting, for its timeouts
+ * look only at connections of a server that listens.
  */
-function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): void {
+function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): ReadonlySet<Socket> {
+  const undecided = new Set<Socket>();
   const toHttp1 = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
     const silence = setTimeout(() => socket.destroy(), timeouts.firstByteMs);
     const giveUp = () => socket.destroy();
     socket.on('error', giveUp).on('end', giveUp);
-    socket.once('close', () => clearTimeout(silence));
+    undecided.add(socket);
+    const decide = () => {
+      clearTimeout(silence);
+      undecided.delete(socket);
+    };
+    socket.once('close', decide);
     let head = Buffer.alloc(0);
     socket.on('readable', function sniff() {
       head = Buffer.concat([head, socket.read() ?? Buffer.alloc(0)]);
@@ -101,11 +114,12 @@ function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): void {
       const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
       // One or two bytes of the preface decide nothing yet.
       if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
-      clearTimeout(silence);
+      decide();
       socket.off('readable', sniff).off('error', giveUp).off('end', giveUp);
       socket.unshift(head);
       if (isStart) toHttp2(socket);
       else for (const listener of toHttp1) listener.call(server, socket);
     });
   });
+  return undecided;
 }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Refusal } from '../domain/reason.ts';
+import { type Refusal, reasons } from '../domain/reason.ts';
 
 /** What is known of a call so far; its log line is made of it. */
 export interface Trace {
@@ -18,6 +18,8 @@ export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: nu
   const { requestId, caller, operation, refusal } = trace;
   const ms = Math.round(elapsedMs * 10) / 10;
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
-  if (status >= 500) log.error({ ...line, err: refusal?.cause }, 'call');
+  // Over gRPC the HTTP status is 200 whatever the answer.
+  const failed = status >= 500 || (refusal !== undefined && reasons[refusal.reason].http >= 500);
+  if (failed) log.error({ ...line, err: refusal?.cause }, 'call');
   else log.info(line, 'call');
 }
