@@ -51,6 +51,7 @@ export interface QuotaStanding {
   readonly resetS: number;
 }
 
+/** What admission works with. */
 export interface AdmissionDependencies {
   readonly store: AdmissionStore;
   readonly keyRing: KeyRing;

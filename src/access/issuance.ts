@@ -21,16 +21,19 @@ export interface Issuance {
   issueToken(name: string, operator: boolean): Promise<IssuedToken>;
 }
 
+/** A new key with its secret, which is known nowhere else. */
 export interface IssuedKey {
   readonly key: StoredKey;
   readonly apiSecret: string;
 }
 
+/** A new token as the store knows it, and its text, which is known nowhere else. */
 export interface IssuedToken {
   readonly stored: StoredToken;
   readonly token: string;
 }
 
+/** What issuance works with. */
 export interface IssuanceDependencies {
   readonly store: CallerStore;
   readonly keyRing: KeyRing;

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { logCall, type Trace } from '../observe/trace.ts';
 import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
 
+/** What the typed listener works with. */
 export interface InternalListenerDependencies {
   readonly typedCalls: TypedCalls;
   readonly log: Logger;

@@ -16,6 +16,7 @@ import type { Trace } from '../observe/trace.ts';
 import type { Dispatcher } from '../rpc/dispatcher.ts';
 import { toConnectError } from '../rpc/errors.ts';
 
+/** What typed calls work with. */
 export interface TypedCallDependencies {
   readonly dispatcher: Dispatcher;
   readonly bearerCheck: BearerCheck;

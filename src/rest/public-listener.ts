@@ -8,6 +8,7 @@ import { bodyBytesMax, bodyRefused } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import type { SignedCalls } from './signed-call.ts';
 
+/** What the public listener works with. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
   /** The OpenAPI document, served to anybody. */

@@ -13,6 +13,7 @@ import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget } from './request-target.ts';
 import { findRoute, type Route } from './routes.ts';
 
+/** What signed calls work with. */
 export interface SignedCallDependencies {
   readonly admission: Admission;
   readonly idempotency: Idempotency;

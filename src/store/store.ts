@@ -80,6 +80,7 @@ export interface AdmissionStore {
 /** How long a spent nonce is remembered: the width of the accepted clock difference and a minute more. */
 export const nonceRetentionS = 660;
 
+/** A nonce that a key wants to spend. */
 export interface NonceClaim {
   /** StoredKey.id. */
   readonly keyId: number;
@@ -152,6 +153,7 @@ export interface CallerStore {
   revokeToken(tokenId: string, atS: number): Promise<StoredToken>;
 }
 
+/** A platform to register. */
 export interface NewPlatform {
   readonly name: string;
   readonly tier: Tier;
@@ -159,6 +161,7 @@ export interface NewPlatform {
   readonly monthlyQuota: number | undefined;
 }
 
+/** A platform as registered. */
 export interface Platform extends CallerRef {
   /** Calls a month; null for unlimited. */
   readonly monthlyQuota: number | null;
@@ -216,6 +219,7 @@ export interface IdempotencyStore {
   release(callerId: number, key: string): Promise<void>;
 }
 
+/** A key that a call wants to be known by. */
 export interface IdempotencyClaim {
   readonly callerId: number;
   readonly key: string;

@@ -42,6 +42,7 @@ export const caller = sqliteTable('caller', {
   monthlyQuota: integer('monthly_quota'),
 });
 
+/** API keys of platforms; the secret is sealed. */
 export const apiKey = sqliteTable('api_key', {
   id: integer().primaryKey(),
   keyId: text('key_id').notNull().unique(),
@@ -55,6 +56,7 @@ export const apiKey = sqliteTable('api_key', {
   expiresAtS: integer('expires_at_s'),
 });
 
+/** Bearer tokens of internal callers, by their SHA-256. */
 export const serviceToken = sqliteTable('service_token', {
   id: integer().primaryKey(),
   tokenId: text('token_id').notNull().unique(),
@@ -79,6 +81,7 @@ export const nonceClaim = sqliteTable(
   (table) => [primaryKey({ columns: [table.window, table.apiKeyId, table.nonce] })],
 );
 
+/** Calls counted, a row a platform and month (YYYY-MM). */
 export const usage = sqliteTable(
   'usage',
   {
@@ -100,6 +103,7 @@ export const numberSequence = sqliteTable(
   (table) => [primaryKey({ columns: [table.kind, table.year] })],
 );
 
+/** Filings; triggers keep them from being changed. */
 export const filing = sqliteTable(
   'filing',
   {
@@ -122,6 +126,7 @@ export const filing = sqliteTable(
   (table) => [index('filing_by_caller').on(table.callerId)],
 );
 
+/** Circulation records of filings; triggers keep them from being changed. */
 export const provenanceRecord = sqliteTable(
   'provenance_record',
   {
@@ -135,6 +140,7 @@ export const provenanceRecord = sqliteTable(
   (table) => [primaryKey({ columns: [table.filingNo, table.position] })],
 );
 
+/** Escrow orders; a filing has one at most that is UNPAID or FROZEN. */
 export const escrow = sqliteTable(
   'escrow',
   {

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { create } from '@bufbuild/protobuf';
+import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import {
+  GetProvenanceRequestSchema,
+  GetProvenanceResponseSchema,
+  ProvenanceService,
+} from '../../gen/artseal/v1/provenance_pb.ts';
+import type { Principal } from '../../src/access/principal.ts';
+import type { Violation } from '../../src/domain/violation.ts';
+import { createDispatcher } from '../../src/rpc/dispatcher.ts';
+import { implement, type Operations } from '../../src/rpc/operation.ts';
+import { refusal } from '../support/refused.ts';
+
+const { getProvenance } = ProvenanceService.method;
+type ProvenanceOperation = Operations<typeof ProvenanceService>['getProvenance'];
+
+const platform: Principal = {
+  kind: 'platform',
+  callerId: 1,
+  caller: 'gallery',
+  tier: 'TRIAL',
+  monthlyQuota: 1_000,
+};
+const service: Principal = { kind: 'service', callerId: 2, caller: 'ledger', operator: false };
+const operator: Principal = { ...service, operator: true };
+
+/** Invokes one operation that counts how often it ran. */
+function dispatching(over: Partial<ProvenanceOperation>) {
+  let runs = 0;
+  const run: ProvenanceOperation['run'] = async ({ filingNo }) => {
+    runs += 1;
+    return { filingNo, author: 'Qi Baishi' };
+  };
+  const operation = { check: () => [], run, ...over };
+  const dispatcher = createDispatcher([implement(ProvenanceService, { getProvenance: operation })]);
+  const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
+  return {
+    runs: () => runs,
+    invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
+      dispatcher.invoke(getProvenance, request, { requestId: 'r', principal }, violations),
+  };
+}
+
+const broken = (field: string, rule: string): Violation => ({ field, rule });
+
+test('an operation is given the request and the call, and its answer becomes a message', async () => {
+  const seen: unknown[] = [];
+  const { invoke } = dispatching({
+    run: async (request, call) => {
+      seen.push(request.filingNo, call.requestId, call.principal);
+      return { filingNo: request.filingNo, retentionYears: 5 };
+    },
+  });
+  const answer = await invoke(service);
+  assert.deepEqual(
+    answer,
+    create(GetProvenanceResponseSchema, { filingNo: 'AS-2026-000001', retentionYears: 5 }),
+  );
+  assert.deepEqual(seen, ['AS-2026-000001', 'r', service]);
+});
+
+test("the violations of the door and of the operation are refused together, the door's first", async () => {
+  const { invoke, runs } = dispatching({
+    check: () => [broken('price', 'is required'), broken('era', 'is x')],
+  });
+  const sent = [broken('colour', 'is not part of this request'), broken('size', 'must be a string')];
+  await assert.rejects(
+    invoke(platform, sent),
+    refusal(
+      'VALIDATION_FAILED',
+      /^colour is not part of this request; size must be a string; price is required; era is x$/,
+    ),
+  );
+  assert.equal(runs(), 0);
+});
+
+test('each field is named once, by the first of its violations', async () => {
+  const { invoke, runs } = dispatching({
+    check: () => [broken('price', 'is required'), broken('era', 'is one'), broken('era', 'is two')],
+  });
+  await assert.rejects(
+    invoke(platform, [broken('price', 'must be a whole number')]),
+    refusal('VALIDATION_FAILED', /^price must be a whole number; era is one$/),
+  );
+  assert.equal(runs(), 0);
+});
+
+test('a violation of the door alone keeps the operation from running', async () => {
+  const { invoke, runs } = dispatching({});
+  await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), refusal('VALIDATION_FAILED'));
+  assert.equal(runs(), 0);
+  await invoke(platform, []);
+  assert.equal(runs(), 1);
+});
+
+test('a message names a limited number of fields and counts the rest', async () => {
+  const { invoke } = dispatching({});
+  const many = Array.from({ length: 1_000 }, (_, place) => broken(`field${place}`, 'is unknown'));
+  await assert.rejects(invoke(platform, many), (error: Error) => {
+    assert.ok(error.message.length < 1_000, error.message);
+    assert.match(error.message, /^field0 is unknown; .*; and \d+ more$/);
+    return true;
+  });
+});
+
+test('an operation for operators is refused to all others before its request is looked at', async () => {
+  const { invoke, runs } = dispatching({
+    allowed: 'operator',
+    check: () => assert.fail('The request of somebody who may not ask was checked.'),
+  });
+  for (const principal of [platform, service]) {
+    await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), refusal('PERMISSION_DENIED'));
+  }
+  assert.equal(runs(), 0);
+  const { invoke: invokeAllowed } = dispatching({ allowed: 'operator' });
+  await invokeAllowed(operator);
+});
+
+test('a method that nobody implements is not found', async () => {
+  const dispatcher = createDispatcher([]);
+  const request = create(GetProvenanceRequestSchema);
+  await assert.rejects(
+    dispatcher.invoke(getProvenance, request, { requestId: 'r', principal: operator }),
+    refusal('NOT_FOUND'),
+  );
+});
+
+test('what an operation throws is passed on as it is', async () => {
+  const error = new TypeError('unforeseen');
+  const { invoke } = dispatching({ run: () => Promise.reject(error) });
+  await assert.rejects(invoke(), (thrown) => thrown === error);
+});
+
+test('a dispatcher knows the services that it was made of', () => {
+  const operations = { getProvenance: { check: () => [], run: async () => ({}) } };
+  const dispatcher = createDispatcher([implement(ProvenanceService, operations)]);
+  assert.deepEqual(dispatcher.services, [ProvenanceService]);
+});
+
+for (const schema of [AdminService, EscrowService, ProvenanceService]) {
+  test(`${schema.name} cannot be implemented without each of its methods`, () => {
+    const operation = { check: () => [], run: async () => ({}) };
+    for (const { localName: missing } of schema.methods) {
+      const others = schema.methods.filter(({ localName }) => localName !== missing);
+      const operations = Object.fromEntries(others.map(({ localName }) => [localName, operation]));
+      assert.throws(() => implement(schema, operations as never), { message: /has no operation/ });
+    }
+  });
+}

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Code } from '@connectrpc/connect';
+import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { asRefusal, type Reason, Refusal, reasons, unavailable } from '../../src/domain/reason.ts';
+import { toConnectError } from '../../src/rpc/errors.ts';
+
+/** The status codes of gRPC by the names that Connect gives them. */
+const codes: Record<string, Code> = {
+  invalid_argument: 3,
+  deadline_exceeded: 4,
+  not_found: 5,
+  permission_denied: 7,
+  resource_exhausted: 8,
+  failed_precondition: 9,
+  aborted: 10,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  unauthenticated: 16,
+};
+
+for (const [reason, { code }] of Object.entries(reasons)) {
+  test(`${reason} is ${code} to a typed client`, () => {
+    const error = toConnectError(new Refusal(reason as Reason, 'A sentence.'), 'the request id');
+    assert.equal(error.code, codes[code]);
+    assert.equal(error.rawMessage, 'A sentence.');
+    const details = error.findDetails(ErrorInfoSchema);
+    assert.equal(details.length, 1);
+    assert.equal(details[0]?.reason, reason);
+    assert.equal(details[0]?.domain, 'artseal');
+    assert.deepEqual(details[0]?.metadata, { requestId: 'the request id' });
+    assert.equal(error.metadata.has('Retry-After'), false);
+  });
+}
+
+test('a typed client is told how long to wait', () => {
+  const error = toConnectError(unavailable('Later.'), 'r');
+  assert.match(error.metadata.get('Retry-After') ?? '', /^[1-9]\d*$/);
+});
+
+test('nothing of what nobody foresaw reaches a typed client', () => {
+  for (const thrown of [new Error('secret'), 'secret', { secret: 1 }, undefined, null]) {
+    const error = toConnectError(asRefusal(thrown), 'r');
+    assert.equal(error.code, Code.Internal);
+    assert.equal(error.cause, undefined);
+    assert.ok(!JSON.stringify([error.message, [...error.metadata]]).includes('secret'));
+  }
+});

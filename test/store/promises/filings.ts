@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import {
+  addPlatform,
+  allPages,
+  fileOne,
+  noon,
+  openStore,
+  painting,
+  type StoreEngine,
+  terms,
+  time,
+} from './fixtures.ts';
+
+interface HashVector {
+  readonly name: string;
+  readonly record: Omit<typeof painting, 'price'> & { price: number; filingNo: string; timestamp: string };
+  readonly hash: string;
+}
+
+const vectors: readonly HashVector[] = JSON.parse(
+  readFileSync(join(import.meta.dirname, '..', '..', 'testdata', 'evidence-hash.json'), 'utf8'),
+);
+const firstOfAYear = vectors.filter(({ record }) => record.filingNo.endsWith('-000001'));
+
+/** Filings and their provenance. */
+export function filingPromises(engine: StoreEngine): void {
+  for (const { name, record, hash } of firstOfAYear) {
+    test(`the evidence hash covers what is stored and answered: ${name}`, async (t) => {
+      const store = await openStore(t, engine);
+      const by = await addPlatform(store, 'gallery');
+      const { filingNo, timestamp, price, ...texts } = record;
+      const filing = await store.filings.file({ ...texts, price: BigInt(price) }, time(timestamp), by);
+      assert.equal(filing.filingNo, filingNo);
+      assert.equal(filing.hash, hash);
+    });
+  }
+
+  test('anybody can recompute the evidence hash from what find answers', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const found = await store.filings.find(await fileOne(store, by), by.callerId);
+    assert.ok(found);
+    const { author, condition, era, filingNo, material, price, size, timestamp } = found;
+    const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
+    assert.equal(createHash('sha256').update(JSON.stringify(members)).digest('hex'), found.hash);
+  });
+
+  test('a filing is found exactly as it was sent and answered', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const artwork = {
+      author: ' \u00e9 is not e\u0301 ',
+      era: '\u{1F58C} "近现代" \\',
+      size: "68×136 cm'; DROP TABLE filing;--",
+      material: '\u2028 \ufeff',
+      condition: 'x'.repeat(2000),
+      price: BigInt(Number.MAX_SAFE_INTEGER),
+    };
+    const filed = await store.filings.file(artwork, noon, by);
+    const { timestamp } = noon;
+    const { filingNo, hash } = filed;
+    assert.deepEqual(filed, { ...artwork, filingNo, hash, timestamp, caller: 'gallery' });
+    assert.deepEqual(await store.filings.find(filingNo, undefined), filed);
+    const free = await store.filings.file({ ...artwork, price: 0n }, noon, by);
+    assert.equal((await store.filings.find(free.filingNo, undefined))?.price, 0n);
+  });
+
+  test('an owner finds its own filings alone; no owner finds all', async (t) => {
+    const store = await openStore(t, engine);
+    const mine = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const filingNo = await fileOne(store, mine);
+    assert.equal((await store.filings.find(filingNo, mine.callerId))?.filingNo, filingNo);
+    assert.equal((await store.filings.find(filingNo, undefined))?.caller, 'gallery');
+    assert.equal(await store.filings.find(filingNo, other.callerId), undefined);
+    assert.equal(await store.filings.find('AS-2026-000002', undefined), undefined);
+    assert.equal(await store.filings.find('', undefined), undefined);
+  });
+
+  test('a list is newest first, page by page, each filing once, the last page full or not', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => store.filings.file(painting, noon, by)));
+    const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
+    for (const size of [1, 2, 4, 5, 6, 7, 100]) {
+      const pages = await allPages((page) => store.filings.list(undefined, page), size);
+      assert.deepEqual(
+        pages.flat().map(({ filingNo }) => filingNo),
+        newestFirst,
+      );
+      assert.equal(pages.length, Math.ceil(filed.length / size), `pages of ${size}`);
+    }
+  });
+
+  test('an empty list is one empty page', async (t) => {
+    const store = await openStore(t, engine);
+    const page = await store.filings.list(undefined, { from: undefined, size: 1 });
+    assert.deepEqual(page, { items: [], next: undefined });
+  });
+
+  test('what is filed while somebody turns pages moves nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (let count = 0; count < 4; count += 1) await store.filings.file(painting, noon, by);
+    const first = await store.filings.list(undefined, { from: undefined, size: 2 });
+    await store.filings.file(painting, noon, by);
+    const second = await store.filings.list(undefined, { from: first.next, size: 2 });
+    assert.deepEqual(
+      [...first.items, ...second.items].map(({ filingNo }) => filingNo.slice(-1)),
+      ['4', '3', '2', '1'],
+    );
+    assert.equal(second.next, undefined);
+  });
+
+  test('an owner lists its own filings alone, with full pages', async (t) => {
+    const store = await openStore(t, engine);
+    const mine = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    for (const by of [mine, other, other, mine, other, mine]) await store.filings.file(painting, noon, by);
+    const pages = await allPages((page) => store.filings.list(mine.callerId, page), 2);
+    assert.deepEqual(
+      pages.map((page) => page.map(({ filingNo }) => filingNo.slice(-1))),
+      [['6', '4'], ['1']],
+    );
+    assert.ok(pages.flat().every(({ caller }) => caller === 'gallery'));
+  });
+
+  test('a filing has its SUBMITTED record, dated where the business is done', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by, time('2026-11-22T00:15:00+08:00'));
+    assert.deepEqual(await store.filings.provenance(filingNo), {
+      filingNo,
+      author: painting.author,
+      records: [{ event: 'SUBMITTED', at: '2026-11-22' }],
+    });
+    assert.equal(await store.filings.provenance('AS-2026-999999'), undefined);
+  });
+
+  test('provenance tells what happened in its order, to anybody', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
+      const at = time(`${day}T10:00:00+00:00`);
+      const { escrowId } = await store.escrows.open(terms(filingNo), at, by, by.callerId);
+      await store.escrows.move(escrowId, 'frozen', at);
+      await store.escrows.move(escrowId, 'released', at);
+    }
+    const provenance = await store.filings.provenance(filingNo);
+    assert.deepEqual(provenance?.records, [
+      { event: 'SUBMITTED', at: '2026-11-21' },
+      { event: 'TRANSFER', at: '2026-11-22' },
+      { event: 'TRANSFER', at: '2026-11-22' },
+      { event: 'TRANSFER', at: '2026-12-01' },
+    ]);
+  });
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { nonceRetentionS, type Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { addPlatform, openStore, type StoreEngine } from './fixtures.ts';
+
+const start = 1_790_000_000;
+
+function claimer(store: Store, keyId: number) {
+  return (nonce: string, nowS: number) => store.admission.claimNonce({ keyId, nonce, nowS });
+}
+
+/** Spent nonces. */
+export function noncePromises(engine: StoreEngine): void {
+  test('a nonce is good for one claim, each key having its own', async (t) => {
+    const store = await openStore(t, engine);
+    const first = claimer(store, (await addPlatform(store, 'gallery')).id);
+    const second = claimer(store, (await addPlatform(store, 'auction house')).id);
+    assert.equal(await first('n', start), true);
+    assert.equal(await first('n', start), false);
+    assert.equal(await first('N', start), true);
+    assert.equal(await first('n ', start), true);
+    assert.equal(await second('n', start), true);
+    assert.equal(await second('n', start), false);
+  });
+
+  test('of claims made at once, one is granted', async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store, 1);
+    const claims = await Promise.all([1, 2, 3, 4].map(() => claim('n', start)));
+    assert.deepEqual(claims, [true, false, false, false]);
+  });
+
+  test(`a nonce is remembered for ${nonceRetentionS} s, whenever it was spent, and not much longer`, async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store, 1);
+    let now = start;
+    for (const shift of [0, 1, 100, 329, 330, 331, 659]) {
+      now += 10_000 + shift;
+      const nonce = `spent at ${now}`;
+      assert.equal(await claim(nonce, now), true);
+      for (const later of [1, 329, 330, 331, 658, nonceRetentionS - 1]) {
+        // Others are spent as time goes by, and may sweep.
+        assert.equal(await claim(`${now} and ${later}`, now + later), true);
+        assert.equal(await claim(nonce, now + later), false, `${later} s after ${now}`);
+      }
+      assert.equal(await claim(nonce, now + nonceRetentionS + 1), true, `forgotten, spent at ${now}`);
+    }
+  });
+
+  test('a refused claim does not prolong the memory', async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store, 1);
+    assert.equal(await claim('n', start), true);
+    assert.equal(await claim('n', start + 600), false);
+    assert.equal(await claim('n', start + nonceRetentionS + 1), true);
+  });
+
+  test('a nonce stays spent when the store is opened again, with a clock set back as well', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const before = await openStore(t, engine, dataDir);
+    assert.equal(await claimer(before, 1)('n', start), true);
+    await before.close();
+    const after = claimer(await openStore(t, engine, dataDir), 1);
+    assert.equal(await after('n', start + 600), false);
+    assert.equal(await after('n', start - 3_600), false);
+  });
+
+  test('a nonce stays spent while the clock goes back and forth', async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store, 1);
+    assert.equal(await claim('ahead', start + 3_000), true);
+    assert.equal(await claim('back', start), true);
+    for (const now of [start, start + 300, start - 300, start + 300]) {
+      assert.equal(await claim('ahead', now), false, `ahead at ${now}`);
+      assert.equal(await claim('back', now), false, `back at ${now}`);
+    }
+  });
+
+  test('a nonce spent after the clock was set back is forgotten in its time', async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store, 1);
+    assert.equal(await claim('ahead', start + 10_000), true);
+    assert.equal(await claim('back', start), true);
+    assert.equal(await claim('back', start + nonceRetentionS - 1), false);
+    assert.equal(await claim('back', start + nonceRetentionS + 1), true);
+  });
+
+  for (const [name, spentAt] of Object.entries({
+    'in good time': [start],
+    'after the clock was set back': [start + 3_000, start],
+  })) {
+    test(`a nonce spent ${name} stays spent when another process takes over`, async (t) => {
+      const dataDir = temporaryFolder(t);
+      const before = await openStore(t, engine, dataDir);
+      const after = await openStore(t, engine, dataDir);
+      await before.beginServing();
+      for (const now of spentAt) assert.equal(await claimer(before, 1)(`spent at ${now}`, now), true);
+      await before.close();
+      await after.beginServing();
+      for (const now of spentAt) assert.equal(await claimer(after, 1)(`spent at ${now}`, start + 1), false);
+    });
+  }
+}

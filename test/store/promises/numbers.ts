@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  fileOne,
+  fulfilledOf,
+  noon,
+  openStore,
+  painting,
+  refused,
+  type StoreEngine,
+  terms,
+  time,
+} from './fixtures.ts';
+
+const numbers = (first: number, count: number) =>
+  Array.from({ length: count }, (_, place) => `AS-2026-${String(first + place).padStart(6, '0')}`);
+
+/** Filing numbers: consecutive, without gap or double. */
+export function numberPromises(engine: StoreEngine): void {
+  test('filings of one turn are numbered from 000001 in the order in which they were called', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filed = await Promise.all(numbers(1, 50).map(() => store.filings.file(painting, noon, by)));
+    assert.deepEqual(
+      filed.map(({ filingNo }) => filingNo),
+      numbers(1, 50),
+    );
+  });
+
+  test('each year counts for itself, and the year is that of the timestamp', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    assert.equal(await fileOne(store, by, time('2026-12-31T23:59:59+08:00')), 'AS-2026-000001');
+    // Both are still 2026 in UTC.
+    assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+08:00')), 'AS-2027-000001');
+    assert.equal(await fileOne(store, by, time('2027-01-01T00:00:01+08:00')), 'AS-2027-000002');
+    assert.equal(await fileOne(store, by, time('2026-12-31T23:59:59+00:00')), 'AS-2026-000002');
+  });
+
+  test('a filing that fails half-way takes no number and leaves nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const broken = {
+      ...painting,
+      get condition(): string {
+        throw new Error('broken half-way');
+      },
+    };
+    const calls = [painting, broken, painting, broken, painting].map((artwork) =>
+      store.filings.file(artwork, noon, by),
+    );
+    const settled = await Promise.allSettled(calls);
+    await store.durable();
+    assert.deepEqual(
+      settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value.filingNo] : [])),
+      numbers(1, 3),
+    );
+    assert.equal((await store.filings.list(undefined, { from: undefined, size: 10 })).items.length, 3);
+    assert.equal(await fileOne(store, by), 'AS-2026-000004');
+  });
+
+  test('verbs that are refused in between leave no gap', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const first = await fileOne(store, by);
+    await store.escrows.open(terms(first), noon, by, by.callerId);
+    const filed: Promise<{ filingNo: string }>[] = [];
+    const refusals: Promise<unknown>[] = [];
+    for (let round = 0; round < 10; round += 1) {
+      refusals.push(store.escrows.open(terms(first), noon, by, by.callerId));
+      filed.push(store.filings.file(painting, noon, by));
+    }
+    assert.equal(await fulfilledOf(refusals, 'ESCROW_ACTIVE'), 0);
+    await refused(addPlatform(store, 'gallery'), 'VALIDATION_FAILED');
+    await store.durable();
+    assert.deepEqual(
+      (await Promise.all(filed)).map(({ filingNo }) => filingNo),
+      numbers(2, 10),
+    );
+  });
+
+  test('two open stores on one folder share the numbers', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const by = await addPlatform(one, 'gallery');
+    await one.durable();
+    const filed: string[] = [];
+    for (const store of [one, other, other, one, one, other]) {
+      filed.push(await fileOne(store, by));
+      const artworks = [painting, painting];
+      const pair = await Promise.all(artworks.map((artwork) => store.filings.file(artwork, noon, by)));
+      await store.durable();
+      filed.push(...pair.map(({ filingNo }) => filingNo));
+    }
+    assert.deepEqual(filed, numbers(1, 18));
+  });
+
+  test('a store that is opened again goes on where it was', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const before = await openStore(t, engine, dataDir);
+    const by = await addPlatform(before, 'gallery');
+    await before.filings.file(painting, noon, by);
+    await before.close();
+    const after = await openStore(t, engine, dataDir);
+    assert.equal(await fileOne(after, by), 'AS-2026-000002');
+  });
+}

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { addPlatform, openStore, type StoreEngine } from './fixtures.ts';
+
+const claim = { callerId: 1, fingerprint: new Uint8Array(32), nowS: 1_790_000_000 };
+
+/** The one process that takes calls. */
+export function servingPromises(engine: StoreEngine): void {
+  test('one open store at a time takes calls; the others read and govern', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    await serving.beginServing();
+    await serving.durable();
+    await assert.rejects(other.beginServing());
+    const { keyId } = await addPlatform(other, 'gallery');
+    await other.durable();
+    assert.equal((await serving.callers.setKeyStatus(keyId, 'SUSPENDED')).status, 'SUSPENDED');
+  });
+
+  test('whoever could not take calls may when the one that did has closed', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    await serving.beginServing();
+    await assert.rejects(other.beginServing());
+    await serving.close();
+    await other.beginServing();
+    await other.durable();
+    await assert.rejects((await openStore(t, engine, dataDir)).beginServing());
+  });
+
+  test('beginning again is no harm', async (t) => {
+    const store = await openStore(t, engine);
+    await store.beginServing();
+    await store.beginServing();
+  });
+
+  test('who is refused forgets no call that is under way in the other', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    await serving.beginServing();
+    await serving.idempotency.claim({ ...claim, key: 'k' });
+    await serving.durable();
+    await assert.rejects(other.beginServing());
+    await other.durable();
+    assert.deepEqual(await serving.idempotency.claim({ ...claim, key: 'k' }), { kind: 'RUNNING' });
+  });
+
+  test('stores on different folders are served at the same time', async (t) => {
+    const [one, other] = [await openStore(t, engine), await openStore(t, engine)];
+    await Promise.all([one.beginServing(), other.beginServing()]);
+  });
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import type { BusinessTime } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { addPlatform, noon, painting } from './promises/fixtures.ts';
+
+/** A database with one filing, and a connection to it that has nothing to do with the service. */
+async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const by = await addPlatform(store, 'gallery');
+  const { filingNo } = await store.filings.file(painting, at, by);
+  await store.close();
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  raw.pragma('recursive_triggers = OFF');
+  raw.pragma('foreign_keys = OFF');
+  return { raw, filingNo };
+}
+
+const snapshot = (raw: Sqlite.Database) =>
+  ['filing', 'provenance_record'].map((table) => raw.prepare(`SELECT * FROM ${table}`).all());
+
+const copyOf = (table: string, columns: string, altered: string) =>
+  `(${columns}) SELECT ${altered} FROM ${table}`;
+const filingColumns =
+  'id, filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s';
+const recordColumns = 'filing_no, position, event, at, recorded_at_s';
+const otherFiling = filingColumns.replace('author', "'Forger'");
+const otherRecord = recordColumns.replace('at,', "'1999-01-01',");
+
+const forbidden: Record<string, string> = {
+  'UPDATE of a filing': "UPDATE filing SET author = 'Forger'",
+  'UPDATE that changes nothing': 'UPDATE filing SET author = author',
+  'UPDATE of the instant that retention counts from': 'UPDATE filing SET filed_at_s = 0',
+  'UPDATE OR REPLACE of a filing': "UPDATE OR REPLACE filing SET hash = ''",
+  'DELETE of a filing': 'DELETE FROM filing',
+  'REPLACE of a filing': `REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling)}`,
+  'INSERT OR REPLACE by number': `INSERT OR REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('id,', 'id + 1,'))}`,
+  'INSERT OR REPLACE by row id': `INSERT OR REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('filing_no', "'AS-2026-000009'"))}`,
+  'upsert of a filing': `INSERT INTO filing ${copyOf('filing', filingColumns, filingColumns)} WHERE true ON CONFLICT (filing_no) DO UPDATE SET author = 'Forger'`,
+  'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",
+  'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
+  'DELETE of a record': 'DELETE FROM provenance_record',
+  'INSERT OR REPLACE of a record': `INSERT OR REPLACE INTO provenance_record ${copyOf('provenance_record', recordColumns, otherRecord)}`,
+  'upsert of a record': `INSERT INTO provenance_record ${copyOf('provenance_record', recordColumns, recordColumns)} WHERE true ON CONFLICT DO UPDATE SET event = 'TRANSFER'`,
+};
+
+for (const [what, statement] of Object.entries(forbidden)) {
+  test(`the database itself refuses ${what}, whoever connects`, async (t) => {
+    const { raw } = await filedDatabase(t);
+    const before = snapshot(raw);
+    assert.throws(() => raw.exec(statement), { code: 'SQLITE_CONSTRAINT_TRIGGER' });
+    assert.deepEqual(snapshot(raw), before);
+  });
+}
+
+/** So many years ago, and a day more or less. */
+function yearsAgo(years: number, days: number): BusinessTime {
+  const then = Temporal.Now.zonedDateTimeISO('UTC').subtract({ years }).add({ days });
+  const timestamp = then.toString({ smallestUnit: 'second', timeZoneName: 'never' });
+  return { atMs: then.epochMilliseconds, timestamp };
+}
+
+test('what is older than five years may be deleted, and still not changed', async (t) => {
+  const { raw } = await filedDatabase(t, yearsAgo(5, -2));
+  assert.throws(() => raw.exec("UPDATE filing SET author = 'Forger'"), /never changes/);
+  assert.throws(() => raw.exec("UPDATE provenance_record SET at = '1999-01-01'"), /never changes/);
+  raw.exec('DELETE FROM provenance_record');
+  raw.exec('DELETE FROM filing');
+  assert.deepEqual(snapshot(raw), [[], []]);
+});
+
+test('what is almost five years old may not be deleted', async (t) => {
+  const { raw } = await filedDatabase(t, yearsAgo(5, 2));
+  assert.throws(() => raw.exec('DELETE FROM provenance_record'), /five years/);
+  assert.throws(() => raw.exec('DELETE FROM filing'), /five years/);
+});
+
+test('the number of a deleted filing is not given out again', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  t.after(() => store.close());
+  const by = await addPlatform(store, 'gallery');
+  const at = yearsAgo(5, -2);
+  const { filingNo } = await store.filings.file(painting, at, by);
+  await store.durable();
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  raw.exec('DELETE FROM provenance_record; DELETE FROM filing');
+  const next = await store.filings.file(painting, at, by);
+  assert.equal(Number(next.filingNo.slice(-6)), Number(filingNo.slice(-6)) + 1);
+});

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { addPlatform, fileOne, noon, painting, refused, terms, time } from './promises/fixtures.ts';
+
+/** A store, and a connection of the test's own to its database. */
+function openWithRaw(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  t.after(() => store.close());
+  const openRaw = () => {
+    const raw = new Sqlite(join(dataDir, 'artseal.db'));
+    t.after(() => raw.close());
+    return raw;
+  };
+  return { store, openRaw };
+}
+
+test('the last number of a year is used, and then the year is exhausted and nothing stored', async (t) => {
+  const { store, openRaw } = openWithRaw(t);
+  const by = await addPlatform(store, 'gallery');
+  const filingNo = await fileOne(store, by);
+  const raw = openRaw();
+  raw.exec("UPDATE number_sequence SET last = 999998 WHERE kind = 'FILING'");
+  raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
+  assert.equal(await fileOne(store, by), 'AS-2026-999999');
+  for (let tries = 0; tries < 2; tries += 1) {
+    await refused(store.filings.file(painting, noon, by), 'FILING_NUMBERS_EXHAUSTED');
+  }
+  assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+00:00')), 'AS-2027-000001');
+
+  const order = await store.escrows.open(terms(filingNo), noon, by, undefined);
+  await store.escrows.move(order.escrowId, 'declined', noon);
+  await refused(store.escrows.open(terms(filingNo), noon, by, undefined), 'ESCROW_NUMBERS_EXHAUSTED');
+  await store.durable();
+  assert.equal((await store.filings.list(undefined, { from: undefined, size: 10 })).items.length, 3);
+  assert.equal((await store.escrows.list(undefined, { from: undefined, size: 10 })).items.length, 1);
+});
+
+test('a TRANSFER that cannot be appended undoes the release', async (t) => {
+  const { store, openRaw } = openWithRaw(t);
+  const by = await addPlatform(store, 'gallery');
+  const filingNo = await fileOne(store, by);
+  const { escrowId } = await store.escrows.open(terms(filingNo), noon, by, undefined);
+  await store.escrows.move(escrowId, 'frozen', noon);
+  await store.durable();
+  const raw = openRaw();
+  raw.exec(
+    "CREATE TRIGGER no_transfer BEFORE INSERT ON provenance_record BEGIN SELECT RAISE(ABORT, 'no'); END",
+  );
+  await assert.rejects(store.escrows.move(escrowId, 'released', noon));
+  await store.durable();
+  assert.equal((await store.escrows.find(escrowId, undefined))?.state, 'FROZEN');
+  raw.exec('DROP TRIGGER no_transfer');
+  assert.equal((await store.escrows.move(escrowId, 'released', noon)).state, 'RELEASED');
+});
+
+test('forgotten nonces are swept away as others are spent', async (t) => {
+  const { store, openRaw } = openWithRaw(t);
+  const nowS = 1_790_000_000;
+  const claim = (nonce: number, at: number) =>
+    store.admission.claimNonce({ keyId: 1, nonce: String(nonce), nowS: at });
+  for (let nonce = 0; nonce < 500; nonce += 1) await claim(nonce, nowS);
+  for (let nonce = 500; nonce < 1_000; nonce += 1) await claim(nonce, nowS + 10_000);
+  await store.durable();
+  const raw = openRaw();
+  assert.equal(raw.prepare('SELECT count(*) FROM nonce_claim').pluck().get(), 500);
+});

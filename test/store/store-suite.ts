@@ -1,0 +1,28 @@
+import { describe } from 'node:test';
+import { callerPromises } from './promises/callers.ts';
+import { durabilityPromises } from './promises/durability.ts';
+import { escrowPromises } from './promises/escrows.ts';
+import { filingPromises } from './promises/filings.ts';
+import type { StoreEngine } from './promises/fixtures.ts';
+import { idempotencyPromises } from './promises/idempotency.ts';
+import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
+import { noncePromises } from './promises/nonces.ts';
+import { numberPromises } from './promises/numbers.ts';
+import { quotaPromises } from './promises/quotas.ts';
+import { servingPromises } from './promises/serving.ts';
+
+/** What every engine of the store promises. */
+export function storeSuite(name: string, engine: StoreEngine): void {
+  describe(`store on ${name}`, () => {
+    describe('numbers', () => numberPromises(engine));
+    describe('filings', () => filingPromises(engine));
+    describe('escrows', () => escrowPromises(engine));
+    describe('callers', () => callerPromises(engine));
+    describe('keys and tokens', () => keyAndTokenPromises(engine));
+    describe('nonces', () => noncePromises(engine));
+    describe('quotas', () => quotaPromises(engine));
+    describe('idempotency', () => idempotencyPromises(engine));
+    describe('serving', () => servingPromises(engine));
+    describe('durability', () => durabilityPromises(engine));
+  });
+}
