@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { type BoundedResult, runShell, serveWatched } from '../support/watched-command.ts';
+
+const artwork = {
+  author: '齐白石 «Qi Baishi» 🎨',
+  era: 'siècle XX',
+  size: '68 × 136 cm',
+  material: 'encre & couleur',
+  condition: 'bon: 100 % "sain" \\ $HOME `id`',
+  price: 128_000_000,
+};
+
+/** What an integrator writes who has the documentation, a shell, openssl and curl, and nothing else. */
+const client = `
+set -eu
+sha256() { openssl dgst -sha256 -r "$1" | cut -d' ' -f1; }
+hmac() { openssl dgst -sha256 -hmac "$API_SECRET" -r | cut -d' ' -f1; }
+
+# request METHOD TARGET [BODY]: prints the answer, then its status on a line of its own.
+request() {
+  method=$1 target=$2
+  printf '%s' "\${3-}" > "$WORK/body"
+  timestamp=\${TIMESTAMP:-$(date +%s)}
+  nonce=\${NONCE:-$(openssl rand -hex 16)}
+  signature=$(printf '%s' "$method$target$(sha256 "$WORK/body")$timestamp$nonce" | hmac)
+  set -- -sS -X "$method" -w '\\n%{http_code}\\n' "$BASE_URL$target" \\
+    -H "X-Api-Key: $API_KEY" -H "X-Timestamp: $timestamp" -H "X-Nonce: $nonce" -H "X-Signature: $signature"
+  if [ -s "$WORK/body" ]; then
+    set -- "$@" -H 'Content-Type: application/json' --data-binary "@$WORK/body"
+  else
+    set -- "$@" -H 'Accept: application/json'
+  fi
+  curl "$@"
+}
+`;
+
+const threeCalls = `${client}
+request POST /api/v1/filing "$FILING" > "$WORK/filing"
+cat "$WORK/filing"
+filing_no=$(sed -n 's/.*"filingNo":"\\([^"]*\\)".*/\\1/p' "$WORK/filing")
+request GET "/api/v1/provenance/$filing_no"
+request POST /api/v1/escrow \\
+  '{"filingNo":"'"$filing_no"'","type":"GUARANTEE","amount":128000000,"buyerId":"买方-1","sellerId":"seller-1"}'
+`;
+
+const replay = `${client}
+NONCE=$(openssl rand -hex 16) TIMESTAMP=$(date +%s)
+request POST /api/v1/filing "$FILING"
+request POST /api/v1/filing "$FILING"
+`;
+
+const tampered = `${client}
+API_SECRET="$API_SECRET"x
+request POST /api/v1/filing "$FILING"
+`;
+
+async function clientOf(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [{ apiKey, apiSecret }] = platforms as [IssuedPlatform];
+  const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const env = {
+    BASE_URL: publicUrl,
+    API_KEY: apiKey,
+    API_SECRET: apiSecret,
+    FILING: JSON.stringify(artwork),
+  };
+  return (script: string) => runShell(t, script, { ...env, WORK: temporaryFolder(t) });
+}
+
+/** The answers that a script printed, each with its status. */
+function answersOf({ code, stdout, stderr }: BoundedResult) {
+  assert.equal(code, 0, stderr);
+  const lines = stdout.trimEnd().split('\n');
+  return Array.from({ length: lines.length / 2 }, (_, place) => {
+    const [body = '', status] = lines.slice(2 * place);
+    return { status: Number(status), json: JSON.parse(body) };
+  });
+}
+
+/** The evidence hash, as anybody can compute it from request and answer. */
+function evidenceHash(filingNo: string, timestamp: string): string {
+  const { author, condition, era, material, price, size } = artwork;
+  const canonical = JSON.stringify({ author, condition, era, filingNo, material, price, size, timestamp });
+  return createHash('sha256').update(canonical).digest('hex');
+}
+
+test('sh, openssl and curl are client enough', { timeout: 60_000 }, async (t) => {
+  const run = await clientOf(t);
+  await t.test('for filing, provenance and escrow', async () => {
+    const [filing, provenance, escrow] = answersOf(await run(threeCalls));
+    assert.deepEqual([filing?.status, provenance?.status, escrow?.status], [200, 200, 200]);
+    const { filingNo, timestamp, hash, status } = filing?.json ?? {};
+    assert.match(filingNo, /^AS-\d{4}-000001$/);
+    assert.equal(status, 'SUBMITTED');
+    assert.equal(hash, evidenceHash(filingNo, timestamp));
+    assert.deepEqual(provenance?.json, {
+      filingNo,
+      author: artwork.author,
+      records: [{ event: 'SUBMITTED', at: timestamp.slice(0, 10) }],
+      retentionYears: 5,
+    });
+    const { escrowId, ...terms } = escrow?.json ?? {};
+    assert.match(escrowId, /^ES-\d{4}-[0-9A-Z]{4}$/);
+    const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
+    assert.deepEqual(terms, { state: 'FROZEN', clearing, amount: 128_000_000 });
+  });
+
+  await t.test('to be refused when it sends a request twice', async () => {
+    const [first, second] = answersOf(await run(replay));
+    assert.equal(first?.status, 200);
+    assert.deepEqual([second?.status, second?.json.code], [401, 'NONCE_REUSED']);
+    assert.deepEqual(Object.keys(second?.json ?? {}), ['code', 'message', 'requestId']);
+  });
+
+  await t.test('to be refused when it signs with another secret', async () => {
+    const [answer] = answersOf(await run(tampered));
+    assert.deepEqual([answer?.status, answer?.json.code], [401, 'SIGNATURE_INVALID']);
+  });
+});

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { serveCommand } from '../support/command.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork } from '../support/samples.ts';
+import { headersOf, type RestAnswer, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+
+const filings = 1_000;
+const connections = 64;
+/** So many that no platform's share is beyond its burst of 200. */
+const platforms = 8;
+const target = '/api/v1/filing';
+
+/** A filing that was signed in advance; sent again as it is, it is the same bytes. */
+interface Prepared {
+  readonly platform: IssuedPlatform;
+  readonly author: string;
+  readonly idempotencyKey: string;
+  readonly body: string;
+  readonly headers: Record<string, string | string[]>;
+}
+
+/** A filing and the answer that its caller got. */
+interface Answered extends Prepared {
+  readonly filingNo: string;
+  readonly hash: string;
+  readonly timestamp: string;
+}
+
+function prepare(issued: readonly IssuedPlatform[]): Prepared[] {
+  return Array.from({ length: filings }, (_, place) => {
+    const platform = issued[place % issued.length] as IssuedPlatform;
+    const author = `Author ${place + 1} 齐白石`;
+    const idempotencyKey = `filing-${place + 1}`;
+    const body = JSON.stringify({ ...artwork, author, price: place });
+    const headers = headersOf(platform, { target, body, headers: { 'Idempotency-Key': idempotencyKey } });
+    return { platform, author, idempotencyKey, body, headers };
+  });
+}
+
+/** Posts the bytes over an agent's connection; undefined if the connection broke before all of the answer came. */
+function post(agent: Agent, baseUrl: string, { headers, body }: Prepared): Promise<RestAnswer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<RestAnswer | undefined>();
+  const { hostname, port } = new URL(baseUrl);
+  const lost = () => resolve(undefined);
+  request({ hostname, port, agent, method: 'POST', path: target, headers }, (incoming) => {
+    text(incoming).then((answer) => {
+      const { statusCode: status = 0, headers: received } = incoming;
+      if (incoming.complete) resolve({ status, headers: received, text: answer, json: JSON.parse(answer) });
+      else lost();
+    }, lost);
+  })
+    .on('error', lost)
+    .end(body);
+  return promise;
+}
+
+/** Posts all that wait over 64 keep-alive connections, until none waits or `stop` is told to be true. */
+async function postAll(
+  baseUrl: string,
+  waiting: Prepared[],
+  onAnswer: (answered: Answered) => void,
+  stop: () => boolean = () => false,
+): Promise<Prepared[]> {
+  const unanswered: Prepared[] = [];
+  async function work(): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let next = waiting.shift(); next !== undefined; next = stop() ? undefined : waiting.shift()) {
+      const answer = await post(agent, baseUrl, next);
+      if (answer === undefined) unanswered.push(next);
+      else {
+        assert.equal(answer.status, 200, answer.text);
+        onAnswer({ ...next, ...answer.json });
+      }
+    }
+    agent.destroy();
+  }
+  await Promise.all(Array.from({ length: connections }, work));
+  return unanswered;
+}
+
+interface StoredFiling {
+  readonly filingNo: string;
+  readonly author: string;
+  readonly hash: string;
+  readonly timestamp: string;
+}
+
+function readDatabase<T>(dataDir: string, read: (client: Sqlite.Database) => T): T {
+  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+  try {
+    return read(client);
+  } finally {
+    client.close();
+  }
+}
+
+const storedFilings = (dataDir: string): StoredFiling[] =>
+  readDatabase(
+    dataDir,
+    (client) =>
+      client
+        .prepare('SELECT filing_no AS filingNo, author, hash, timestamp FROM filing ORDER BY id')
+        .all() as StoredFiling[],
+  );
+
+const numbers = (count: number, year: string): string[] =>
+  Array.from({ length: count }, (_, place) => `AS-${year}-${String(place + 1).padStart(6, '0')}`);
+
+const yearOf = (filingNo: string): string => filingNo.slice(3, 7);
+
+/** Checks each of them, some at a time. */
+async function each<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
+  const rest = [...items];
+  const work = async () => {
+    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await check(item);
+  };
+  await Promise.all(Array.from({ length: 16 }, work));
+}
+
+/** All are in the database as answered; those that are fresh are asked for at both doors, too. */
+async function allAreThere(
+  dataDir: string,
+  doors: { publicUrl: string; internalUrl: string },
+  token: string,
+  answered: readonly Answered[],
+  fresh: readonly Answered[],
+): Promise<void> {
+  const stored = new Map(storedFilings(dataDir).map((filing) => [filing.filingNo, filing]));
+  for (const { filingNo, author, hash, timestamp } of answered) {
+    assert.deepEqual(stored.get(filingNo), { filingNo, author, hash, timestamp });
+  }
+  await each(fresh, async ({ platform, filingNo, author, hash, timestamp }) => {
+    const got = await typedCall(doors.internalUrl, token, 'FilingService/GetFiling', { filingNo });
+    assert.equal(got.status, 200, JSON.stringify(got.json));
+    const filing = got.json.filing;
+    assert.deepEqual(
+      [filing.filingNo, filing.author, filing.hash, filing.timestamp, filing.caller],
+      [filingNo, author, hash, timestamp, platform.caller],
+    );
+    const provenance = await send(doors.publicUrl, platform, { target: `/api/v1/provenance/${filingNo}` });
+    assert.deepEqual(provenance.json, {
+      filingNo,
+      author,
+      records: [{ event: 'SUBMITTED', at: timestamp.slice(0, 10) }],
+      retentionYears: 5,
+    });
+  });
+}
+
+async function noncesAreSpent(publicUrl: string, answered: readonly Answered[]): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  await each(answered, async (sent) => {
+    const answer = await post(agent, publicUrl, sent);
+    assert.ok(answer);
+    assertRefused(answer, 401, 'NONCE_REUSED');
+  });
+  agent.destroy();
+}
+
+/** No gap and no double, and nothing is stored that nobody sent. */
+function numbersAreConsecutive(dataDir: string, answered: number, kills: number): void {
+  const stored = storedFilings(dataDir);
+  const year = yearOf(stored[0]?.filingNo ?? '');
+  assert.deepEqual(
+    stored.map(({ filingNo }) => filingNo),
+    numbers(stored.length, year),
+  );
+  assert.equal(new Set(stored.map(({ author }) => author)).size, stored.length, 'each was filed once');
+  const lost = stored.length - answered;
+  assert.ok(lost >= 0 && lost <= kills * connections, `${lost} are there whose answer was lost`);
+}
+
+function databaseIsSound(dataDir: string, answered: readonly Answered[]): void {
+  readDatabase(dataDir, (client) => {
+    assert.equal(client.pragma('integrity_check', { simple: true }), 'ok');
+    assert.deepEqual(client.pragma('foreign_key_check'), []);
+    const counts = `SELECT name, calls FROM usage JOIN caller ON caller.id = caller_id`;
+    const calls = new Map(client.prepare(counts).raw().all() as [string, number][]);
+    for (const [caller, of] of Map.groupBy(answered, ({ platform }) => platform.caller)) {
+      assert.ok((calls.get(caller) ?? 0) >= of.length, `${caller} was counted ${calls.get(caller)} times`);
+    }
+  });
+}
+
+test('an answered call is on disk: kill -9 under load loses none', { timeout: 60_000 }, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const issued = await issueInto(dataDir, platforms);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const waiting = prepare(issued.platforms);
+  const answered: Answered[] = [];
+  const lost: Prepared[] = [];
+  const killAfter = [250, 650];
+
+  for (const [place, limit] of killAfter.entries()) {
+    const killed = await serveCommand(t, env);
+    const before = answered.length;
+    let isKilled = false;
+    const unanswered = await postAll(
+      killed.publicUrl,
+      waiting,
+      (answer) => {
+        answered.push(answer);
+        if (isKilled || answered.length < limit) return;
+        isKilled = true;
+        killed.child.kill('SIGKILL');
+      },
+      () => isKilled,
+    );
+    lost.push(...unanswered);
+    assert.equal(await killed.stop('SIGKILL'), null);
+    assert.ok(answered.length >= limit && answered.length < filings, `${answered.length} were answered`);
+
+    const again = await serveCommand(t, env);
+    const fresh = answered.slice(before);
+    await t.test(`every filing answered before kill ${place + 1} is there as answered`, () =>
+      allAreThere(dataDir, again, issued.token, answered, fresh),
+    );
+    await t.test(`every nonce answered before kill ${place + 1} stays spent`, () =>
+      noncesAreSpent(again.publicUrl, fresh),
+    );
+    await t.test(`the numbers before kill ${place + 1} have no gap and no double`, () =>
+      numbersAreConsecutive(dataDir, answered.length, place + 1),
+    );
+    await t.test(`the database that kill ${place + 1} left is sound`, () =>
+      databaseIsSound(dataDir, answered),
+    );
+    await t.test(`the next number after kill ${place + 1} is the next`, () =>
+      nextNumberFollows(again.publicUrl, dataDir, waiting, answered),
+    );
+    assert.equal(await again.stop('SIGKILL'), null);
+  }
+
+  await t.test('the rest is filed, and every retry of a lost answer files once', async (t2) => {
+    const service = await serveCommand(t2, env);
+    assert.deepEqual(await postAll(service.publicUrl, waiting, (answer) => answered.push(answer)), []);
+    assert.equal(answered.length + lost.length, filings);
+    await retriesFileOnce(service.publicUrl, dataDir, lost);
+    await allAreThere(dataDir, service, issued.token, answered, answered.slice(-50));
+  });
+});
+
+async function nextNumberFollows(
+  publicUrl: string,
+  dataDir: string,
+  waiting: Prepared[],
+  answered: Answered[],
+): Promise<void> {
+  const stored = storedFilings(dataDir).length;
+  const next = waiting.shift();
+  assert.ok(next);
+  const agent = new Agent();
+  const answer = await post(agent, publicUrl, next);
+  agent.destroy();
+  assert.equal(answer?.status, 200, answer?.text ?? 'no answer');
+  assert.equal(answer.json.filingNo.slice(8), String(stored + 1).padStart(6, '0'));
+  answered.push({ ...next, ...answer.json });
+}
+
+/** A retry has a new timestamp, nonce and signature; its Idempotency-Key tells that it is the same filing. */
+async function retriesFileOnce(publicUrl: string, dataDir: string, lost: readonly Prepared[]): Promise<void> {
+  await each(lost, async ({ platform, body, idempotencyKey, author }) => {
+    const before = storedFilings(dataDir).find((filing) => filing.author === author);
+    const sent = { target, body, headers: { 'Idempotency-Key': idempotencyKey } };
+    const answer = await send(publicUrl, platform, sent);
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.headers['idempotent-replayed'], before === undefined ? undefined : 'true');
+    if (before !== undefined) assert.equal(answer.json.filingNo, before.filingNo);
+  });
+  const stored = storedFilings(dataDir);
+  assert.equal(stored.length, filings);
+  assert.equal(new Set(stored.map(({ author }) => author)).size, filings);
+}
+
+/** Sends a filing of the sample artwork. */
+async function file(publicUrl: string, platform: IssuedPlatform): Promise<RestAnswer> {
+  const answer = await send(publicUrl, platform, { target, body: JSON.stringify(artwork) });
+  assert.equal(answer.status, 200, answer.text);
+  return answer;
+}
+
+const usageOf = async (internalUrl: string, token: string, caller: string): Promise<unknown> =>
+  (await typedCall(internalUrl, token, 'AdminService/GetUsage', { caller })).json;
+
+async function restartedAfter(t: TestContext, signal: NodeJS.Signals, expected: number | null) {
+  const dataDir = temporaryFolder(t);
+  const { platforms: issued, token } = await issueInto(dataDir, 1);
+  const [platform] = issued as [IssuedPlatform];
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const first = await serveCommand(t, env);
+  const filed = [await file(first.publicUrl, platform), await file(first.publicUrl, platform)];
+  const repeated = { target, body: JSON.stringify(artwork), nonce: 'n-1', timestamp: String(nowS()) };
+  filed.push(await send(first.publicUrl, platform, repeated));
+  const invalid = { ...repeated, body: '{}', nonce: 'n-2' };
+  assertRefused(await send(first.publicUrl, platform, invalid), 400, 'VALIDATION_FAILED');
+  const usage = await usageOf(first.internalUrl, token, platform.caller);
+  assert.equal(await first.stop(signal), expected);
+  return { again: await serveCommand(t, env), platform, token, filed, repeated: [repeated, invalid], usage };
+}
+
+const nowS = (): number => Math.floor(Date.now() / 1000);
+
+for (const [how, signal, code] of [
+  ['a plain restart', 'SIGTERM', 0],
+  ['kill -9', 'SIGKILL', null],
+] as const) {
+  test(`nonces, quota counts and numbers are remembered over ${how}`, { timeout: 30_000 }, async (t) => {
+    const { again, platform, token, filed, repeated, usage } = await restartedAfter(t, signal, code);
+    assert.deepEqual(await usageOf(again.internalUrl, token, platform.caller), usage);
+    assert.deepEqual(usage, {
+      ...(usage as object),
+      caller: platform.caller,
+      calls: String(filed.length + 1),
+    });
+    for (const sent of repeated) {
+      assertRefused(await send(again.publicUrl, platform, sent), 401, 'NONCE_REUSED');
+    }
+    const answers = [...filed, await file(again.publicUrl, platform)];
+    const year = yearOf(answers[0]?.json.filingNo);
+    assert.deepEqual(
+      answers.map(({ json }) => json.filingNo),
+      numbers(answers.length, year),
+    );
+  });
+}

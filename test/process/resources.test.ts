@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdirSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { rawAnswer } from '../support/raw-http.ts';
+import { artwork } from '../support/samples.ts';
+import { headersOf, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+
+const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
+const slowConnections = 200;
+/** The longest wait for something that has to happen. */
+const patienceMs = 10_000;
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+
+async function running(t: TestContext, env: Record<string, string> = {}) {
+  const dataDir = temporaryFolder(t);
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  return { service: await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...env }), platform, token };
+}
+
+/** Connections that have sent half of their headers and send no more. */
+async function slowly(t: TestContext, url: string, count: number): Promise<Socket[]> {
+  const { hostname, port } = new URL(url);
+  const sockets = Array.from({ length: count }, () => connect(Number(port), hostname));
+  t.after(() => sockets.map((socket) => socket.destroy()));
+  const half = 'POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: ak_sandbox_';
+  await Promise.all(
+    sockets.map(async (socket) => {
+      socket.on('error', () => {});
+      await once(socket, 'connect');
+      socket.write(half);
+    }),
+  );
+  return sockets;
+}
+
+const openFiles = ({ child }: WatchedService): number => readdirSync(`/proc/${child.pid}/fd`).length;
+
+test('slow clients keep nobody from being answered', { skip: noProc, timeout: 60_000 }, async (t) => {
+  const { service, platform, token } = await running(t);
+  const before = openFiles(service);
+  const sockets = [
+    ...(await slowly(t, service.publicUrl, slowConnections)),
+    ...(await slowly(t, service.internalUrl, slowConnections)),
+  ];
+  await eventually('all slow connections are accepted', patienceMs, () => {
+    return openFiles(service) >= before + sockets.length;
+  });
+
+  await t.test('a signed call is answered', async () => {
+    for (let call = 0; call < 10; call += 1) {
+      assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
+    }
+    assert.equal((await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {})).status, 200);
+    assert.ok(openFiles(service) >= before + sockets.length, 'the slow ones were there all the time');
+  });
+
+  await t.test('and nothing of them is left when they are gone', async () => {
+    for (const socket of sockets) socket.destroy();
+    await eventually('their files are closed', patienceMs, () => openFiles(service) < before + 10);
+  });
+});
+
+/** Makes requests that are let in and that are not; their ids. */
+async function requestsOfAllKinds(service: WatchedService, platform: IssuedPlatform, token: string) {
+  const { publicUrl, internalUrl } = service;
+  const target = '/api/v1/provenance/no-such-number';
+  const rest = [
+    await send(publicUrl, platform, {
+      ...filing,
+      nonce: 'the-nonce-sent',
+      headers: { 'Idempotency-Key': 'the-idempotency-key' },
+    }),
+    await send(publicUrl, platform, { target }),
+    await send(publicUrl, platform, { target, nonce: 'the-nonce-sent' }),
+    await send(publicUrl, { ...platform, apiSecret: 'the-wrong-secret' }, filing),
+    await send(publicUrl, platform, { target: '/the/unknown/route?the=query' }),
+    await send(publicUrl, platform, { ...filing, body: '{"the-odd-member":"the-odd-value"}' }),
+    await rawAnswer(publicUrl, 'this is the-garbled-request\r\n\r\n'),
+  ];
+  const typed = [
+    await typedCall(internalUrl, token, 'FilingService/ListFilings', {}),
+    await typedCall(internalUrl, token, 'FilingService/GetFiling', { filingNo: 'the-number-asked' }),
+    await typedCall(internalUrl, 'it_sandbox_the-wrong-token', 'FilingService/ListFilings', {}),
+  ];
+  return [...rest.map(({ headers }) => headers['x-request-id']), ...typed.map(({ requestId }) => requestId)];
+}
+
+test('the log is one JSON line a request and tells no secret', { timeout: 60_000 }, async (t) => {
+  const { service, platform, token } = await running(t, { ARTSEAL_LOG_LEVEL: 'trace' });
+  const requestIds = await requestsOfAllKinds(service, platform, token);
+  assert.equal(await service.stop(), 0);
+  const log = service.stderr();
+  const lines = log
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+  await t.test('every request left one line, with the id that its answer bore', () => {
+    const logged = lines.flatMap(({ requestId }) => (requestId === undefined ? [] : [requestId]));
+    assert.deepEqual(logged.toSorted(), requestIds.toSorted());
+  });
+
+  await t.test('a line tells who did what, and how it ended', () => {
+    const [first] = lines.filter(({ requestId }) => requestId === requestIds[0]);
+    assert.equal(first.caller, platform.caller);
+    assert.match(first.operation, /FilingService\/CreateFiling/);
+    assert.equal(first.status, 200);
+  });
+
+  await t.test('no secret, token, signature, nonce or body is in it', () => {
+    const signed = headersOf(platform, { ...filing, nonce: 'the-nonce-sent' })['X-Signature'];
+    assert.equal(typeof signed, 'string');
+    const bodies = [artwork.author, artwork.material, 'the-odd-value'];
+    const secrets = [platform.apiSecret, token, 'the-wrong-token', 'the-wrong-secret', 'the-nonce-sent'];
+    for (const kept of [...secrets, ...bodies, 'the-idempotency-key', 'the-garbled-request']) {
+      assert.equal(log.includes(kept), false, `${kept} is in the log`);
+    }
+    assert.doesNotMatch(log, /\b[0-9a-f]{64}\b/);
+  });
+});
+
+test('a silent log is silent, and a misspelt setting is warned of by its name alone', {
+  timeout: 60_000,
+}, async (t) => {
+  const { service, platform } = await running(t, { ARTSEAL_LOG_LEVEL: 'silent', ARTSEAL_DATADIR: 'x' });
+  assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
+  assert.equal(await service.stop(), 0);
+  assert.equal(service.stderr(), '');
+  const warned = await running(t, { ARTSEAL_MASTERKEY: 'a-secret-in-the-wrong-place' });
+  assert.equal(await warned.service.stop(), 0);
+  const [warning = '{}'] = warned.service.stderr().split('\n');
+  assert.equal(JSON.parse(warning).variable, 'ARTSEAL_MASTERKEY');
+  assert.equal(warned.service.stderr().includes('a-secret-in-the-wrong-place'), false);
+});

@@ -1,0 +1,244 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, type TestContext, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+const listFilings = 'FilingService/ListFilings';
+/** A service that nothing holds up ends within this; it waits longer only for calls in flight. */
+const promptMs = 8_000;
+/** A service ends within this whatever its clients do. */
+const atLastMs = 14_000;
+/** The longest wait for something that has to happen. */
+const patienceMs = 10_000;
+
+interface Running extends WatchedService {
+  readonly dataDir: string;
+  readonly platform: IssuedPlatform;
+  readonly token: string;
+}
+
+async function running(t: TestContext): Promise<Running> {
+  const dataDir = temporaryFolder(t);
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  return { ...(await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir })), dataDir, platform, token };
+}
+
+function socketTo(t: TestContext, url: string): Socket {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname).on('error', () => {});
+  t.after(() => socket.destroy());
+  return socket;
+}
+
+const isRefused = async (url: string): Promise<boolean> => {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const refused = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(false)).once('error', () => resolve(true));
+  });
+  socket.destroy();
+  return refused;
+};
+
+const isClosed = ({ publicUrl, internalUrl }: Running): Promise<boolean> =>
+  eventually('new connections are refused', patienceMs, async () => {
+    return (await isRefused(publicUrl)) && (await isRefused(internalUrl));
+  });
+
+/** A REST call that the service has begun to answer: it asked for the body, which is not sent yet. */
+async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRequest & { body: string }) {
+  const { hostname, port } = new URL(publicUrl);
+  const length = Buffer.byteLength(sent.body);
+  const headers = headersOf(platform, {
+    ...sent,
+    headers: { Expect: '100-continue', 'Content-Length': `${length}` },
+  });
+  const agent = new Agent({ keepAlive: true });
+  const outgoing = request({ hostname, port, agent, method: 'POST', path: sent.target, headers });
+  const answer = once(outgoing, 'response').then(async ([incoming]) => ({
+    status: incoming.statusCode,
+    text: await text(incoming),
+  }));
+  answer.catch(() => {});
+  outgoing.flushHeaders();
+  await once(outgoing, 'continue');
+  return {
+    finish: () => {
+      outgoing.end(sent.body);
+      return answer.finally(() => agent.destroy());
+    },
+  };
+}
+
+/** A session that the service has answered a ping of, and so knows. */
+async function http2Session(t: TestContext, { internalUrl }: Running): Promise<ClientHttp2Session> {
+  const session = connectHttp2(internalUrl).on('error', () => {});
+  t.after(() => session.destroy());
+  await once(session, 'connect');
+  await pong(session);
+  return session;
+}
+
+/** Resolves once the service has read all that was sent before. */
+function pong(session: ClientHttp2Session): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  session.ping((error) => (error ? reject(error) : resolve()));
+  return promise;
+}
+
+/** A typed call over h2 whose headers the service has read and whose message is not sent yet. */
+async function typedCallInFlight(t: TestContext, service: Running) {
+  const session = await http2Session(t, service);
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': `/artseal.v1.${listFilings}`,
+    'content-type': 'application/json',
+    authorization: `Bearer ${service.token}`,
+  });
+  await pong(session);
+  const answer = once(stream, 'response').then(async ([headers]) => ({
+    status: headers[':status'],
+    text: await text(stream),
+  }));
+  answer.catch(() => {});
+  return {
+    finish: () => {
+      stream.end('{}');
+      return answer;
+    },
+  };
+}
+
+describe('stopping', { concurrency: 4, timeout: 60_000 }, () => {
+  test('a client that never finishes its request holds up the exit only for a while', async (t) => {
+    const service = await running(t);
+    for (const url of [service.publicUrl, service.internalUrl]) {
+      socketTo(t, url).write('POST /api/v1/filing HTTP/1.1\r\nHost: localhost\r\nX-Api-');
+    }
+    await restCallInFlight(service, filing);
+    await typedCallInFlight(t, service);
+    assert.equal(await service.stop('SIGTERM', atLastMs), 0);
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    test(`${signal} lets the calls in flight be answered, refuses new ones, and the exit code is 0`, async (t) => {
+      const service = await running(t);
+      const calls = await Promise.all([
+        ...Array.from({ length: 8 }, () => restCallInFlight(service, filing)),
+        ...Array.from({ length: 4 }, () => typedCallInFlight(t, service)),
+      ]);
+      service.child.kill(signal);
+      await isClosed(service);
+      service.child.kill(signal);
+      for (const { finish } of calls) {
+        const answer = await finish();
+        assert.equal(answer.status, 200, answer.text);
+      }
+      assert.equal(await service.end(promptMs), 0, service.stderr());
+      const again = await serveWatched(t, { ARTSEAL_DATA_DIR: service.dataDir });
+      const { json } = await typedCall(again.internalUrl, service.token, listFilings, {});
+      assert.equal(json.filings.length, 8, 'what was answered is there');
+    });
+  }
+
+  test('a call that waits for the payment institution is answered before the end', async (t) => {
+    const service = await running(t);
+    const { json } = await send(service.publicUrl, service.platform, filing);
+    const terms = { ...escrowTerms(json.filingNo), buyerId: 'sim-silent' };
+    const answer = send(service.publicUrl, service.platform, {
+      target: '/api/v1/escrow',
+      body: JSON.stringify(terms),
+    });
+    const order = await eventually('the order is stored', patienceMs, async () => {
+      const list = await typedCall(service.internalUrl, service.token, 'EscrowService/ListEscrows', {});
+      return list.json.escrows?.[0];
+    });
+    assert.equal(await service.stop('SIGTERM'), 0);
+    const { status, json: refused } = await answer;
+    assert.equal(status, 503);
+    assert.equal(refused.code, 'PAYMENT_PENDING');
+    assert.ok(refused.message.includes(order.escrowId), refused.message);
+  });
+
+  test('a call that is sent over an open connection once stopping began is answered or refused whole', async (t) => {
+    const service = await running(t);
+    const held = await restCallInFlight(service, filing);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+    await viaAgent(agent, service);
+    service.child.kill('SIGTERM');
+    await isClosed(service);
+    const late = await viaAgent(agent, service).catch((error: NodeJS.ErrnoException) => error.code);
+    assert.ok(late === 200 || late === 503 || late === 'ECONNREFUSED' || late === 'ECONNRESET', String(late));
+    assert.equal((await held.finish()).status, 200);
+    assert.equal(await service.end(promptMs), 0);
+  });
+
+  test('connections on which nothing is asked do not hold up the exit', async (t) => {
+    const service = await running(t);
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    assert.equal(await viaAgent(agent, service), 200);
+    await http2Session(t, service);
+    const internal = socketTo(t, service.internalUrl);
+    internal.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    await once(internal, 'data');
+    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+  });
+
+  for (const [door, sent] of [
+    ['publicUrl', ''],
+    ['internalUrl', ''],
+    ['internalUrl', 'PR'],
+  ] as const) {
+    test(`a connection to ${door} on which only '${sent}' was ever sent does not hold up the exit`, async (t) => {
+      const service = await running(t);
+      const silent = socketTo(t, service[door]);
+      await once(silent, 'connect');
+      silent.write(sent);
+      // Accepted in order: once a later connection was answered, the silent one is known to the service.
+      await fetch(service[door]);
+      assert.equal(await service.stop('SIGTERM', promptMs), 0);
+    });
+  }
+
+  test('after the end the same addresses and the same folder can be used again', async (t) => {
+    const service = await running(t);
+    const idle = await http2Session(t, service);
+    assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
+    assert.equal(await service.stop('SIGINT'), 0);
+    idle.destroy();
+    const again = await serveWatched(t, {
+      ARTSEAL_DATA_DIR: service.dataDir,
+      ARTSEAL_PUBLIC_ADDR: new URL(service.publicUrl).host,
+      ARTSEAL_INTERNAL_ADDR: new URL(service.internalUrl).host,
+    });
+    assert.equal(again.publicUrl, service.publicUrl);
+    const { json } = await send(again.publicUrl, service.platform, filing);
+    assert.match(json.filingNo, /-000002$/);
+    assert.equal(await again.stop('SIGTERM', promptMs), 0);
+  });
+});
+
+/** Makes a filing over a connection of the agent; its status. */
+async function viaAgent(agent: Agent, { publicUrl, platform }: Running): Promise<number> {
+  const { hostname, port } = new URL(publicUrl);
+  const headers = headersOf(platform, filing);
+  const outgoing = request({ hostname, port, agent, method: 'POST', path: filing.target, headers });
+  outgoing.end(filing.body);
+  const [incoming] = await once(outgoing, 'response');
+  await text(incoming);
+  return incoming.statusCode;
+}
