@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openRegistry } from '../src/app.ts';
 import { readConfig } from '../src/config.ts';
+import { openRegistry } from '../src/registry.ts';
 import { type BenchKey, keysFile } from './keys.ts';
 
 /** Callers enough that none ever comes near its rate, 200 calls a second. */

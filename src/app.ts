@@ -7,17 +7,14 @@ import type { Logger } from 'pino';
 import { createAdmission } from './access/admission.ts';
 import { createBearerCheck } from './access/bearer.ts';
 import { createIdempotency } from './access/idempotency.ts';
-import { createIssuance, type Issuance } from './access/issuance.ts';
-import type { KeyRing } from './access/key-ring.ts';
-import { checkSealedSecrets } from './access/sealed-secrets.ts';
-import type { Config, ListenAddress } from './config.ts';
+import { type Config, type ListenAddress, type Setting, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
-import { openKeyRing } from './master-key.ts';
 import { type Institution, instructWhenDurable } from './payment/institution.ts';
 import { createSimulatedInstitution } from './payment/simulated/institution.ts';
+import { openRegistry, type Registry, systemClock } from './registry.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
@@ -26,8 +23,6 @@ import { createDispatcher } from './rpc/dispatcher.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
-import { createSqliteStore } from './store/sqlite/engine.ts';
-import type { Store } from './store/store.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
@@ -35,16 +30,6 @@ const drainTimeoutMs = 10_000;
 const idleCheckMs = 50;
 /** How long a call waits for the payment institution's verdict, in milliseconds. */
 const verdictTimeoutMs = 5_000;
-
-/** The system's clock. */
-export const systemClock: Clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
-
-/** The parts that work on the database, without a listener: all that the command line needs. */
-export interface Registry {
-  readonly store: Store;
-  readonly keyRing: KeyRing;
-  readonly issuance: Issuance;
-}
 
 /** What tests replace: time and the institution, nothing else. */
 export interface Simulated {
@@ -62,31 +47,10 @@ export interface App extends Registry {
   close(): Promise<void>;
 }
 
-/** Opens the store and what issues credentials into it. Throws MasterKeyRefused if the secrets in it do not open. */
-export async function openRegistry(
-  config: Config,
-  { clock = systemClock }: Simulated = {},
-): Promise<Registry> {
-  const { environment, dataDir } = config;
-  const store = createSqliteStore({ dataDir, environment });
-  try {
-    const keyRing = openKeyRing(config.masterKeys);
-    await checkSealedSecrets(store.callers, keyRing);
-    return {
-      store,
-      keyRing,
-      issuance: createIssuance({ store: store.callers, keyRing, environment, clock }),
-    };
-  } catch (error) {
-    await store.close();
-    throw error;
-  }
-}
-
 /** Starts serving; resolves once both listeners accept connections. */
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
   const { clock = systemClock, institution = createSimulatedInstitution() } = simulated;
-  const registry = await openRegistry(config, simulated);
+  const registry = await openRegistry(config, clock);
   const { store, issuance, keyRing } = registry;
   const durable = () => store.durable();
   const calendar = createCalendar(config.timeZone);
@@ -130,8 +94,12 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   };
   try {
     await store.beginServing();
-    const publicAddress = await listen(publicListener, config.publicAddress);
-    const internalAddress = await listen(internalListener.server, config.internalAddress);
+    const publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
+    const internalAddress = await listen(
+      internalListener.server,
+      config.internalAddress,
+      settings.internalAddress,
+    );
     return { ...registry, publicAddress, internalAddress, close };
   } catch (error) {
     await close();
@@ -139,10 +107,17 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   }
 }
 
-/** Listens; the address as bound. */
-async function listen(server: Server, { host, port }: ListenAddress): Promise<string> {
+/** Listens; the address as bound. The message of a failure names the setting. */
+async function listen(server: Server, { host, port }: ListenAddress, { variable }: Setting): Promise<string> {
   server.listen({ host, port });
-  await once(server, 'listening');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `cannot serve on ${host}:${port}: ${reason}; set ${variable} to a free address of this machine.`,
+    );
+  }
   const bound = server.address() as AddressInfo;
   return bound.family === 'IPv6' ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`;
 }

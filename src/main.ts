@@ -1,20 +1,21 @@
 #!/usr/bin/env node
-import { call } from './cli/call.ts';
 import { type Command, exitCodes, type Terminal, UsageError } from './cli/command.ts';
-import { demo } from './cli/demo.ts';
-import { key } from './cli/key.ts';
-import { serve } from './cli/serve.ts';
-import { sign } from './cli/sign.ts';
-import { token } from './cli/token.ts';
 import { ConfigRefused, settings } from './config.ts';
 import { Refusal } from './domain/reason.ts';
-import { DatabaseRefused } from './store/sqlite/database.ts';
 
-const commands = new Map<string, Command>(Object.entries({ serve, key, token, sign, call, demo }));
+/** The commands, each loaded when it is needed: signing a request needs no database. */
+const commands = new Map<string, () => Promise<Command>>([
+  ['serve', async () => (await import('./cli/serve.ts')).serve],
+  ['key', async () => (await import('./cli/key.ts')).key],
+  ['token', async () => (await import('./cli/token.ts')).token],
+  ['sign', async () => (await import('./cli/sign.ts')).sign],
+  ['call', async () => (await import('./cli/call.ts')).call],
+  ['demo', async () => (await import('./cli/demo.ts')).demo],
+]);
 
 /** Runs `artseal` with these words; the exit code. */
 async function main([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
-  const command = commands.get(name);
+  const command = await commands.get(name)?.();
   if (command === undefined) {
     if (['help', '--help', '-h'].includes(name)) return help(terminal);
     return fail(`there is no command '${name}'; artseal --help lists them`, exitCodes.usage);
@@ -39,23 +40,17 @@ function fail(message: string, exitCode: number): number {
 function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
-  if (error instanceof DatabaseRefused) return error.message;
-  const code = 'code' in error ? String(error.code) : '';
-  if (code === 'EADDRINUSE') {
-    const { address, port } = error as NodeJS.ErrnoException & { address?: string; port?: number };
-    return `${address}:${port} is in use; stop what listens there or set ${settings.publicAddress.variable} or ${settings.internalAddress.variable}.`;
-  }
-  if (code === 'EACCES' || code === 'EROFS' || code === 'ENOTDIR' || code.startsWith('SQLITE_CANTOPEN')) {
-    return `${error.message}: the folder ${settings.dataDir.variable} must be one that this user can write.`;
-  }
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
   return `${error.message}${cause}`;
 }
 
-function help({ print }: Terminal): number {
+async function help({ print }: Terminal): Promise<number> {
   print('artseal: files artworks, answers their provenance, and sells them in escrow.\n');
   print('Commands (artseal COMMAND --help tells more):');
-  for (const { usage, summary } of commands.values()) print(`  ${usage.padEnd(46)} ${summary}`);
+  for (const load of commands.values()) {
+    const { usage, summary } = await load();
+    print(`  ${usage.padEnd(46)} ${summary}`);
+  }
   print('\nSettings, from the environment:');
   for (const { variable, fallback, meaning } of Object.values(settings)) {
     print(`  ${variable.padEnd(28)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);

@@ -1,14 +1,37 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createKeyRing, type KeyRing, newMasterKeyText, parseMasterKeys } from './access/key-ring.ts';
+import { MasterKeyRefused } from './access/sealed-secrets.ts';
 import type { MasterKeySource } from './config.ts';
 
-/** Opens the key ring of a deployment; a sandbox without one gets a file of its own, mode 0600. */
-export function openKeyRing(source: MasterKeySource): KeyRing {
+/**
+ * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, but only while
+ * its store is empty: later a new key would open nothing. Throws MasterKeyRefused.
+ */
+export function openKeyRing(source: MasterKeySource, isEmpty: boolean): KeyRing {
   if ('keys' in source) return createKeyRing(source.keys);
+  const { ownFile } = source;
+  if (!existsSync(ownFile)) {
+    if (!isEmpty)
+      throw new MasterKeyRefused(`${ownFile} is missing: put the master key of this database back.`);
+    makeOwnFile(ownFile);
+  }
   try {
-    writeFileSync(source.ownFile, newMasterKeyText(), { mode: 0o600, flag: 'wx', flush: true });
+    return createKeyRing(parseMasterKeys(readFileSync(ownFile, 'utf8')));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new MasterKeyRefused(`${ownFile} cannot be used: ${reason}.`, { cause: error });
+  }
+}
+
+/** Makes the file whole or not at all; of two processes that start at once, one makes it. */
+function makeOwnFile(file: string): void {
+  const draft = `${file}.${process.pid}.new`;
+  writeFileSync(draft, newMasterKeyText(), { mode: 0o600, flush: true });
+  try {
+    linkSync(draft, file);
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  } finally {
+    rmSync(draft);
   }
-  return createKeyRing(parseMasterKeys(readFileSync(source.ownFile, 'utf8')));
 }

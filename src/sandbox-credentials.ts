@@ -1,6 +1,6 @@
-import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Registry } from './app.ts';
+import type { Registry } from './registry.ts';
 
 /** What a sandbox gives its first developer. */
 export interface SandboxCredentials {
@@ -26,6 +26,9 @@ export async function issueSandboxCredentials(
   dataDir: string,
 ): Promise<boolean> {
   if (!(await store.callers.isEmpty())) return false;
+  const file = sandboxCredentialsFile(dataDir);
+  // Before anything is issued: with a caller in the store there is no second first start.
+  writeFileSync(`${file}.new`, '', { mode: 0o600 });
   const agreement = {
     name: names.platform,
     tier: 'TRIAL',
@@ -36,8 +39,6 @@ export async function issueSandboxCredentials(
   const { token } = await issuance.issueToken(names.service, true);
   const { keyId, apiKey, caller, tier } = key;
   const credentials: SandboxCredentials = { keyId, apiKey, apiSecret, caller, tier, token };
-  // The file first: credentials that were issued but are lost would be of no use to anybody.
-  const file = sandboxCredentialsFile(dataDir);
   writeFileSync(`${file}.new`, `${JSON.stringify(credentials, undefined, 2)}\n`, {
     mode: 0o600,
     flush: true,
@@ -47,11 +48,13 @@ export async function issueSandboxCredentials(
   return true;
 }
 
-/** Reads the credentials of a sandbox; undefined if there are none to be read. */
+/** Reads the credentials of a sandbox; undefined if there are none. Throws if they cannot be read. */
 export function readSandboxCredentials(dataDir: string): SandboxCredentials | undefined {
+  const file = sandboxCredentialsFile(dataDir);
+  if (!existsSync(file)) return undefined;
   try {
-    return JSON.parse(readFileSync(sandboxCredentialsFile(dataDir), 'utf8'));
-  } catch {
-    return undefined;
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Error(`${file} cannot be read`, { cause: error });
   }
 }

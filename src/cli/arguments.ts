@@ -39,10 +39,19 @@ export function readWords(
   };
 }
 
+/** A request target as it is signed and sent. Throws UsageError. */
+export function readTarget(word = ''): string {
+  if (!word.startsWith('/') || word.startsWith('//')) {
+    throw new UsageError(`needs a TARGET that begins with one /, such as /api/v1/filing, not '${word}'`);
+  }
+  return word;
+}
+
 function parse(args: string[], options: ParseArgsOptionsConfig) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    const message = error instanceof Error ? error.message : String(error);
+    throw new UsageError(message.replaceAll(/\s+/g, ' '));
   }
 }

@@ -1,5 +1,5 @@
 import { createRestClient } from '../client/rest.ts';
-import { readWords } from './arguments.ts';
+import { readTarget, readWords } from './arguments.ts';
 import { clientVariables, publicUrl, readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 
@@ -12,7 +12,8 @@ export const call: Command = {
     'The status line goes to standard error, the body to standard output; exit code 1 for an error answer.',
   ],
   run: async (words, { env, print }) => {
-    const [method = '', target = '', body] = readWords(words, [2, 3], {}).positionals;
+    const [method = '', path, body] = readWords(words, [2, 3], {}).positionals;
+    const target = readTarget(path);
     const answer = await createRestClient(publicUrl(env), readCredentials(env)).send(
       method.toUpperCase(),
       target,

@@ -1,8 +1,8 @@
 import type { IssuedKey } from '../access/issuance.ts';
-import { openRegistry, type Registry } from '../app.ts';
 import { readConfig } from '../config.ts';
 import { type Agreement, checkOverlap, overlapS, type Tier, tiers } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
+import { openRegistry, type Registry } from '../registry.ts';
 import type { StoredKey } from '../store/store.ts';
 import { readWords, type Words } from './arguments.ts';
 import { type Actions, type Command, runAction, type Terminal } from './command.ts';
@@ -27,7 +27,7 @@ const actions: Actions = new Map(
     },
     rotate: async (words, terminal) => {
       const read = readWords(words, 1, { overlap: { type: 'string' }, json: { type: 'boolean' } });
-      const overlap = Number(read.text('overlap') ?? overlapS.default);
+      const overlap = wholeNumber(read.text('overlap') ?? String(overlapS.default));
       refuseViolations(checkOverlap(overlap));
       await withRegistry(terminal, async ({ store, issuance }) => {
         const keyId = await keyIdOf(store, read.positionals[0]);
@@ -76,6 +76,11 @@ export async function withRegistry(
   }
 }
 
+/** The number that a word is in digits alone; NaN for any other word, an empty one too. */
+function wholeNumber(word: string): number {
+  return /^\d+$/.test(word) ? Number(word) : Number.NaN;
+}
+
 function agreementOf(read: Words): Agreement {
   const tier = read.required('tier');
   const quota = read.text('monthly-quota');
@@ -83,7 +88,7 @@ function agreementOf(read: Words): Agreement {
   return {
     name: read.required('name'),
     tier: Object.keys(tiers).includes(tier) ? (tier as Tier) : undefined,
-    monthlyQuota: quota === undefined || unlimited ? undefined : Number(quota),
+    monthlyQuota: quota === undefined || unlimited ? undefined : wholeNumber(quota),
     unlimited,
   };
 }

@@ -28,11 +28,16 @@ export const serve: Command = {
 
     const stopped = stopSignal();
     const app = await startApp(config, log);
-    if (config.environment === 'sandbox') await welcome(app, config.dataDir, terminal);
-    terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
-    log.info({ signal: await stopped }, 'closing');
-    await app.close();
-    destination.flushSync();
+    try {
+      if (config.environment === 'sandbox') await welcome(app, config.dataDir, terminal);
+      terminal.print(
+        `artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`,
+      );
+      log.info({ signal: await stopped }, 'closing');
+    } finally {
+      await app.close();
+      destination.flushSync();
+    }
     return exitCodes.done;
   },
 };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { signedHeaders } from '../client/sign.ts';
-import { readWords } from './arguments.ts';
+import { readTarget, readWords } from './arguments.ts';
 import { clientVariables, readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 
@@ -16,7 +16,8 @@ export const sign: Command = {
   ],
   run: async (words, { env, print }) => {
     const read = readWords(words, 2, { body: { type: 'string' } });
-    const [method = '', target = ''] = read.positionals;
+    const [method = ''] = read.positionals;
+    const target = readTarget(read.positionals[1]);
     const file = read.text('body');
     const body = file === undefined ? '' : readFileSync(file === '-' ? 0 : file);
     const headers = signedHeaders(readCredentials(env), { method: method.toUpperCase(), target, body });

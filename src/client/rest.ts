@@ -8,6 +8,7 @@ export interface RestClient {
 
 /** A client for a service at `baseUrl`, for example http://127.0.0.1:8080. */
 export function createRestClient(baseUrl: string, credentials: ApiCredentials): RestClient {
+  const { origin } = new URL(baseUrl);
   return {
     send: (method, target, body) => {
       const headers = signedHeaders(credentials, { method, target, ...(body === undefined ? {} : { body }) });
@@ -15,7 +16,8 @@ export function createRestClient(baseUrl: string, credentials: ApiCredentials): 
         body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) };
       const type =
         body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' };
-      return fetch(new URL(target, baseUrl), { method, headers: { ...headers, ...type }, ...content });
+      // Not resolved against the base: a target such as //host would name another server.
+      return fetch(`${origin}${target}`, { method, headers: { ...headers, ...type }, ...content });
     },
   };
 }

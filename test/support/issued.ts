@@ -1,6 +1,6 @@
-import { openRegistry } from '../../src/app.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { readConfig } from '../../src/config.ts';
+import { openRegistry } from '../../src/registry.ts';
 
 /** A platform of a deployment. */
 export interface IssuedPlatform extends ApiCredentials {

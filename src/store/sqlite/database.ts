@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
@@ -28,8 +28,22 @@ const cacheKiB = 32_768;
 
 /** Opens the database in a data folder, making, stamping and migrating it as need be. */
 export function openDatabase({ dataDir, environment }: StoreOptions): Database {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const client = new Sqlite(join(dataDir, fileName), { timeout: busyTimeoutMs });
+  const folder = resolve(dataDir);
+  try {
+    makeFolder(folder);
+    return openFile(join(folder, fileName), environment);
+  } catch (error) {
+    if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
+    const rule =
+      'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
+    throw new DatabaseRefused(`${join(folder, fileName)} cannot be used: ${error.message}; ${rule}.`, {
+      cause: error,
+    });
+  }
+}
+
+function openFile(file: string, environment: Environment): Database {
+  const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
@@ -79,5 +93,20 @@ function stamp(database: Database, environment: Environment): void {
       `${database.$client.name} belongs to a ${stamped.environment} deployment and cannot open as ${environment}: ` +
         'set ARTSEAL_ENVIRONMENT to match, or use another ARTSEAL_DATA_DIR.',
     );
+  }
+}
+
+/**
+ * Makes a folder and those above it. `mkdirSync` with `recursive` never returns where a parent can be neither
+ * found nor made.
+ */
+function makeFolder(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process that starts at the same moment may have made it.
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }

@@ -1,0 +1,36 @@
+import { createIssuance, type Issuance } from './access/issuance.ts';
+import type { KeyRing } from './access/key-ring.ts';
+import { checkSealedSecrets } from './access/sealed-secrets.ts';
+import type { Config } from './config.ts';
+import type { Clock } from './domain/clock.ts';
+import { openKeyRing } from './master-key.ts';
+import { createSqliteStore } from './store/sqlite/engine.ts';
+import type { Store } from './store/store.ts';
+
+/** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
+export interface Registry {
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly issuance: Issuance;
+}
+
+/** The system's clock. */
+export const systemClock: Clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
+
+/** Opens the store and what issues credentials into it. Throws MasterKeyRefused if the secrets in it do not open. */
+export async function openRegistry(config: Config, clock: Clock = systemClock): Promise<Registry> {
+  const { environment, dataDir } = config;
+  const store = createSqliteStore({ dataDir, environment });
+  try {
+    const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
+    await checkSealedSecrets(store.callers, keyRing);
+    return {
+      store,
+      keyRing,
+      issuance: createIssuance({ store: store.callers, keyRing, environment, clock }),
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
