@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { startService, type TestService } from '../support/service.ts';
+import { bearer, sending, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { transports } from './transports.ts';
+
+function clientsSending(service: TestService, headers: Record<string, string>) {
+  const interceptors = [sending(headers)];
+  return typedClients(
+    createConnectTransport({ baseUrl: service.internalUrl, httpVersion: '1.1', interceptors }),
+  );
+}
+
+test('a call without Authorization is refused, and told what to send', async (t) => {
+  const service = await startService(t);
+  const { message } = await typedRefusal(
+    clientsSending(service, {}).filings.listFilings({}),
+    'AUTH_HEADER_MISSING',
+  );
+  assert.match(message, /Authorization/);
+});
+
+for (const [name, value] of Object.entries({
+  'another scheme': (token: string) => `Basic ${token}`,
+  'no scheme': (token: string) => token,
+  'no token': () => 'Bearer',
+  'a space before the token': (token: string) => `Bearer  ${token}`,
+  'a token with more behind it': (token: string) => `Bearer ${token} x`,
+  'two tokens': (token: string) => `Bearer ${token}, Bearer ${token}`,
+  'a token in other letters': (token: string) => `Bearer ${token.toUpperCase()}`,
+  'a shortened token': (token: string) => `Bearer ${token.slice(0, -1)}`,
+  'a lengthened token': (token: string) => `Bearer ${token}0`,
+  'a token that is not known': () => `Bearer it_sandbox_${'0'.repeat(64)}`,
+  'a very long token': () => `Bearer it_${'0'.repeat(4_000)}`,
+})) {
+  test(`an Authorization with ${name} is refused`, async (t) => {
+    const service = await startService(t);
+    const token = await service.token(true);
+    const { filings } = clientsSending(service, { Authorization: value(token) });
+    const { message } = await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
+    assert.ok(!message.includes(token), 'the message shows no token');
+  });
+}
+
+test('an API key with its secret is no token', async (t) => {
+  const service = await startService(t);
+  const { apiKey, apiSecret } = await service.platform();
+  for (const word of [apiKey, apiSecret, `it_${apiSecret}`]) {
+    const { filings } = clientsSending(service, bearer(word));
+    await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  }
+});
+
+test('the scheme is read in any letters', async (t) => {
+  const service = await startService(t);
+  const token = await service.token();
+  for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
+    await clientsSending(service, { Authorization: `${scheme} ${token}` }).filings.listFilings({});
+  }
+});
+
+test('a revoked token is refused from the next call on, also on a connection that is open', async (t) => {
+  const service = await startService(t);
+  const { stored, token } = await service.issuance.issueToken('ledger', false);
+  const clients = Object.values(transports).map((make) => typedClients(make(service.internalUrl, token)));
+  for (const { filings } of clients) await filings.listFilings({});
+  await service.store.callers.revokeToken(stored.tokenId, 1_790_000_000);
+  for (const { filings } of clients) await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
+});
+
+test('a token is refused as an unknown method is: without telling whether it is good', async (t) => {
+  const service = await startService(t);
+  const answers = [await service.token(), 'it_unknown'].map(async (token) => {
+    const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/NoSuchMethod`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...bearer(token) },
+      body: '{}',
+    });
+    return [answer.status, await answer.text()];
+  });
+  const [good, bad] = await Promise.all(answers);
+  assert.deepEqual(good, bad);
+});
+
+test('a caller that is not identified is refused before its message is read', async (t) => {
+  const service = await startService(t);
+  const { hostname, port } = new URL(service.internalUrl);
+  const socket = connect({ host: hostname, port: Number(port) });
+  // The message is announced and never sent.
+  socket.write(
+    [
+      'POST /artseal.v1.FilingService/CreateFiling HTTP/1.1',
+      `Host: ${hostname}`,
+      'Content-Type: application/json',
+      'Content-Length: 1000',
+      'Connection: close',
+      '\r\n',
+    ].join('\r\n'),
+  );
+  const answer = await text(socket);
+  assert.match(answer, /^HTTP\/1\.1 401 /);
+  assert.match(answer, /"code":"unauthenticated"/);
+});
+
+test('a message that cannot be read is refused as unauthenticated if nobody is identified', async (t) => {
+  const service = await startService(t);
+  const url = `${service.internalUrl}/artseal.v1.FilingService/CreateFiling`;
+  const headers = { 'Content-Type': 'application/json' };
+  for (const body of ['{', '{"unknown":1}', 'x'.repeat(100_000)]) {
+    const answer = await fetch(url, { method: 'POST', headers, body });
+    assert.equal(answer.status, 401, await answer.text());
+  }
+});
+
+test('no token is in the log', async (t) => {
+  const service = await startService(t);
+  const token = await service.token();
+  await clientsSending(service, bearer(token)).filings.listFilings({});
+  await typedRefusal(
+    clientsSending(service, bearer(`${token}0`)).filings.listFilings({}),
+    'AUTH_HEADER_INVALID',
+  );
+  await service.close();
+  assert.ok(service.logLines.length >= 2);
+  assert.ok(!service.logLines.join('').includes(token));
+});

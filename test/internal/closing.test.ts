@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
+import { createHeldInstitution } from '../support/held-institution.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { errorOf, typedClients } from '../support/typed-clients.ts';
+import { closingOf, endsByForce } from './closing-support.ts';
+import { openSocket, sendApart } from './raw-talk.ts';
+import { connectOverHttp1, type TransportMaker, transports } from './transports.ts';
+
+/** A service with a call that waits for the institution. */
+async function startWithCallInFlight(t: TestContext, transport: TransportMaker) {
+  const institution = createHeldInstitution('freeze');
+  const service = await startService(t, { institution });
+  const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
+  const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
+  const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
+  const call = escrows.createEscrow(terms);
+  await institution.instructed(1);
+  return { service, institution, call, filings };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`closing answers the call in flight, and its effect is kept: ${name}`, async (t) => {
+    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const closed = closingOf(t, service);
+    institution.answer('CONFIRMED');
+    const { escrowId, state } = await call;
+    assert.equal(state, Escrow_State.FROZEN);
+    await closed;
+    const again = await startService(t, { dataDir: service.dataDir });
+    assert.equal((await again.store.escrows.find(escrowId, undefined))?.state, 'FROZEN');
+  });
+
+  test(`a connection whose call was answered does not hold up closing: ${name}`, async (t) => {
+    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const closed = closingOf(t, service);
+    institution.answer('CONFIRMED');
+    await call;
+    assert.equal(await closed, 'by itself');
+  });
+
+  test(`what closes takes no more connections: ${name}`, async (t) => {
+    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const closed = closingOf(t, service);
+    const { filings } = typedClients(transport(service.internalUrl, 'it_any'));
+    await errorOf(filings.listFilings({}));
+    institution.answer('CONFIRMED');
+    await Promise.all([call, closed]);
+  });
+
+  test(`connections that are idle do not hold up closing: ${name}`, async (t) => {
+    const service = await startService(t);
+    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+    await filings.listFilings({});
+    assert.equal(await closingOf(t, service), 'by itself');
+  });
+
+  test(`a message that was refused for its size is not waited for without end: ${name}`, async (t) => {
+    const service = await startService(t);
+    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+    await errorOf(filings.createFiling({ ...artwork, price: 1n, condition: 'x'.repeat(70_000) }));
+    assert.notEqual(await closingOf(t, service), 'when the clients were gone');
+  });
+
+  test(`a caller that was refused does not hold up closing: ${name}`, async (t) => {
+    const service = await startService(t);
+    const { filings } = typedClients(transport(service.internalUrl, 'it_unknown'));
+    await errorOf(filings.createFiling({ ...artwork, price: 1n, condition: 'x'.repeat(60_000) }));
+    assert.equal(await closingOf(t, service), 'by itself');
+  });
+}
+
+/** A service with a connection that sent these packets and then fell silent. */
+async function startWithSilence(t: TestContext, chunks: readonly string[]) {
+  const service = await startService(t);
+  const socket = await openSocket(service.internalUrl);
+  await sendApart(socket, chunks);
+  // Once another one is answered, this one has been taken.
+  const { filings } = typedClients(connectOverHttp1(service.internalUrl, 'it_any'));
+  await errorOf(filings.listFilings({}));
+  return { service, socket };
+}
+
+for (const [name, chunks] of Object.entries({ nothing: [], 'one byte of the preface': ['P'] })) {
+  test(`a connection that sends ${name} does not hold up closing`, async (t) => {
+    const { service, socket } = await startWithSilence(t, chunks);
+    assert.equal(await closingOf(t, service, [socket]), 'by itself');
+  });
+}
+
+for (const [name, chunks] of Object.entries({
+  'half a request': ['POST / HTTP/1.1\r\nHos'],
+  'the preface alone': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+})) {
+  test(`a client that sends ${name} and never answers again is not waited for without end`, async (t) => {
+    const { service, socket } = await startWithSilence(t, chunks);
+    assert.ok(await endsByForce(t, service, [socket]));
+  });
+}
+
+test('closing again waits for the same end', async (t) => {
+  const service = await startService(t);
+  await Promise.all([service.close(), service.close()]);
+});
+
+test('the addresses are free once a service has closed', async (t) => {
+  const service = await startService(t);
+  await service.close();
+  const env = {
+    ARTSEAL_PUBLIC_ADDR: service.publicAddress,
+    ARTSEAL_INTERNAL_ADDR: service.internalAddress,
+  };
+  const again = await startService(t, { env });
+  assert.equal(again.internalAddress, service.internalAddress);
+});
+
+test('a service that cannot listen lets go of what it has', async (t) => {
+  const service = await startService(t);
+  const dataDir = temporaryFolder(t);
+  const env = { ARTSEAL_INTERNAL_ADDR: service.internalAddress };
+  await assert.rejects(startService(t, { dataDir, env }), /EADDRINUSE/);
+  await startService(t, { dataDir });
+});

@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { Code } from '@connectrpc/connect';
+import pino from 'pino';
+import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { unavailable } from '../../src/domain/reason.ts';
+import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import { createTypedCalls } from '../../src/internal/typed-calls.ts';
+import { createDispatcher } from '../../src/rpc/dispatcher.ts';
+import { implement } from '../../src/rpc/operation.ts';
+import { artwork } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { endsByForce } from './closing-support.ts';
+import { transports } from './transports.ts';
+
+const somebody = { kind: 'service', callerId: 1, caller: 'ledger', operator: false } as const;
+
+/** The typed door before one operation, without a store. */
+async function openDoor(
+  t: TestContext,
+  { run, durable = async () => {} }: { run: () => Promise<object>; durable?: () => Promise<void> },
+) {
+  const lines: string[] = [];
+  const written = new EventEmitter();
+  const log = pino(
+    { base: null },
+    {
+      write: (line) => {
+        lines.push(line);
+        written.emit('line');
+      },
+    },
+  );
+  /** The line of a call; it is written when the answer is. */
+  const logged = async (requestId: string): Promise<string> => {
+    for (;;) {
+      const line = lines.find((candidate) => candidate.includes(requestId));
+      if (line !== undefined) return line;
+      await once(written, 'line');
+    }
+  };
+  const dispatcher = createDispatcher([
+    implement(ProvenanceService, { getProvenance: { check: () => [], run } }),
+  ]);
+  const typedCalls = createTypedCalls({ dispatcher, bearerCheck: async () => somebody, durable });
+  const listener = createInternalListener({ typedCalls, log });
+  const { server } = listener;
+  server.listen({ host: '127.0.0.1', port: 0 });
+  await once(server, 'listening');
+  t.after(() => {
+    listener.destroy();
+    server.close();
+    server.closeAllConnections();
+  });
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, logged };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`what nobody foresaw is INTERNAL without details, and in the log: ${name}`, async (t) => {
+    const run = () => Promise.reject(new TypeError('SELECT secret FROM vault'));
+    const { baseUrl, logged } = await openDoor(t, { run });
+    const { provenance } = typedClients(transport(baseUrl, 'it_any'));
+    const { message, requestId } = await typedRefusal(provenance.getProvenance({}), 'INTERNAL');
+    assert.doesNotMatch(message, /SELECT|vault|TypeError|\.ts/);
+    const { err } = JSON.parse(await logged(requestId));
+    assert.match(err?.message ?? '', /SELECT secret FROM vault/);
+  });
+
+  test(`an answer whose effect cannot be kept is UNAVAILABLE instead: ${name}`, async (t) => {
+    const { baseUrl } = await openDoor(t, {
+      run: async () => ({ filingNo: 'AS-2026-000001' }),
+      durable: () => Promise.reject(unavailable('The disk is full.')),
+    });
+    const { provenance } = typedClients(transport(baseUrl, 'it_any'));
+    const { retryAfter } = await typedRefusal(provenance.getProvenance({}), 'UNAVAILABLE');
+    assert.match(retryAfter ?? '', /^[1-9]\d*$/);
+  });
+}
+
+test('nothing is answered before the store is durable, not even a refusal', async (t) => {
+  const steps: string[] = [];
+  const barrier = Promise.withResolvers<void>();
+  const reached = Promise.withResolvers<void>();
+  const { baseUrl } = await openDoor(t, {
+    run: () => Promise.reject(new Error('refused')),
+    durable: () => {
+      reached.resolve();
+      return barrier.promise;
+    },
+  });
+  const { provenance } = typedClients(createTypedTransport(baseUrl, 'it_any'));
+  const answered = errorOf(provenance.getProvenance({})).then(() => steps.push('answered'));
+  await reached.promise;
+  steps.push('durable');
+  barrier.resolve();
+  await answered;
+  assert.deepEqual(steps, ['durable', 'answered']);
+});
+
+test('a store that is closed is UNAVAILABLE, to what only reads as well', async (t) => {
+  const service = await startService(t);
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  await filings.listFilings({});
+  await service.store.close();
+  await typedRefusal(filings.listFilings({}), 'UNAVAILABLE');
+  await typedRefusal(filings.createFiling({ ...artwork, price: 1n }), 'UNAVAILABLE');
+});
+
+const methods = ['FilingService/CreateFiling', 'EscrowService/GetEscrow', 'AdminService/CreateKey'];
+
+for (const method of methods) {
+  test(`a field that ${method} does not have is refused, naming it, and nothing is done`, async (t) => {
+    const service = await startService(t);
+    const token = await service.token(true);
+    const answer = await fetch(`${service.internalUrl}/artseal.v1.${method}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...bearer(token) },
+      body: JSON.stringify({ misspelt: 'x' }),
+    });
+    const error = (await answer.json()) as { code: string; message: string };
+    assert.deepEqual([answer.status, error.code], [400, 'invalid_argument'], error.message);
+    assert.match(error.message, /misspelt/);
+  });
+}
+
+const unreadable: readonly (readonly [type: string, body: string])[] = [
+  ['application/json', '{'],
+  ['application/json', '[]'],
+  ['application/json', '{"filingNo":1}'],
+];
+
+for (const [type, body] of unreadable) {
+  test(`a message that cannot be read is the caller's fault: ${JSON.stringify(body)} as ${type}`, async (t) => {
+    const service = await startService(t);
+    const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/GetFiling`, {
+      method: 'POST',
+      headers: { 'Content-Type': type, ...bearer(await service.token()) },
+      body,
+    });
+    assert.equal(answer.status, 400, await answer.text());
+  });
+}
+
+test('a message over 64 KiB is refused over every protocol, and the next call is answered', async (t) => {
+  const service = await startService(t);
+  const token = await service.token();
+  for (const [name, transport] of Object.entries(transports)) {
+    const { filings } = typedClients(transport(service.internalUrl, token));
+    const large = { ...artwork, price: 1n, condition: 'x'.repeat(70_000) };
+    const error = await errorOf(filings.createFiling(large));
+    assert.equal(error.code, Code.ResourceExhausted, `${name}: ${error}`);
+    assert.deepEqual((await filings.listFilings({})).filings, []);
+  }
+  await endsByForce(t, service);
+});
+
+test('a message that grows over 64 KiB when it is unpacked is refused', async (t) => {
+  const service = await startService(t);
+  const packed = gzipSync(JSON.stringify({ filingNo: 'x'.repeat(10_000_000) }));
+  assert.ok(packed.length < 65_536);
+  const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/GetFiling`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      'Content-Encoding': 'gzip',
+      ...bearer(await service.token()),
+    },
+    body: packed,
+  });
+  assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
+});
+
+test('a service or method that is not there is unimplemented to every protocol', async (t) => {
+  const service = await startService(t);
+  const token = await service.token();
+  for (const path of ['/', '/artseal.v1.FilingService/NoSuch', '/artseal.v2.FilingService/GetFiling']) {
+    const answer = await fetch(`${service.internalUrl}${path}`, {
+      method: 'POST',
+      headers: bearer(token),
+      body: '{}',
+    });
+    assert.equal(answer.status, 404);
+    assert.equal(((await answer.json()) as { code: string }).code, 'unimplemented');
+    assert.ok(answer.headers.get('X-Request-Id'));
+  }
+  for (const transport of Object.values(transports)) {
+    const { provenance } = typedClients(transport(`${service.internalUrl}/elsewhere`, token));
+    assert.equal((await errorOf(provenance.getProvenance({}))).code, Code.Unimplemented);
+  }
+});
+
+test('the REST routes are not behind the typed door', async (t) => {
+  const service = await startService(t);
+  const answer = await fetch(`${service.internalUrl}/api/v1/filing`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', ...bearer(await service.token()) },
+    body: JSON.stringify(artwork),
+  });
+  assert.equal(answer.status, 404);
+});
+
+test('a client that sets a time limit is told when it is over', async (t) => {
+  const hanging = Promise.withResolvers<object>();
+  const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
+  for (const transport of Object.values(transports)) {
+    const { provenance } = typedClients(transport(baseUrl, 'it_any'));
+    const error = await errorOf(provenance.getProvenance({}, { timeoutMs: 20 }));
+    assert.equal(error.code, Code.DeadlineExceeded);
+  }
+  hanging.resolve({});
+});

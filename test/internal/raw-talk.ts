@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+/** Opens a connection to a service. */
+export async function openSocket(baseUrl: string): Promise<Socket> {
+  const { hostname, port } = new URL(baseUrl);
+  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  socket.setNoDelay(true);
+  await once(socket, 'connect');
+  // A reset is an end like any other.
+  socket.on('error', () => {});
+  return socket;
+}
+
+/** Sends the chunks, each in a packet of its own. */
+export async function sendApart(socket: Socket, chunks: readonly (string | Uint8Array)[]): Promise<void> {
+  for (const chunk of chunks) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    socket.write(chunk, () => setImmediate(resolve));
+    await promise;
+  }
+}
+
+/** All that comes until the peer ends the connection. */
+export async function allReceived(socket: Socket): Promise<string> {
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  socket.on('end', resolve).on('close', () => resolve());
+  if (socket.readableEnded || socket.destroyed) resolve();
+  await promise;
+  return received;
+}

@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { bearer, typedClients } from '../support/typed-clients.ts';
+import { allReceived, openSocket, sendApart } from './raw-talk.ts';
+import { connectOverHttp1 } from './transports.ts';
+
+interface StartedDoor {
+  readonly service: TestService;
+  readonly token: string;
+  /** A new connection. */
+  open(): Promise<Socket>;
+  /** Asserts that new connections of both HTTP versions are answered. */
+  answersTheNext(): Promise<void>;
+}
+
+async function startDoor(t: TestContext): Promise<StartedDoor> {
+  const sockets: Socket[] = [];
+  // Before the service closes, which would wait for the clients to end theirs.
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  const service = await startService(t);
+  const open = async () => {
+    const socket = await openSocket(service.internalUrl);
+    sockets.push(socket);
+    return socket;
+  };
+  const { internalUrl: baseUrl } = service;
+  const token = await service.token();
+  const answersTheNext = async () => {
+    for (const transport of [connectOverHttp1(baseUrl, token), createTypedTransport(baseUrl, token)]) {
+      assert.deepEqual((await typedClients(transport).filings.listFilings({})).filings, []);
+    }
+  };
+  return { service, token, open, answersTheNext };
+}
+
+const path = '/artseal.v1.FilingService/ListFilings';
+
+/** A whole HTTP/1 request for a list, after which the connection ends. */
+function listRequest(token: string, { version = '1.1', host = ['Host: localhost'] } = {}): string {
+  const lines = [
+    `POST ${path} HTTP/${version}`,
+    ...host,
+    'Content-Type: application/json',
+    'Content-Length: 2',
+    'Connection: close',
+    `Authorization: Bearer ${token}`,
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n{}`;
+}
+
+for (const [name, host] of Object.entries({
+  'Host that is no host': ['Host: ['],
+  'an empty Host': ['Host:'],
+  'a Host with a path': ['Host: localhost/x'],
+  'a Host with a bad port': ['Host: localhost:99999'],
+  'two Hosts': ['Host: a', 'Host: b'],
+  'no Host': [],
+})) {
+  test(`an HTTP/1.1 request with ${name} is answered, and so is the next call`, async (t) => {
+    const { token, open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    socket.write(listRequest(token, { host }));
+    assert.match(await allReceived(socket), /^HTTP\/1\.1 [24]\d\d /);
+    await answersTheNext();
+  });
+}
+
+test('an HTTP/1.0 request without Host is answered, and so is the next call', async (t) => {
+  const { token, open, answersTheNext } = await startDoor(t);
+  const socket = await open();
+  socket.write(listRequest(token, { version: '1.0', host: [] }));
+  assert.match(await allReceived(socket), /^HTTP\/1\.[01] [24]\d\d /);
+  await answersTheNext();
+});
+
+for (const target of ['*', 'http://[/x', '//', '/%', '/\\', 'http://localhost', `/${'x'.repeat(20_000)}`]) {
+  test(`the target ${target.slice(0, 20)} is answered, and so is the next call`, async (t) => {
+    const { token, open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    socket.write(listRequest(token).replace(path, target));
+    assert.match(await allReceived(socket), /^HTTP\/1\.1 4\d\d /);
+    await answersTheNext();
+  });
+}
+
+for (const [name, headers] of Object.entries({
+  'no authority': { ':authority': '' },
+  'an authority that is none': { ':authority': '[' },
+  'a path that is none': { ':path': '*' },
+  'a path with a bad escape': { ':path': '/%' },
+  'another method': { ':method': 'DELETE' },
+  'the method CONNECT': {
+    ':method': 'CONNECT',
+    ':path': undefined,
+    ':scheme': undefined,
+    ':authority': 'a:1',
+  },
+})) {
+  test(`an HTTP/2 request with ${name} ends, and the next call is answered`, async (t) => {
+    const { service, token, answersTheNext } = await startDoor(t);
+    const session = connectHttp2(service.internalUrl);
+    t.after(() => session.destroy());
+    const request = session.request({
+      ':method': 'POST',
+      ':path': path,
+      'content-type': 'application/json',
+      ...bearer(token),
+      ...headers,
+    });
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    request.on('error', () => {}).on('close', resolve);
+    request.resume().end('{}');
+    await ended;
+    await answersTheNext();
+  });
+}
+
+const garbage: Record<string, readonly (string | Uint8Array)[]> = {
+  'zero bytes': [new Uint8Array(64)],
+  'bytes of all values': [Uint8Array.from({ length: 256 }, (_, value) => value)],
+  'a TLS greeting': [Buffer.from('16030100a5010000a10303', 'hex'), new Uint8Array(160)],
+  'a line that is no request': ['HELO example.org\r\n\r\n'],
+  'a request without an end, and a header that never ends': ['GET / HTTP/1.1\r\nX: ', 'x'.repeat(100_000)],
+  'something that begins like the preface': ['PRIVATE / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  'the preface, then zero bytes': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', new Uint8Array(128)],
+  'the preface, then a frame that is too long': [
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    Buffer.from('ffffff000000000000', 'hex'),
+    new Uint8Array(1_000),
+  ],
+  'the preface in the version of nobody': ['PRI * HTTP/9.9\r\n\r\nSM\r\n\r\n', new Uint8Array(64)],
+};
+
+for (const [name, chunks] of Object.entries(garbage)) {
+  test(`${name}: the connection is ended and the next call answered`, async (t) => {
+    const { open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    const ended = allReceived(socket);
+    await sendApart(socket, chunks);
+    await ended;
+    await answersTheNext();
+  });
+}
+
+for (const [name, chunks] of Object.entries({
+  nothing: [],
+  'one byte of the preface': ['P'],
+  'two bytes of the preface': ['P', 'R'],
+  'the preface and nothing more': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+  'half a request': ['POST / HTTP/1.1\r\nHos'],
+})) {
+  test(`a connection that sends ${name} and falls silent keeps nobody else waiting`, async (t) => {
+    const { open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    await sendApart(socket, chunks);
+    await answersTheNext();
+    assert.equal(socket.closed, false);
+  });
+
+  test(`a connection that sends ${name} and half-closes does no harm`, async (t) => {
+    const { open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    await sendApart(socket, chunks);
+    socket.end();
+    await once(socket, 'finish');
+    await answersTheNext();
+  });
+
+  test(`a connection that sends ${name} and is reset does no harm`, async (t) => {
+    const { open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    await sendApart(socket, chunks);
+    socket.resetAndDestroy();
+    await once(socket, 'close');
+    await answersTheNext();
+  });
+}
+
+for (const [name, chunks] of Object.entries({
+  nothing: [],
+  'a part of the preface': ['PR'],
+  'half a request': ['POST / HTTP/1.1\r\nHos'],
+})) {
+  test(`a connection that half-closes after ${name} is closed`, async (t) => {
+    const { open } = await startDoor(t);
+    const socket = await open();
+    const ended = allReceived(socket);
+    await sendApart(socket, chunks);
+    socket.end();
+    await ended;
+  });
+}
+
+test('a request that is followed by a half-close is answered', async (t) => {
+  const { token, open } = await startDoor(t);
+  const socket = await open();
+  socket.end(listRequest(token));
+  assert.match(await allReceived(socket), /^HTTP\/1\.1 200 /);
+});
+
+test('a request that comes byte by byte is answered', async (t) => {
+  const { token, open } = await startDoor(t);
+  const socket = await open();
+  const received = allReceived(socket);
+  await sendApart(socket, listRequest(token).split(''));
+  assert.match(await received, /^HTTP\/1\.1 200 /);
+});
+
+test('a method that begins as the preface does is HTTP/1.1', async (t) => {
+  const { token, open } = await startDoor(t);
+  const socket = await open();
+  const received = allReceived(socket);
+  await sendApart(socket, ['P', 'R', listRequest(token).replace(/^POST/, 'OPFIND')]);
+  assert.match(await received, /^HTTP\/1\.1 [45]\d\d /);
+});
+
+/** A socket as a stream that sends each byte of the first packets in a packet of its own. */
+function inSmallPieces(socket: Socket, bytesApart: number): Duplex {
+  let left = bytesApart;
+  const stream = new Duplex({
+    read: () => socket.resume(),
+    write: (chunk: Buffer, _encoding, done) => {
+      const apart = chunk.subarray(0, left);
+      left -= apart.length;
+      const pieces = [...apart].map((byte) => Buffer.from([byte]));
+      sendApart(socket, [...pieces, chunk.subarray(apart.length)]).then(() => done(), done);
+    },
+    final: (done) => socket.end(done),
+  });
+  socket.on('data', (chunk) => {
+    if (!stream.push(chunk)) socket.pause();
+  });
+  socket.on('end', () => stream.push(null));
+  return stream;
+}
+
+test('a preface that comes byte by byte is HTTP/2', async (t) => {
+  const { service, token, open } = await startDoor(t);
+  const socket = await open();
+  const session = connectHttp2(service.internalUrl, { createConnection: () => inSmallPieces(socket, 60) });
+  t.after(() => session.destroy());
+  const request = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/json',
+    ...bearer(token),
+  });
+  request.end('{}');
+  const [headers] = await once(request, 'response');
+  assert.equal(headers[':status'], 200);
+  assert.equal(await text(request), '{}');
+});
+
+test('a client that goes away in the middle of a call does no harm', async (t) => {
+  const { service, token, open, answersTheNext } = await startDoor(t);
+  const socket = await open();
+  await sendApart(socket, [listRequest(token).slice(0, -1)]);
+  socket.resetAndDestroy();
+  const session = connectHttp2(service.internalUrl);
+  await once(session, 'connect');
+  session.on('error', () => {});
+  const request = session.request({ ':method': 'POST', ':path': path, ...bearer(token) });
+  request.on('error', () => {}).write('{');
+  session.destroy();
+  await answersTheNext();
+});
+
+test('a hundred connections that say nothing keep nobody waiting', async (t) => {
+  const { open, answersTheNext } = await startDoor(t);
+  await Promise.all(Array.from({ length: 100 }, open));
+  await answersTheNext();
+});
