@@ -10,13 +10,17 @@ export class ClientGone extends Error {
   override name = 'ClientGone';
 }
 
+const noBytes = new Uint8Array();
+
 /** The event by which a listener refuses a request whose body cannot be read to its end; it carries a Refusal. */
 export const bodyRefused = 'artseal:body-refused';
 
 /** Reads a request body as sent. Throws BODY_TOO_LARGE as soon as it is; what `bodyRefused` carries; ClientGone. */
 export function readBody(request: IncomingMessage): Promise<Uint8Array> {
+  const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers;
+  if (Number(length) > bodyBytesMax) throw bodyTooLarge();
+  if (length === '0' && encoding === undefined) return Promise.resolve(noBytes);
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  if (Number(request.headers['content-length'] ?? 0) > bodyBytesMax) throw bodyTooLarge();
   const chunks: Buffer[] = [];
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {

@@ -17,7 +17,7 @@ const claimsPerSweep = 64;
 /** Keys, tokens, nonces and quotas: what is asked on every call. */
 export function createAdmissionStore(
   database: Database,
-  { read, write }: GroupCommit,
+  { read, writeStatement }: GroupCommit,
   keys: KeyCache,
 ): AdmissionStore {
   const selectKey = database
@@ -73,6 +73,14 @@ export function createAdmissionStore(
   let latestWindow: number | undefined;
   let claimsUntilSweep = claimsPerSweep;
 
+  function sweepNow(): void {
+    claimsUntilSweep -= 1;
+    if (claimsUntilSweep > 0 || latestWindow === undefined) return;
+    claimsUntilSweep = claimsPerSweep;
+    const oldest = latestWindow - nonceWindows + 1;
+    writeStatement(() => sweepNonces.run({ oldest }));
+  }
+
   const count = prepareHot<{ calls: number }>(
     database,
     database
@@ -99,29 +107,18 @@ export function createAdmissionStore(
   return {
     findKey: async (name) => read(() => keys.get(name, () => selectKey.get({ apiKey: name }))),
     findToken: async (sha256) => read(() => selectToken.get({ sha256 })),
-    claimNonce: async ({ keyId, nonce, nowS }) =>
-      write(() => {
-        latestWindow ??= newestWindow.get()?.window ?? 0;
-        latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
-        const window = latestWindow;
-        const claimed = claimNonce.run({
-          window,
-          keyId,
-          nonce,
-          nowS,
-          forgottenS: nowS - nonceRetentionS,
-        });
-        claimsUntilSweep -= 1;
-        if (claimsUntilSweep === 0) {
-          claimsUntilSweep = claimsPerSweep;
-          sweepNonces.run({ oldest: window - nonceWindows + 1 });
-        }
-        return claimed === 1;
-      }),
+    claimNonce: async ({ keyId, nonce, nowS }) => {
+      latestWindow ??= read(() => newestWindow.get()?.window ?? 0);
+      latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
+      const values = { window: latestWindow, keyId, nonce, nowS, forgottenS: nowS - nonceRetentionS };
+      const claimed = writeStatement(() => claimNonce.run(values));
+      sweepNow();
+      return claimed === 1;
+    },
     countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
-      write(() => count.get({ callerId, month, quota })?.calls),
+      writeStatement(() => count.get({ callerId, month, quota })?.calls),
     giveBackCall: async (callerId, month) => {
-      write(() => giveBack.run({ callerId, month }));
+      writeStatement(() => giveBack.run({ callerId, month }));
     },
     callsIn: async (callerId, month) => read(() => selectCalls.get({ callerId, month })?.calls ?? 0),
   };

@@ -63,7 +63,7 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
         const hash = evidenceHash({ ...artwork, filingNo, timestamp });
         const filed: Filing = { ...artwork, filingNo, hash, timestamp, caller: by.caller };
         insertFiling.run({ ...filed, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
-        provenance.append(filingNo, 'SUBMITTED', at);
+        provenance.begin(filingNo, at);
         return filed;
       }),
     find: async (filingNo, owner) =>

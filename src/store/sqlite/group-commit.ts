@@ -14,6 +14,8 @@ export interface GroupCommit {
    * everything after it on this connection, and durable when `durable()` says so.
    */
   write<T>(effect: () => T): T;
+  /** The same for an effect that is one statement, which SQLite itself does entirely or not at all. */
+  writeStatement<T>(statement: () => T): T;
   /** Reads what all effects so far have left. */
   read<T>(query: () => T): T;
   /** Resolves when the effects so far are on disk; rejects with UNAVAILABLE when they are undone instead. */
@@ -73,28 +75,42 @@ export function createGroupCommit(database: Database): GroupCommit {
     }
   }
 
-  function write<T>(effect: () => T): T {
+  function joinCommit(): Commit {
     open ??= openCommit();
     if (open.failure !== undefined || open.effects >= effectsPerCommitMax) {
       throw unavailable('The store takes no more writes at this moment.', open.failure);
     }
     open.effects += 1;
-    savepoint.run();
+    return open;
+  }
+
+  function writeStatement<T>(statement: () => T): T {
+    const joined = joinCommit();
     try {
-      const result = attempt(effect);
-      release.run();
-      return result;
+      return attempt(statement);
     } catch (error) {
       // On a full disk and the like SQLite rolls the whole transaction back by itself.
-      if (database.inTransaction) {
-        rollbackEffect.run();
-        release.run();
-      } else {
-        open.failure = error;
-      }
+      if (!database.inTransaction) joined.failure = error;
       throw error;
     }
   }
 
-  return { write, read: attempt, durable: () => open?.done ?? Promise.resolve() };
+  function write<T>(effect: () => T): T {
+    return writeStatement(() => {
+      savepoint.run();
+      try {
+        const result = effect();
+        release.run();
+        return result;
+      } catch (error) {
+        if (database.inTransaction) {
+          rollbackEffect.run();
+          release.run();
+        }
+        throw error;
+      }
+    });
+  }
+
+  return { write, writeStatement, read: attempt, durable: () => open?.done ?? Promise.resolve() };
 }

@@ -16,9 +16,12 @@ export function createKeyCache(connection: Connection): KeyCache {
   let seenVersion: unknown;
   return {
     get: (apiKey, read) => {
-      const version = dataVersion.get();
-      if (version !== seenVersion) keys.clear();
-      seenVersion = version;
+      // While this process holds the write lock nobody else can commit.
+      if (!connection.inTransaction) {
+        const version = dataVersion.get();
+        if (version !== seenVersion) keys.clear();
+        seenVersion = version;
+      }
       const known = keys.get(apiKey);
       if (known !== undefined) return known;
       const key = read();

@@ -1,4 +1,4 @@
-import { asc, eq, sql } from 'drizzle-orm';
+import { asc, eq, type SQL, sql } from 'drizzle-orm';
 import type { ProvenanceEvent, ProvenanceRecord } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../store.ts';
 import type { Database } from './database.ts';
@@ -7,6 +7,8 @@ import { prepareHot } from './statement.ts';
 
 /** The circulation records of filings. */
 export interface ProvenanceRecords {
+  /** Writes the source record of a new filing. Runs inside the effect that it belongs to. */
+  begin(filingNo: string, at: BusinessTime): void;
   /** Appends a record behind those of the filing. Runs inside the effect that it belongs to. */
   append(filingNo: string, event: ProvenanceEvent, at: BusinessTime): void;
   /** The records of a filing, in order of happening. */
@@ -16,16 +18,19 @@ export interface ProvenanceRecords {
 /** Prepares the statements of the records. */
 export function createProvenanceRecords(database: Database): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
-  const insert = prepareHot(
-    database,
-    database.insert(provenanceRecord).values({
-      filingNo: sql.placeholder('filingNo'),
-      position: sql`(SELECT count(*) + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`,
-      event: sql.placeholder('event'),
-      at: sql.placeholder('at'),
-      recordedAtS: sql.placeholder('recordedAtS'),
-    }),
-  );
+  const insertAt = (position: SQL) =>
+    prepareHot(
+      database,
+      database.insert(provenanceRecord).values({
+        filingNo: sql.placeholder('filingNo'),
+        position,
+        event: sql.placeholder('event'),
+        at: sql.placeholder('at'),
+        recordedAtS: sql.placeholder('recordedAtS'),
+      }),
+    );
+  const insertFirst = insertAt(sql`1`);
+  const insertNext = insertAt(sql`(SELECT count(*) + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`);
   const select = prepareHot<ProvenanceRecord>(
     database,
     database
@@ -35,9 +40,16 @@ export function createProvenanceRecords(database: Database): ProvenanceRecords {
       .orderBy(asc(provenanceRecord.position)),
   );
   return {
-    append: (filingNo, event, { atMs, timestamp }) => {
-      insert.run({ filingNo, event, at: timestamp.slice(0, 10), recordedAtS: Math.floor(atMs / 1000) });
+    begin: (filingNo, at) => {
+      insertFirst.run(valuesOf(filingNo, 'SUBMITTED', at));
+    },
+    append: (filingNo, event, at) => {
+      insertNext.run(valuesOf(filingNo, event, at));
     },
     of: (filingNo) => select.all({ filingNo }),
   };
+}
+
+function valuesOf(filingNo: string, event: ProvenanceEvent, { atMs, timestamp }: BusinessTime) {
+  return { filingNo, event, at: timestamp.slice(0, 10), recordedAtS: Math.floor(atMs / 1000) };
 }
