@@ -38,6 +38,9 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
   function handle(request: AnyRequest, response: AnyResponse): void {
     const startedMs = performance.now();
     const trace: Trace = { requestId: randomUUIDv7() };
+    // Whoever listened for their failure may have gone by the time that the client breaks off.
+    request.on('error', () => {});
+    response.on('error', () => {});
     response.setHeader('X-Request-Id', trace.requestId);
     response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
     try {
@@ -58,6 +61,7 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
   });
   http1.on('request', handle);
   http1.on('checkExpectation', handle);
+  http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
   const http2 = createHttp2Server({ settings: { maxConcurrentStreams: streamsPerConnectionMax } });
   const sessions = new Set<ServerHttp2Session>();

@@ -21,14 +21,16 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   if (Number(length) > bodyBytesMax) throw bodyTooLarge();
   if (length === '0' && encoding === undefined) return Promise.resolve(noBytes);
   const { promise, resolve, reject } = Promise.withResolvers<Uint8Array>();
-  const chunks: Buffer[] = [];
+  // One buffer for the whole body: chunks of a byte each, kept apart, would take a thousand times their size.
+  let body = Buffer.alloc(0);
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > bodyBytesMax) reject(bodyTooLarge());
-    else chunks.push(chunk);
+    if (bytes > bodyBytesMax) return reject(bodyTooLarge());
+    if (body.length === 0) body = Buffer.allocUnsafe(encoding === undefined ? Number(length) : bodyBytesMax);
+    chunk.copy(body, bytes - chunk.length);
   });
-  request.on('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+  request.on('end', () => resolve(body.subarray(0, bytes)));
   request.on(bodyRefused, reject);
   request.on('error', () => reject(new ClientGone()));
   request.on('close', () => request.complete || reject(new ClientGone()));

@@ -141,12 +141,19 @@ function integerOf(text: string, max: bigint): bigint | undefined {
   if (sign === undefined) return undefined;
   const digits = `${whole}${fraction}`.replace(/^0+/, '');
   if (digits === '') return 0n;
-  const significant = digits.replace(/0+$/, '');
+  const significant = digits.slice(0, lengthWithoutZeros(digits));
   const zeros = Number(exponent) - fraction.length + digits.length - significant.length;
   if (zeros < 0) return undefined;
   const tooLong = significant.length + zeros > String(max).length;
   const magnitude = tooLong ? max + 1n : BigInt(significant) * 10n ** BigInt(zeros);
   return sign === '-' ? -magnitude : magnitude;
+}
+
+/** The length of a text without the zeros at its end; a pattern would try each run of zeros from each of its digits. */
+function lengthWithoutZeros(digits: string): number {
+  let length = digits.length;
+  while (digits[length - 1] === '0') length -= 1;
+  return length;
 }
 
 /** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */

@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { Refusal } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
 import { bodyBytesMax, bodyRefused } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
@@ -26,8 +26,6 @@ interface Connection {
   broken: boolean;
 }
 
-/** Calls under way at the same time; what comes on top is refused at once. */
-const callsInFlightMax = 2_000;
 /** How long a client may take over its headers, its whole request, and between two requests, in milliseconds. */
 const timeouts = { headersMs: 15_000, requestMs: 30_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 
@@ -42,14 +40,12 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
   const connections = new WeakMap<Socket, Connection>();
-  let callsInFlight = 0;
 
   async function answerTo(request: IncomingMessage, trace: Trace): Promise<Answer> {
     const refuse = (refusal: Refusal) => {
       trace.refusal = refusal;
       return refusalAnswer(refusal, trace.requestId);
     };
-    if (callsInFlight > callsInFlightMax) return refuse(unavailable('Too many calls are under way.'));
     if (request.httpVersion === '1.1' && request.headers.host === undefined) {
       return refuse(new Refusal('BAD_REQUEST_TARGET', 'An HTTP/1.1 request needs a Host header.'));
     }
@@ -63,11 +59,12 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     const startedMs = performance.now();
     const trace: Trace = { requestId: randomUUIDv7() };
     const { socket } = request;
+    // Whoever listened for its failure may have gone by the time that the client breaks off.
+    request.on('error', () => {});
     const connection = connections.get(socket) ?? { calls: 0, latest: request, broken: false };
     connections.set(socket, connection);
     connection.latest = request;
     connection.calls += 1;
-    callsInFlight += 1;
     let status = 0;
     try {
       const answer = await answerTo(request, trace);
@@ -78,7 +75,6 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
       // The client is gone, and with it whoever could be answered.
       socket.destroy();
     } finally {
-      callsInFlight -= 1;
       connection.calls -= 1;
       logCall(log, trace, status, performance.now() - startedMs);
     }
@@ -136,7 +132,11 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
 
   server.on('request', handle);
   server.on('checkExpectation', handle);
-  server.on('connect', (_request, socket: Socket) => refuseConnection(new Error('CONNECT'), socket));
+  server.on('connect', (_request, socket: Socket) => {
+    // The server gave this socket up, its error listener included.
+    socket.on('error', () => socket.destroy());
+    refuseConnection(new Error('CONNECT'), socket);
+  });
   server.on('clientError', refuseConnection);
   return server;
 }

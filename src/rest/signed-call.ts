@@ -4,7 +4,7 @@ import { credentialHeaders, type SentCredentials } from '../access/credentials.t
 import type { Idempotency, IdempotentCall, KeptAnswer } from '../access/idempotency.ts';
 import type { Platform } from '../access/principal.ts';
 import type { RateStanding } from '../access/rate-limit.ts';
-import { asRefusal, Refusal } from '../domain/reason.ts';
+import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
 import type { Trace } from '../observe/trace.ts';
 import type { Dispatcher } from '../rpc/dispatcher.ts';
 import { ClientGone, checkMediaType, readBody } from './body.ts';
@@ -29,6 +29,8 @@ interface Progress {
   rate?: RateStanding;
   idempotent?: IdempotentCall;
   quota?: QuotaStanding;
+  /** Whether the call counts among those that are carried out. */
+  underWay?: boolean;
   /** Whether the call reached its operation. */
   reached?: boolean;
 }
@@ -39,15 +41,23 @@ export type SignedCalls = (request: IncomingMessage, trace: Trace) => Promise<An
 /** Answers to keep for repetitions are the operation's own, and none that a repetition could do better than. */
 const neverKept: readonly number[] = [401, 403, 413, 415, 429];
 
+/** Calls carried out at the same time; what comes on top is refused at once. Requests still arriving do not count. */
+const callsUnderWayMax = 2_000;
+
 /** Takes calls through the checks in their documented order and to their operation. */
 export function createSignedCalls(dependencies: SignedCallDependencies): SignedCalls {
   const { admission, idempotency, dispatcher, routes, durable } = dependencies;
+
+  let callsUnderWay = 0;
 
   async function carryOut(request: IncomingMessage, trace: Trace, progress: Progress): Promise<Answer> {
     const { method = '', url: rawTarget = '', headersDistinct: headers } = request;
     const target = parseRequestTarget(rawTarget);
     const credentials = admission.credentials(sentCredentials(headers));
     const body = await readBody(request);
+    if (callsUnderWay >= callsUnderWayMax) throw unavailable('Too many calls are under way.');
+    callsUnderWay += 1;
+    progress.underWay = true;
     const signed = { method, target: rawTarget, body };
     const platform = await admission.identify(credentials, signed);
     progress.platform = platform;
@@ -102,6 +112,8 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
       return { ...answer, headers: { ...answer.headers, ...headers } };
     } catch (error) {
       return refuse(error, trace);
+    } finally {
+      if (progress.underWay) callsUnderWay -= 1;
     }
   };
 }
