@@ -23,7 +23,7 @@ export async function openRegistry(config: Config, clock: Clock = systemClock): 
   const store = createSqliteStore({ dataDir, environment });
   try {
     const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
-    await checkSealedSecrets(store.callers, keyRing);
+    await checkSealedSecrets(store.callers, keyRing, Math.floor(clock.nowMs() / 1000));
     return {
       store,
       keyRing,

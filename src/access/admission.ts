@@ -123,8 +123,8 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
   };
 }
 
-/** A key that is not revoked, neither by name nor by the end of its rotation. */
-function isCurrent({ status, expiresAtS }: StoredKey, nowS: number): boolean {
+/** Whether a key is not revoked at `nowS`, Unix seconds: neither by name nor by the end of its rotation. */
+export function isCurrent({ status, expiresAtS }: StoredKey, nowS: number): boolean {
   return status !== 'REVOKED' && (expiresAtS === null || nowS < expiresAtS);
 }
 

@@ -1,4 +1,5 @@
 import type { CallerStore } from '../store/store.ts';
+import { isCurrent } from './admission.ts';
 import type { KeyRing } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
@@ -9,13 +10,14 @@ export class MasterKeyRefused extends Error {
 /** Keys read from the store at a time. */
 const keysPerPage = 100;
 
-/** Opens the secret of every key that is not revoked. Throws MasterKeyRefused for the first that does not open. */
-export async function checkSealedSecrets(store: CallerStore, keyRing: KeyRing): Promise<void> {
+/** Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first that does not open. */
+export async function checkSealedSecrets(store: CallerStore, keyRing: KeyRing, nowS: number): Promise<void> {
   let from: number | undefined;
   do {
     const page = await store.listKeys({ from, size: keysPerPage });
-    for (const { status, sealedSecret, keyId, caller } of page.items) {
-      if (status === 'REVOKED') continue;
+    for (const key of page.items) {
+      if (!isCurrent(key, nowS)) continue;
+      const { sealedSecret, keyId, caller } = key;
       try {
         keyRing.open(sealedSecret, keyId);
       } catch (cause) {

@@ -1,3 +1,4 @@
+import { isCurrent } from '../access/admission.ts';
 import type { IssuedKey } from '../access/issuance.ts';
 import { readConfig } from '../config.ts';
 import { type Agreement, checkOverlap, overlapS, type Tier, tiers } from '../domain/caller.ts';
@@ -123,7 +124,10 @@ async function* allKeys(store: Registry['store']): AsyncGenerator<StoredKey> {
   } while (from !== undefined);
 }
 
-function shown({ keyId, apiKey, caller, tier, monthlyQuota, status, expiresAtS }: StoredKey) {
+function shown(key: StoredKey) {
+  const { keyId, apiKey, caller, tier, monthlyQuota, expiresAtS } = key;
+  // The end of a rotation revokes a key without anybody writing it down.
+  const status = isCurrent(key, Date.now() / 1000) ? key.status : 'REVOKED';
   return { keyId, apiKey, caller, tier, monthlyQuota: monthlyQuota ?? 'unlimited', status, expiresAtS };
 }
 

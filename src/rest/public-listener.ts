@@ -2,7 +2,7 @@ import { randomUUIDv7 } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { Refusal } from '../domain/reason.ts';
+import { Refusal, unavailable } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
 import { bodyBytesMax, bodyRefused } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
@@ -18,7 +18,7 @@ export interface PublicListenerDependencies {
 
 /** What is under way on a connection. */
 interface Connection {
-  /** Calls that are not answered yet. */
+  /** Requests whose answers are not sent to their end yet. */
   calls: number;
   /** The request that came last. */
   latest: IncomingMessage;
@@ -26,6 +26,8 @@ interface Connection {
   broken: boolean;
 }
 
+/** Requests that a connection may send before it has read the answers to those before. */
+const requestsAheadMax = 100;
 /** How long a client may take over its headers, its whole request, and between two requests, in milliseconds. */
 const timeouts = { headersMs: 15_000, requestMs: 30_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 
@@ -41,11 +43,12 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
   });
   const connections = new WeakMap<Socket, Connection>();
 
-  async function answerTo(request: IncomingMessage, trace: Trace): Promise<Answer> {
+  async function answerTo(request: IncomingMessage, trace: Trace, isAhead: boolean): Promise<Answer> {
     const refuse = (refusal: Refusal) => {
       trace.refusal = refusal;
       return refusalAnswer(refusal, trace.requestId);
     };
+    if (isAhead) return refuse(unavailable('Too many requests were sent ahead of their answers.'));
     if (request.httpVersion === '1.1' && request.headers.host === undefined) {
       return refuse(new Refusal('BAD_REQUEST_TARGET', 'An HTTP/1.1 request needs a Host header.'));
     }
@@ -65,9 +68,12 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     connections.set(socket, connection);
     connection.latest = request;
     connection.calls += 1;
+    response.once('close', () => {
+      connection.calls -= 1;
+    });
     let status = 0;
     try {
-      const answer = await answerTo(request, trace);
+      const answer = await answerTo(request, trace, connection.calls > requestsAheadMax);
       status = answer.status;
       const isLast = connection.broken && connection.latest === request;
       write(request, response, answer, trace.requestId, isLast);
@@ -75,7 +81,6 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
       // The client is gone, and with it whoever could be answered.
       socket.destroy();
     } finally {
-      connection.calls -= 1;
       logCall(log, trace, status, performance.now() - startedMs);
     }
   }
@@ -94,7 +99,8 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
       'Cache-Control': 'no-store',
     };
     // What is left of a refused body is read and thrown away only if it is known to be small.
-    const isReadable = request.complete || hasSmallBody(request);
+    // Behind an Upgrade, which is not made here, the parser reads no further request.
+    const isReadable = (request.complete || hasSmallBody(request)) && request.headers.upgrade === undefined;
     if (isLast || !server.listening || !isReadable) headers.Connection = 'close';
     response.writeHead(answer.status, headers).end(answer.body);
   }

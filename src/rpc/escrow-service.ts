@@ -31,7 +31,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       return await within(verdictTimeoutMs, instruct(order));
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      const message = `The payment institution has not answered yet for ${order.escrowId}; look the order up later.`;
+      const message = `The payment institution has not answered yet for ${order.escrowId}; its state is unchanged.`;
       throw new Refusal('PAYMENT_PENDING', message, { retryAfterS: 5 }, { cause: error });
     }
   }

@@ -80,3 +80,16 @@ test('a number of sixty thousand digits is refused for its size', async (t) => {
   assert.equal(answer.json.code, 'VALIDATION_FAILED');
   assert.match(answer.json.message, /^price must be an integer/);
 });
+
+test('requests sent far ahead of their answers are refused, and those before them answered', async (t) => {
+  const service = await startService(t);
+  const socket = await open(service.publicUrl);
+  const one = 'GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n';
+  socket.write(one.repeat(400) + one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+  let answers = '';
+  for await (const chunk of socket) answers += chunk;
+  const statuses = answers.match(/HTTP\/1\.1 \d+/g) ?? [];
+  assert.equal(statuses.length, 401);
+  assert.ok(statuses.filter((status) => status.endsWith('200')).length >= 100);
+  assert.ok(statuses.some((status) => status.endsWith('503')));
+});

@@ -53,12 +53,13 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
       );
     }
     const active = database
-      .select({ id: escrow.id })
+      .select({ escrowId: escrow.escrowId })
       .from(escrow)
       // Literals, so that SQLite sees that the partial index answers this.
       .where(and(eq(escrow.filingNo, filingNo), sql`${escrow.state} IN ('UNPAID', 'FROZEN')`))
       .get();
-    if (active !== undefined) throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already.`);
+    if (active === undefined) return;
+    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already: ${active.escrowId}.`);
   }
 
   return {
