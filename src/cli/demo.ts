@@ -5,6 +5,7 @@ import { createTypedTransport } from '../client/typed.ts';
 import { readWords } from './arguments.ts';
 import { internalUrl, publicUrl, readCredentials, readToken } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
+import { exampleArtwork } from './example.ts';
 
 /** `artseal demo` */
 export const demo: Command = {
@@ -26,14 +27,7 @@ export const demo: Command = {
       return JSON.parse(text);
     }
 
-    const { filingNo } = await show('Filing', 'POST', '/api/v1/filing', {
-      author: 'Qi Baishi',
-      era: '1947',
-      size: '68 x 136 cm',
-      material: 'ink and colour on paper',
-      condition: 'two restored creases',
-      price: 128_000_000,
-    });
+    const { filingNo } = await show('Filing', 'POST', '/api/v1/filing', exampleArtwork);
     await show('Provenance', 'GET', `/api/v1/provenance/${filingNo}`);
     const { escrowId } = await show('Escrow', 'POST', '/api/v1/escrow', {
       filingNo,

@@ -4,6 +4,7 @@ import { readConfig, unknownSettings } from '../config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { readWords } from './arguments.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
+import { exampleArtwork } from './example.ts';
 
 /** Bytes of log lines that are gathered before they are written, and how often they are written anyway. */
 const logBuffer = { bytes: 4_096, flushEveryMs: 250 } as const;
@@ -58,15 +59,6 @@ async function welcome(
   if (!(await issueSandboxCredentials(app, dataDir))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell:');
-  print(`  npm run -s artseal -- call POST /api/v1/filing '${exampleFiling}'`);
+  print(`  npm run -s artseal -- call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
   print('All calls in a row: npm run demo');
 }
-
-const exampleFiling = JSON.stringify({
-  author: 'Qi Baishi',
-  era: '1947',
-  size: '68 x 136 cm',
-  material: 'ink and colour on paper',
-  condition: 'two restored creases',
-  price: 128000000,
-});

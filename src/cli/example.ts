@@ -1,0 +1,9 @@
+/** The artwork that the greeting and the demo file. */
+export const exampleArtwork = {
+  author: 'Qi Baishi',
+  era: '1947',
+  size: '68 x 136 cm',
+  material: 'ink and colour on paper',
+  condition: 'two restored creases',
+  price: 128_000_000,
+};
