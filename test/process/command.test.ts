@@ -324,7 +324,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
     await artseal(t, dataDir, `token revoke ${tokenId}`);
     await t.test('token revoke', () => tokenBecomes(token, 401));
     const statuses = (await listed(t, dataDir, 'key')).map(({ status }) => status);
-    assert.deepEqual(statuses, ['ACTIVE', 'REVOKED', 'ACTIVE', 'ACTIVE']);
+    assert.deepEqual(statuses, ['ACTIVE', 'REVOKED', 'REVOKED', 'ACTIVE']);
   });
 
   test('sign and call', { timeout: 60_000 }, async (t) => {
