@@ -22,17 +22,17 @@ const actions: Actions = new Map(
         json: { type: 'boolean' },
       });
       const agreement = agreementOf(read);
-      await withRegistry(terminal, async ({ issuance }) =>
-        show(await issuance.issueKey(agreement), read, terminal),
+      await withRegistry(terminal, async (registry) =>
+        show(registry, await registry.issuance.issueKey(agreement), read, terminal),
       );
     },
     rotate: async (words, terminal) => {
       const read = readWords(words, 1, { overlap: { type: 'string' }, json: { type: 'boolean' } });
       const overlap = wholeNumber(read.text('overlap') ?? String(overlapS.default));
       refuseViolations(checkOverlap(overlap));
-      await withRegistry(terminal, async ({ store, issuance }) => {
-        const keyId = await keyIdOf(store, read.positionals[0]);
-        await show(await issuance.rotateKey(keyId, overlap), read, terminal);
+      await withRegistry(terminal, async (registry) => {
+        const keyId = await keyIdOf(registry.store, read.positionals[0]);
+        await show(registry, await registry.issuance.rotateKey(keyId, overlap), read, terminal);
       });
     },
     list: async (words, terminal) => {
@@ -94,7 +94,13 @@ function agreementOf(read: Words): Agreement {
   };
 }
 
-async function show({ key, apiSecret }: IssuedKey, read: Words, { print }: Terminal): Promise<void> {
+async function show(
+  { store }: Registry,
+  { key, apiSecret }: IssuedKey,
+  read: Words,
+  { print }: Terminal,
+): Promise<void> {
+  await store.durable();
   const { keyId, apiKey, caller, tier } = key;
   const issued = { keyId, apiKey, apiSecret, caller, tier };
   if (read.has('json')) return print(JSON.stringify(issued));
@@ -106,6 +112,7 @@ async function setStatus(words: string[], terminal: Terminal, status: StoredKey[
   const read = readWords(words, 1, { json: { type: 'boolean' } });
   await withRegistry(terminal, async ({ store }) => {
     const changed = await store.callers.setKeyStatus(await keyIdOf(store, read.positionals[0]), status);
+    await store.durable();
     terminal.print(read.has('json') ? JSON.stringify(shown(changed)) : line(changed));
   });
 }

@@ -16,8 +16,9 @@ const actions: Actions = new Map(
         json: { type: 'boolean' },
       });
       const name = read.required('name');
-      await withRegistry(terminal, async ({ issuance }) => {
+      await withRegistry(terminal, async ({ store, issuance }) => {
         const { stored, token } = await issuance.issueToken(name, read.has('operator'));
+        await store.durable();
         const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
         if (read.has('json')) return terminal.print(JSON.stringify(issued));
         for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
@@ -39,7 +40,9 @@ const actions: Actions = new Map(
     revoke: async (words, terminal) => {
       const [tokenId = ''] = readWords(words, 1, {}).positionals;
       await withRegistry(terminal, async ({ store }) => {
-        terminal.print(line(await store.callers.revokeToken(tokenId, Math.floor(Date.now() / 1000))));
+        const revoked = await store.callers.revokeToken(tokenId, Math.floor(Date.now() / 1000));
+        await store.durable();
+        terminal.print(line(revoked));
       });
     },
   }),

@@ -29,7 +29,13 @@ interface Connection {
 /** Requests that a connection may send before it has read the answers to those before. */
 const requestsAheadMax = 100;
 /** How long a client may take over its headers, its whole request, and between two requests, in milliseconds. */
-const timeouts = { headersMs: 15_000, requestMs: 30_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
+const timeouts = {
+  headersMs: 15_000,
+  requestMs: 30_000,
+  keepAliveMs: 60_000,
+  checkEveryMs: 5_000,
+  lingerMs: 2_000,
+} as const;
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener({ signedCalls, openApi, log }: PublicListenerDependencies): Server {
@@ -133,6 +139,8 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     socket.end(
       `HTTP/1.1 ${status} Refused\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
     );
+    // A peer that keeps its side open would keep the socket for ever.
+    socket.setTimeout(timeouts.lingerMs, () => socket.destroy());
     logCall(log, { requestId, refusal }, status, 0);
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
@@ -44,7 +44,8 @@ export function openDatabase({ dataDir, environment }: StoreOptions): Database {
 
 function openFile(file: string, environment: Environment): Database {
   // SQLite gives its log files the mode of the database, which is nobody else's to read.
-  closeSync(openSync(file, 'a', 0o600));
+  // Never opened here once it exists: closing it would drop the locks that this process has on it.
+  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     client.pragma('journal_mode = WAL');
