@@ -122,10 +122,13 @@ function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): Readon
       decide();
       socket.off('readable', sniff).off('error', giveUp).off('end', giveUp);
       socket.unshift(head);
-      // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
-      if (isStart) socket.allowHalfOpen = false;
-      if (isStart) toHttp2(socket);
-      else for (const listener of toHttp1) listener.call(server, socket);
+      if (isStart) {
+        // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
+        socket.allowHalfOpen = false;
+        toHttp2(socket);
+      } else {
+        for (const listener of toHttp1) listener.call(server, socket);
+      }
     });
   });
   return undecided;
