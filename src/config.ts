@@ -3,6 +3,13 @@ import { join } from 'node:path';
 import { type MasterKey, parseMasterKeys } from './access/key-ring.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Environment } from './domain/caller.ts';
+import {
+  parseStripeParties,
+  type StripeParties,
+  type StripeSettings,
+  stripeUrl,
+  unitsDifferAtStripe,
+} from './payment/stripe/settings.ts';
 
 /** An address to listen on. */
 export interface ListenAddress {
@@ -23,12 +30,17 @@ export interface Config {
   readonly currency: string;
   /** Where the master keys are; a sandbox makes its own file where it names none. */
   readonly masterKeys: MasterKeySource;
-  readonly institution: 'simulated';
+  readonly institution: InstitutionName;
+  /** Set if the institution is stripe. */
+  readonly stripe: StripeSettings | undefined;
   readonly logLevel: LogLevel;
 }
 
 /** Master keys as given, or a file of the data folder that a sandbox keeps by itself. */
 export type MasterKeySource = { readonly keys: readonly MasterKey[] } | { readonly ownFile: string };
+
+/** The payment institutions that there are. */
+export type InstitutionName = 'simulated' | 'stripe';
 
 /** The levels of pino. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -87,7 +99,28 @@ export const settings = {
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
     fallback: 'simulated',
-    meaning: 'simulated (sandbox only)',
+    meaning: 'simulated (sandbox only) or stripe, which needs the first three settings of Stripe',
+  },
+  stripeApiKey: {
+    variable: 'ARTSEAL_STRIPE_API_KEY',
+    fallback: '',
+    meaning:
+      'secret or restricted key: sk_test_ or rk_test_ in a sandbox, sk_live_ or rk_live_ in production',
+  },
+  stripeWebhookSecret: {
+    variable: 'ARTSEAL_STRIPE_WEBHOOK_SECRET',
+    fallback: '',
+    meaning: 'signing secret of the webhook endpoint, whsec_',
+  },
+  stripePartiesFile: {
+    variable: 'ARTSEAL_STRIPE_PARTIES_FILE',
+    fallback: '',
+    meaning: 'JSON file that says which customer a buyerId is, and which account a sellerId',
+  },
+  stripeUrl: {
+    variable: 'ARTSEAL_STRIPE_URL',
+    fallback: stripeUrl,
+    meaning: 'where Stripe is; another place, such as a stand-in, in a sandbox only',
   },
   logLevel: {
     variable: 'ARTSEAL_LOG_LEVEL',
@@ -96,34 +129,52 @@ export const settings = {
   },
 } as const satisfies Record<string, Setting>;
 
+const institutionNames: readonly InstitutionName[] = ['simulated', 'stripe'];
 const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const ownMasterKeyFile = 'master-key';
+/** By environment: what a key of Stripe is like there. */
+const stripeKeys = {
+  sandbox: { pattern: /^(sk|rk)_test_\w+$/, rule: 'must be a test key, sk_test_ or rk_test_, in a sandbox' },
+  production: {
+    pattern: /^(sk|rk)_live_\w+$/,
+    rule: 'must be a live key, sk_live_ or rk_live_, in production',
+  },
+} as const satisfies Record<Environment, { pattern: RegExp; rule: string }>;
+
+const requiredByStripe = `is required where ${settings.institution.variable} is stripe`;
+
+/** A setting as given, or what it is when unset. */
+type SettingValue = (name: keyof typeof settings) => string;
 
 /** Reads the settings from the environment. Throws ConfigRefused. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
-  const value = (name: keyof typeof settings): string =>
-    env[settings[name].variable] || settings[name].fallback;
+  const value: SettingValue = (name) => env[settings[name].variable] || settings[name].fallback;
   const environment = oneOf(settings.environment, value('environment'), ['sandbox', 'production']);
   const dataDir = value('dataDir');
-  const institution = oneOf(settings.institution, value('institution'), ['simulated']);
-  const masterKeys = readMasterKeys(value('masterKeyFile'), value('masterKey'), environment, dataDir);
-  if (environment === 'production') {
-    refuse(
-      settings.institution,
-      'must name a real institution in production; this version has only the simulated one',
-    );
-  }
+  const currency = readCurrency(value('currency'));
+  const institution = oneOf(settings.institution, value('institution'), institutionNames);
   return {
     environment,
     publicAddress: readAddress(settings.publicAddress, value('publicAddress')),
     internalAddress: readAddress(settings.internalAddress, value('internalAddress')),
     dataDir,
     timeZone: readTimeZone(value('timeZone')),
-    currency: readCurrency(value('currency')),
-    masterKeys,
+    currency,
+    masterKeys: readMasterKeys(value('masterKeyFile'), value('masterKey'), environment, dataDir),
     institution,
+    stripe: institution === 'stripe' ? readStripe(value, environment, currency) : undefined,
     logLevel: oneOf(settings.logLevel, value('logLevel'), logLevels),
   };
+}
+
+/**
+ * Refuses to serve production by an institution that moves no money. It is no rule of readConfig: keys and
+ * tokens of a production are issued without any institution. Throws ConfigRefused.
+ */
+export function refuseSimulatedInProduction(config: Pick<Config, 'environment' | 'institution'>): void {
+  if (config.environment === 'production' && config.institution === 'simulated') {
+    refuse(settings.institution, 'must name a real institution in production, and simulated is none');
+  }
 }
 
 /** Variables that look like settings and are none: probably misspelt. */
@@ -190,5 +241,61 @@ function readMasterKeys(
     return { keys: parseMasterKeys(file === '' ? text : readFileSync(file, 'utf8')) };
   } catch (error) {
     return refuse(setting, `cannot be used: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function readStripe(value: SettingValue, environment: Environment, currency: string): StripeSettings {
+  if (unitsDifferAtStripe.includes(currency)) {
+    refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at Stripe`);
+  }
+  return {
+    apiKey: readStripeKey(value('stripeApiKey'), environment),
+    webhookSecret: readWebhookSecret(value('stripeWebhookSecret')),
+    url: readStripeUrl(value('stripeUrl'), environment),
+    parties: readStripeParties(value('stripePartiesFile')),
+  };
+}
+
+function readStripeKey(key: string, environment: Environment): string {
+  if (key === '') refuse(settings.stripeApiKey, requiredByStripe);
+  const { pattern, rule } = stripeKeys[environment];
+  return pattern.test(key) ? key : refuse(settings.stripeApiKey, rule);
+}
+
+function readWebhookSecret(secret: string): string {
+  if (secret === '') refuse(settings.stripeWebhookSecret, requiredByStripe);
+  return /^whsec_[\w+/=-]+$/.test(secret)
+    ? secret
+    : refuse(settings.stripeWebhookSecret, 'must be a signing secret, whsec_');
+}
+
+/** The message never repeats the URL, which may hold a password. */
+function readStripeUrl(text: string, environment: Environment): string {
+  const url = URL.parse(text);
+  if (url === null || url.href !== `${url.origin}/`) {
+    return refuse(settings.stripeUrl, 'must be an origin such as https://api.stripe.com, without a path');
+  }
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+    refuse(settings.stripeUrl, 'must be https, or http on a loopback address');
+  }
+  if (environment === 'production' && url.origin !== stripeUrl) {
+    refuse(settings.stripeUrl, `must be ${stripeUrl} in production`);
+  }
+  return url.origin;
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function readStripeParties(file: string): StripeParties {
+  if (file === '') refuse(settings.stripePartiesFile, requiredByStripe);
+  try {
+    return parseStripeParties(readFileSync(file, 'utf8'));
+  } catch (error) {
+    return refuse(
+      settings.stripePartiesFile,
+      `cannot be used: ${error instanceof Error ? error.message : error}`,
+    );
   }
 }

@@ -4,4 +4,6 @@ export interface Clock {
   nowMs(): number;
   /** Milliseconds from an arbitrary start; never goes back. */
   monotonicMs(): number;
+  /** Calls back once, so many milliseconds from now by the monotonic clock. The returned function calls it off. */
+  after(ms: number, callback: () => void): () => void;
 }

@@ -5,7 +5,10 @@ import { checkText, type TextBounds } from './text.ts';
 import type { Violation } from './violation.ts';
 
 /** Where the money of an order stands. */
-export type EscrowState = 'UNPAID' | 'FROZEN' | 'RELEASED' | 'REFUNDED' | 'CLOSED';
+export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
+
+/** One of them. */
+export type EscrowState = (typeof escrowStates)[number];
 
 /** How a sale is secured. */
 export type EscrowType = 'GUARANTEE';
@@ -28,17 +31,183 @@ export interface Escrow extends EscrowTerms {
   readonly timestamp: string;
   /** Name of the caller that opened it. */
   readonly caller: string;
+  /** The states that it has been in, the first one UNPAID, the last one its own. */
+  readonly history: readonly EscrowChange[];
 }
 
-/** What the institution confirmed, and the one state that each confirmation leads from and to. */
-export const escrowMoves = {
-  frozen: { from: 'UNPAID', to: 'FROZEN' },
-  declined: { from: 'UNPAID', to: 'CLOSED' },
-  released: { from: 'FROZEN', to: 'RELEASED' },
-} as const satisfies Record<string, { from: EscrowState; to: EscrowState }>;
+/** One state that an order has come to. */
+export interface EscrowChange {
+  readonly state: EscrowState;
+  /** When: RFC 3339, whole seconds, numeric offset. */
+  readonly at: string;
+}
 
-/** A confirmation of the institution. */
-export type EscrowMove = keyof typeof escrowMoves;
+/**
+ * Where the institution says that the money of an order stands.
+ *
+ * - ABSENT: it knows of no hold for the order; an instruction may still reach it.
+ * - VOID: there is no hold and there never will be: declined, or cancelled before it was made.
+ * - HELD: it holds the amount.
+ * - PAID_OUT: the seller has it.
+ * - RETURNED: the buyer has it back, as instructed.
+ * - LAPSED: the buyer has it back, since the hold ran out.
+ *
+ * Money only moves forward: ABSENT, then VOID or HELD, and from HELD to one of the last three.
+ */
+export type Standing = 'ABSENT' | 'VOID' | 'HELD' | 'PAID_OUT' | 'RETURNED' | 'LAPSED';
+
+/**
+ * What the standing of the money means for an order: the state that it is in from then on (its own: nothing
+ * changes), or what else has to happen.
+ *
+ * - COMPENSATE: money is held that nobody waits for any more; it goes back to the buyer.
+ * - CONTRADICTION: what was confirmed is not so; the order stops for a person.
+ */
+export const escrowMoves = {
+  UNPAID: {
+    ABSENT: 'UNPAID',
+    VOID: 'CLOSED',
+    HELD: 'FROZEN',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'CLOSED',
+    LAPSED: 'CLOSED',
+  },
+  FROZEN: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'FROZEN',
+    PAID_OUT: 'RELEASED',
+    RETURNED: 'REFUNDED',
+    LAPSED: 'CLOSED',
+  },
+  RELEASED: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'CONTRADICTION',
+    PAID_OUT: 'RELEASED',
+    RETURNED: 'CONTRADICTION',
+    LAPSED: 'CONTRADICTION',
+  },
+  REFUNDED: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'CONTRADICTION',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'REFUNDED',
+    LAPSED: 'REFUNDED',
+  },
+  CLOSED: {
+    ABSENT: 'CLOSED',
+    VOID: 'CLOSED',
+    HELD: 'COMPENSATE',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'CLOSED',
+    LAPSED: 'CLOSED',
+  },
+} as const satisfies Record<EscrowState, Record<Standing, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
+
+/** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
+export type OperationKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
+
+/**
+ * How far an instruction has come: written down, being sent, without an answer, carried out, not carried out and
+ * never to be. The first three are open.
+ */
+export type OperationStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 'DECLINED';
+
+/** What the standing of the money tells of an instruction; OPEN is that it has not been carried out yet. */
+export const operationOutcomes = {
+  FREEZE: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'CONFIRMED',
+    PAID_OUT: 'CONFIRMED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'CONFIRMED',
+  },
+  RELEASE: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'OPEN',
+    PAID_OUT: 'CONFIRMED',
+    RETURNED: 'DECLINED',
+    LAPSED: 'DECLINED',
+  },
+  REFUND: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'OPEN',
+    PAID_OUT: 'DECLINED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'DECLINED',
+  },
+  CANCEL: {
+    ABSENT: 'OPEN',
+    VOID: 'CONFIRMED',
+    HELD: 'OPEN',
+    PAID_OUT: 'DECLINED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'CONFIRMED',
+  },
+} as const satisfies Record<OperationKind, Record<Standing, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
+
+/** What the institution says of an order. */
+export interface Hold {
+  readonly standing: Standing;
+  /** What is or was held, in minor units; undefined where there never was a hold. */
+  readonly amount?: bigint | undefined;
+  /** ISO 4217 code of the amount. */
+  readonly currency?: string | undefined;
+  /** The institution's own name for the hold, if it has given one. */
+  readonly reference?: string | undefined;
+}
+
+/** An order and its open instructions, as far as they decide what a standing means. */
+export interface OrderUnderJudgement extends Pick<Escrow, 'state' | 'amount'> {
+  /** ISO 4217 code that the amount is in. */
+  readonly currency: string;
+  /** A person decided that the institution's word holds, even where it differs from the order. */
+  readonly trusted: boolean;
+  readonly openKinds: readonly OperationKind[];
+}
+
+/** What an order comes to: a state, its own included, and perhaps money to give back; or a person has to look. */
+export type Judgement =
+  | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
+  | { readonly kind: 'ATTENTION'; readonly why: string };
+
+/** What the institution's word on its money means for an order. `declined` is the instruction that this is a no to. */
+export function judge(order: OrderUnderJudgement, hold: Hold, declined?: OperationKind): Judgement {
+  const { state, trusted, openKinds } = order;
+  const { standing } = hold;
+  const difference = trusted ? undefined : differenceIn(order, hold);
+  if (difference !== undefined) return { kind: 'ATTENTION', why: difference };
+  const move = escrowMoves[state][standing];
+  if (move === 'CONTRADICTION') {
+    if (trusted) return { kind: 'SETTLED', to: state, givesBack: false };
+    return { kind: 'ATTENTION', why: `The order is ${state}; the institution says ${standing}.` };
+  }
+  if (standing === 'HELD' && state !== 'FROZEN') {
+    if (declined === 'CANCEL' || declined === 'REFUND') {
+      return { kind: 'ATTENTION', why: 'The institution declines to give back what it holds.' };
+    }
+    // What is on its way back to the buyer freezes nothing any more.
+    const isReturning = openKinds.some((kind) => kind === 'CANCEL' || kind === 'REFUND');
+    if (isReturning) return { kind: 'SETTLED', to: state, givesBack: false };
+  }
+  if (move === 'COMPENSATE') return { kind: 'SETTLED', to: state, givesBack: true };
+  return { kind: 'SETTLED', to: move, givesBack: false };
+}
+
+/** How the money that the institution holds or paid differs from the order, in a sentence. */
+function differenceIn(
+  { amount, currency }: OrderUnderJudgement,
+  { standing, ...hold }: Hold,
+): string | undefined {
+  if (standing !== 'HELD' && standing !== 'PAID_OUT') return undefined;
+  if (hold.amount === amount && hold.currency === currency) return undefined;
+  return `The order is over ${amount} ${currency}; the institution says ${standing} ${hold.amount} ${hold.currency}.`;
+}
 
 /** Bounds of buyerId and sellerId, in code points. */
 export const partyIdBounds: TextBounds = { min: 1, max: 128 };

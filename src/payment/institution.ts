@@ -1,39 +1,77 @@
-import type { EscrowTerms } from '../domain/escrow.ts';
+import type { EscrowTerms, Hold, OperationKind } from '../domain/escrow.ts';
+import type { Violation } from '../domain/violation.ts';
 
 /**
- * A licensed payment institution: it holds the money, the service instructs it.
+ * A licensed payment institution: it holds the money, the service instructs it and asks it.
  *
- * Idempotence: an instruction is identified by what it is and by its escrow id; given again, it has no further
- * effect and its verdict is the same. Durability: a verdict, once given, is final.
+ * Idempotence: an instruction is known by its operation id. Given again under the same id, it has no further
+ * effect, whether the first one arrived before, arrives later or is being carried out.
  *
- * A rejected promise, or none that settles, means that the verdict is not known: the instruction may have been
- * carried out, or may be later.
+ * Truth: `instruct` and `lookUp` resolve with what the institution has written down and will not take back; money
+ * only moves forward (see Standing). What `instruct` resolves with is the standing after the instruction: where
+ * it is not the one that was asked for, the instruction is declined and will not be carried out later. After a
+ * CANCEL that left the money VOID, no hold is made for the order, even if its FREEZE is on the way.
+ *
+ * Ignorance: a promise that rejects, or does not settle, says nothing: the instruction may have been carried out,
+ * or may be later. No other outcome may be made into a rejection, and no doubtful one into an answer.
+ *
+ * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
+ * to give the call up; its outcome is then not known.
  */
 export interface Institution {
-  /** Takes the amount from the buyer and holds it for the order. */
-  freeze(order: PaymentOrder): Promise<Verdict>;
-  /** Pays the held amount out to the seller. */
-  release(order: PaymentOrder): Promise<Verdict>;
+  /** The parties of an order that the institution does not know, before anything is stored. */
+  check(parties: Parties): readonly Violation[];
+  /** Gives an instruction. */
+  instruct(instruction: Instruction, signal: AbortSignal): Promise<Hold>;
+  /** Asks where the money of an order stands now. */
+  lookUp(order: PaymentOrder, signal: AbortSignal): Promise<Hold>;
+  /**
+   * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
+   * too old to be; INVALID_JSON if it is, and cannot be read.
+   */
+  readNotification(notification: SentNotification): Notification;
+  /** Ends whatever the institution's side has under way in this process. */
+  close(): Promise<void>;
 }
+
+/** Who pays and who is paid, by the ids of the platform. */
+export type Parties = Pick<EscrowTerms, 'buyerId' | 'sellerId'>;
 
 /** What the institution is told of an escrow order. */
-export interface PaymentOrder extends Pick<EscrowTerms, 'amount' | 'buyerId' | 'sellerId'> {
+export interface PaymentOrder extends Parties {
+  /** Names the order at the institution, unique over all deployments that share an account there. */
+  readonly holdId: string;
   readonly escrowId: string;
+  /** Minor units. */
+  readonly amount: bigint;
+  /** ISO 4217 code. */
+  readonly currency: string;
+  /** Unix milliseconds from before any instruction of it. */
+  readonly openedAtMs: number;
+  /** Hold.reference of an earlier answer. */
+  readonly reference: string | undefined;
 }
 
-/** The institution's last word on an instruction. */
-export type Verdict = 'CONFIRMED' | 'DECLINED';
+/** One instruction for an order. */
+export interface Instruction extends PaymentOrder {
+  /** The idempotency key. */
+  readonly operationId: string;
+  readonly kind: OperationKind;
+}
 
-/** Instructs an institution only after all that the instruction rests on is on disk. */
-export function instructWhenDurable(institution: Institution, durable: () => Promise<void>): Institution {
-  return {
-    freeze: async (order) => {
-      await durable();
-      return institution.freeze(order);
-    },
-    release: async (order) => {
-      await durable();
-      return institution.release(order);
-    },
-  };
+/** A notification as sent. */
+export interface SentNotification {
+  /** By lower-case name; the values in their order. */
+  readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
+  readonly body: Uint8Array;
+  /** Unix seconds. */
+  readonly nowS: number;
+}
+
+/** A genuine notification. It is a reason to ask, never an answer. */
+export interface Notification {
+  /** Unique at the institution. */
+  readonly eventId: string;
+  /** PaymentOrder.holdId; undefined if it is about nothing of ours. */
+  readonly holdId: string | undefined;
 }

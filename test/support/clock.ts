@@ -2,25 +2,59 @@ import type { Clock } from '../../src/domain/clock.ts';
 
 /** A clock that stands still until it is moved. */
 export interface ManualClock extends Clock {
-  /** Moves both clocks on. */
+  /** Moves both clocks on, calling back what falls due on the way, each at its own time. */
   advance(ms: number): void;
   /** Sets the wall clock alone, as an operator or NTP would. */
   setWall(nowMs: number): void;
+  /** Milliseconds until the next callback is due; undefined if none waits. */
+  nextDueMs(): number | undefined;
+}
+
+interface Timer {
+  readonly dueMs: number;
+  readonly callback: () => void;
 }
 
 /** A clock that starts at an instant, by default the real present so that signatures made now are valid. */
 export function createManualClock(startMs: number = Date.now()): ManualClock {
   let wallMs = startMs;
   let monotonicMs = 0;
+  const timers = new Set<Timer>();
+
+  /** The timer that is due first; of two at the same time, the one that was set first. */
+  function nextTimer(): Timer | undefined {
+    let next: Timer | undefined;
+    for (const timer of timers) if (next === undefined || timer.dueMs < next.dueMs) next = timer;
+    return next;
+  }
+  function pass(ms: number): void {
+    wallMs += ms;
+    monotonicMs += ms;
+  }
+
   return {
     nowMs: () => wallMs,
     monotonicMs: () => monotonicMs,
+    after: (ms, callback) => {
+      const timer = { dueMs: monotonicMs + ms, callback };
+      timers.add(timer);
+      return () => timers.delete(timer);
+    },
     advance: (ms) => {
-      wallMs += ms;
-      monotonicMs += ms;
+      const untilMs = monotonicMs + ms;
+      for (let timer = nextTimer(); timer !== undefined && timer.dueMs <= untilMs; timer = nextTimer()) {
+        timers.delete(timer);
+        pass(Math.max(0, timer.dueMs - monotonicMs));
+        timer.callback();
+      }
+      pass(untilMs - monotonicMs);
     },
     setWall: (nowMs) => {
       wallMs = nowMs;
+    },
+    nextDueMs: () => {
+      const timer = nextTimer();
+      return timer && Math.max(0, timer.dueMs - monotonicMs);
     },
   };
 }

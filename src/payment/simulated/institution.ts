@@ -1,23 +1,19 @@
-import type { Institution, Verdict } from '../institution.ts';
-
-/** Ids that begin so are declined. */
-export const declinedPrefix = 'sim-decline';
-/** Instructions for ids that begin so are never answered. */
-export const silentPrefix = 'sim-silent';
+import type { Institution } from '../institution.ts';
+import { openSimulator, type SimulatorOptions } from './simulator.ts';
 
 /**
- * An institution for sandboxes: it moves no money and confirms at once, except that it declines to freeze for a
- * buyerId, or to release to a sellerId, that begins with `sim-decline`, and never answers for one that begins
- * with `sim-silent`.
+ * An institution for sandboxes: it moves no money, but keeps books of its own that outlive the process, and
+ * what can go wrong with a real one goes wrong for parties whose ids ask for it (see scriptByParties).
+ * Closing it ends its calls and deliveries and lets go of its file.
  */
-export function createSimulatedInstitution(): Institution {
+export function createSimulatedInstitution(options: SimulatorOptions): Institution {
+  const simulator = openSimulator(options);
+  const connection = simulator.connect();
   return {
-    freeze: ({ buyerId }) => verdictFor(buyerId),
-    release: ({ sellerId }) => verdictFor(sellerId),
+    ...connection,
+    close: async () => {
+      await connection.close();
+      simulator.close();
+    },
   };
-}
-
-function verdictFor(partyId: string): Promise<Verdict> {
-  if (partyId.startsWith(silentPrefix)) return new Promise(() => {});
-  return Promise.resolve(partyId.startsWith(declinedPrefix) ? 'DECLINED' : 'CONFIRMED');
 }

@@ -1,0 +1,45 @@
+import type { Instruction, Notification, PaymentOrder } from '../institution.ts';
+
+/**
+ * What goes wrong with one sending of an instruction.
+ *
+ * - DECLINE: no hold for the buyer, nothing paid out to the seller; money goes back without asking anybody.
+ * - SHORT_HOLD: a hold that this makes runs out after `ms`.
+ * - SLOW: carried out now, answered after `ms`.
+ * - SILENT: never answered.
+ * - LOST_ANSWER: carried out, and the connection breaks.
+ * - LOST_REQUEST: the connection breaks, and it never arrives.
+ * - LATE_REQUEST: the connection breaks, and it arrives after `ms` all the same.
+ * - DUPLICATE_REQUEST: carried out and answered, and it arrives again after `ms`.
+ */
+export type InstructionFault =
+  | { readonly kind: 'NONE' | 'DECLINE' | 'LOST_ANSWER' | 'LOST_REQUEST' }
+  | { readonly kind: 'SHORT_HOLD' | 'SLOW' | 'LATE_REQUEST' | 'DUPLICATE_REQUEST'; readonly ms: number }
+  | { readonly kind: 'SILENT'; readonly carriedOut: boolean };
+
+/** What goes wrong with a look-up: the connection breaks, no answer comes, or one that is `ms` old. */
+export type LookUpFault =
+  | { readonly kind: 'NONE' | 'LOST' | 'SILENT' }
+  | { readonly kind: 'SLOW'; readonly ms: number };
+
+/**
+ * What goes wrong with one delivery of a notification: it never leaves, leaves `ms` late, is delivered twice,
+ * or is kept back until another one has left.
+ */
+export type NotificationFault =
+  | { readonly kind: 'NONE' | 'LOST' | 'DUPLICATE' | 'REORDERED' }
+  | { readonly kind: 'LATE'; readonly ms: number };
+
+/** Says what goes wrong. Attempts are counted from 1, over restarts of the simulator. */
+export interface Script {
+  instruction(instruction: Instruction, attempt: number): InstructionFault;
+  lookUp(order: PaymentOrder): LookUpFault;
+  notification(notification: Notification, attempt: number): NotificationFault;
+}
+
+/** Nothing goes wrong; other scripts are made of this one. */
+export const faultless: Script = {
+  instruction: () => ({ kind: 'NONE' }),
+  lookUp: () => ({ kind: 'NONE' }),
+  notification: () => ({ kind: 'NONE' }),
+};

@@ -1,0 +1,142 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../domain/clock.ts';
+import type { Hold } from '../../domain/escrow.ts';
+import type { Instruction, PaymentOrder } from '../institution.ts';
+import type { Call } from './calls.ts';
+import { createDeliveries } from './deliveries.ts';
+import type { InstructionFault, LookUpFault, Script } from './faults.ts';
+import { openLedger, type SimulatedHold } from './ledger.ts';
+import { type SignedNotification, signNotification } from './notifications.ts';
+import { createTimers } from './timers.ts';
+
+/** How long a hold lasts, in milliseconds. */
+export const holdLastsMs = 7 * 24 * 60 * 60 * 1000;
+/** How long it sleeps at most before it looks for holds that ran out: the wall clock may be set. */
+const sleepMaxMs = 60 * 60 * 1000;
+const secretBytes = 32;
+
+/** What a run needs. */
+export interface RunOptions {
+  /** A folder that exists; the simulator has a file of its own in it. */
+  readonly dataDir: string;
+  readonly clock: Clock;
+  /** Signs notifications in a file that is new; others keep theirs. Random bytes if not given. */
+  readonly secret?: Uint8Array;
+  /** Posts a notification: resolves when its receiver has taken it; rejects, and it is tried again. */
+  readonly deliver: (notification: SignedNotification, signal: AbortSignal) => Promise<void>;
+}
+
+/** The simulator from an opening of its file to its end. */
+export interface Run {
+  readonly secret: Uint8Array;
+  /** Meets a call; throws where the connection breaks. Returns what calls off its answer. */
+  instruct(instruction: Instruction, call: Call<Hold>): (() => void) | undefined;
+  /** The same for a look-up. */
+  lookUp(order: PaymentOrder, call: Call<Hold>): (() => void) | undefined;
+  holds(): SimulatedHold[];
+  lapse(holdId: string): void;
+  /** Lets go of the file; no answer and no notification comes any more. */
+  end(): void;
+}
+
+/** Opens the file, and sends the notifications that it still has. The script may change on the way. */
+export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script: () => Script): Run {
+  const ledger = openLedger(dataDir, () => secret ?? randomBytes(secretBytes));
+  const timers = createTimers(clock);
+  const deliveries = createDeliveries({
+    outbox: ledger.outbox,
+    timers,
+    script,
+    send: async (notification, signal) => {
+      const nowS = Math.floor(clock.nowMs() / 1000);
+      await deliver(signNotification(ledger.secret, notification, nowS), signal);
+    },
+  });
+  let wakeUp: (() => void) | undefined;
+
+  /** Follows each change, once it is written down. */
+  function changed(): void {
+    deliveries.pickUp();
+    wakeUp?.();
+    const nextMs = ledger.nextExpiryMs();
+    if (nextMs === undefined) return;
+    const sleepMs = Math.min(Math.max(nextMs - clock.nowMs(), 1), sleepMaxMs);
+    wakeUp = timers.after(sleepMs, lapseDue);
+  }
+  function lapseDue(): void {
+    ledger.lapseDue(clock.nowMs());
+    changed();
+  }
+  function carryOut(instruction: Instruction, fault: InstructionFault): Hold {
+    const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : holdLastsMs;
+    const treatment = { declined: fault.kind === 'DECLINE', holdLastsMs: lastsMs };
+    return ledger.carryOut(instruction, treatment, clock.nowMs());
+  }
+  function arriveAfter(ms: number, instruction: Instruction, fault: InstructionFault): void {
+    timers.after(ms, () => {
+      carryOut(instruction, fault);
+      changed();
+    });
+  }
+  function answer(
+    hold: Hold,
+    fault: InstructionFault | LookUpFault,
+    call: Call<Hold>,
+  ): (() => void) | undefined {
+    if (fault.kind === 'SLOW') return timers.after(fault.ms, () => call.answer(hold));
+    call.answer(hold);
+    return undefined;
+  }
+
+  lapseDue();
+  return {
+    secret: ledger.secret,
+    instruct: (instruction, call) => {
+      const { fault, hold } = ledger.together(() => {
+        const drawn = script().instruction(instruction, ledger.countAttempt(instruction));
+        return { fault: drawn, hold: arrives(drawn) ? carryOut(instruction, drawn) : undefined };
+      });
+      changed();
+      // On its way whatever becomes of the call.
+      if (arrivesLater(fault)) arriveAfter(fault.ms, instruction, fault);
+      if (fault.kind === 'SILENT') return undefined;
+      if (hold === undefined || fault.kind === 'LOST_ANSWER') throw connectionBroken();
+      return answer(hold, fault, call);
+    },
+    lookUp: (order, call) => {
+      const fault = script().lookUp(order);
+      if (fault.kind === 'LOST') throw connectionBroken();
+      const hold = ledger.find(order.holdId, clock.nowMs());
+      changed();
+      return fault.kind === 'SILENT' ? undefined : answer(hold, fault, call);
+    },
+    holds: () => {
+      lapseDue();
+      return ledger.holds();
+    },
+    lapse: (holdId) => {
+      ledger.lapse(holdId);
+      changed();
+    },
+    end: () => {
+      timers.end();
+      deliveries.end();
+      ledger.close();
+    },
+  };
+}
+
+function arrives(fault: InstructionFault): boolean {
+  if (fault.kind === 'SILENT') return fault.carriedOut;
+  return fault.kind !== 'LOST_REQUEST' && fault.kind !== 'LATE_REQUEST';
+}
+
+function arrivesLater(
+  fault: InstructionFault,
+): fault is InstructionFault & { readonly kind: 'LATE_REQUEST' | 'DUPLICATE_REQUEST' } {
+  return fault.kind === 'LATE_REQUEST' || fault.kind === 'DUPLICATE_REQUEST';
+}
+
+function connectionBroken(): Error {
+  return new Error('The connection to the simulated institution broke.');
+}

@@ -1,0 +1,107 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import Stripe from 'stripe';
+import type { StripeSettings } from './settings.ts';
+
+/** The library of Stripe, as this project uses it. */
+export interface StripeClient {
+  readonly stripe: Stripe;
+  /**
+   * Does work that calls Stripe; its requests end with the signal. Rejects with an Error that can be logged:
+   * it has neither a secret nor what Stripe knows of a buyer.
+   */
+  call<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>;
+  /** Ends all calls, now and from now on. */
+  close(): void;
+}
+
+/** How long one request may take, in milliseconds. */
+const requestTimeoutMs = 20_000;
+
+/**
+ * Opens the library.
+ *
+ * The library takes no signal. Its own client of HTTP, besides, sends a request again whose connection was
+ * closed, even with no retries allowed. So the requests go through fetch, which does neither: the signal of a
+ * call is found by the asynchronous context that the request is made in.
+ */
+export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey' | 'url'>): StripeClient {
+  const signals = new AsyncLocalStorage<AbortSignal>();
+  const closing = new AbortController();
+  const { protocol, hostname, port } = new URL(url);
+  const stripe = new Stripe(apiKey, {
+    httpClient: Stripe.createFetchHttpClient((input, init) =>
+      // A redirect would take the request, and the key in it, to another place.
+      fetch(input, { ...init, redirect: 'error', signal: either(signals.getStore(), init?.signal) }),
+    ),
+    host: hostname,
+    port: port || (protocol === 'http:' ? '80' : '443'),
+    protocol: protocol === 'http:' ? 'http' : 'https',
+    timeout: requestTimeoutMs,
+    // Whoever gave the instruction asks and tries again.
+    maxNetworkRetries: 0,
+    telemetry: false,
+  });
+
+  return {
+    stripe,
+    call: async (signal, work) => {
+      const ended = AbortSignal.any([signal, closing.signal]);
+      ended.throwIfAborted();
+      try {
+        return await signals.run(ended, work);
+      } catch (error) {
+        ended.throwIfAborted();
+        throw presentable(error);
+      }
+    },
+    close: () => closing.abort(new Error('The institution is closed.')),
+  };
+}
+
+function either(...signals: (AbortSignal | null | undefined)[]): AbortSignal {
+  return AbortSignal.any(signals.filter((signal) => signal instanceof AbortSignal));
+}
+
+/**
+ * Whether an error is Stripe's refusal of what was asked, of which it has done nothing more than the error
+ * tells. Any other error leaves that open.
+ */
+export function isRefusedByStripe(error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> {
+  return (
+    error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError
+  );
+}
+
+/** Whether an error says that the idempotency key has been used for something else. */
+export function isKeyInOtherUse(error: unknown): boolean {
+  return error instanceof Stripe.errors.StripeIdempotencyError;
+}
+
+/**
+ * Whether Stripe gave a saved answer: that of the first request under the same idempotency key, which every
+ * later one gets as well, for a day at least.
+ */
+export function isSavedAnswer(headers: unknown): boolean {
+  const name = 'idempotent-replayed';
+  // The library hands out the headers of an answer as fetch does, those of an error as an object.
+  const value = headers instanceof Headers ? headers.get(name) : Object(headers)[name];
+  return value === 'true';
+}
+
+/** An error in words of our own: the library's carry the card, the buyer and a client secret. */
+function presentable(error: unknown): unknown {
+  if (!(error instanceof Stripe.errors.StripeError)) return error;
+  const { type, code, statusCode, requestId } = error;
+  const facts = { code, status: statusCode, request: requestId, cause: networkCause(error.detail) };
+  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
+  return new Error([`Stripe: ${type}`, ...known.map(([name, value]) => `${name} ${value}`)].join(', '));
+}
+
+/** The code of what went wrong on the way, such as ECONNREFUSED. */
+function networkCause(detail: unknown): string | undefined {
+  for (const error of [Object(detail).cause, Object(detail).exception, detail]) {
+    const { code } = Object(error);
+    if (typeof code === 'string') return code;
+  }
+  return undefined;
+}

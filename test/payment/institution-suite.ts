@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { Hold, OperationKind, Standing } from '../../src/domain/escrow.ts';
+import { Refusal } from '../../src/domain/reason.ts';
+import type {
+  Institution,
+  Instruction,
+  PaymentOrder,
+  SentNotification,
+} from '../../src/payment/institution.ts';
+
+/** An institution, as the suite sees it. */
+export interface InstitutionEngine {
+  open(test: TestContext): Promise<OpenInstitution>;
+}
+
+/** An institution at work, and what else the suite needs to be done there. */
+export interface OpenInstitution {
+  readonly institution: Institution;
+  /** An order that the institution has not heard of; with a buyer whose hold it declines, if asked. */
+  order(buyer?: 'declined'): PaymentOrder;
+  /** Lets the hold of an order run out. */
+  lapse(order: PaymentOrder): Promise<void>;
+  /** A genuine notification about an order, sent and received at this time. */
+  notification(order: PaymentOrder, sentAtS: number): SentNotification;
+}
+
+/** More than an institution may take a notification for fresh, in seconds. */
+const longAgoS = 3_600;
+
+/** Gives an instruction, under an id of its own unless one is named; that of a FREEZE is the holdId. */
+export function instruct(
+  institution: Institution,
+  order: PaymentOrder,
+  kind: OperationKind,
+  operationId = kind === 'FREEZE' ? order.holdId : `${order.holdId}-${kind}`,
+): Promise<Hold> {
+  const instruction: Instruction = { ...order, kind, operationId };
+  return institution.instruct(instruction, new AbortController().signal);
+}
+
+/** Asks where the money of an order is. */
+export function lookUp(institution: Institution, order: PaymentOrder): Promise<Hold> {
+  return institution.lookUp(order, new AbortController().signal);
+}
+
+/** After what has been done for an order, in this order, each instruction answers this. */
+const courses: readonly (readonly [string, Standing])[] = [
+  ['FREEZE', 'HELD'],
+  ['FREEZE RELEASE', 'PAID_OUT'],
+  ['FREEZE REFUND', 'RETURNED'],
+  ['FREEZE CANCEL', 'RETURNED'],
+  ['CANCEL', 'VOID'],
+  ['CANCEL FREEZE', 'VOID'],
+  ['CANCEL FREEZE CANCEL', 'VOID'],
+  ['CANCEL FREEZE RELEASE', 'VOID'],
+  ['CANCEL REFUND', 'VOID'],
+  ['RELEASE', 'ABSENT'],
+  ['REFUND', 'ABSENT'],
+  ['RELEASE FREEZE', 'HELD'],
+  ['FREEZE RELEASE REFUND', 'PAID_OUT'],
+  ['FREEZE RELEASE CANCEL', 'PAID_OUT'],
+  ['FREEZE RELEASE FREEZE', 'PAID_OUT'],
+  ['FREEZE REFUND RELEASE', 'RETURNED'],
+  ['FREEZE REFUND CANCEL', 'RETURNED'],
+  ['FREEZE REFUND FREEZE', 'RETURNED'],
+  ['FREEZE CANCEL RELEASE', 'RETURNED'],
+  ['FREEZE CANCEL FREEZE', 'RETURNED'],
+  ['FREEZE lapse RELEASE', 'LAPSED'],
+  ['FREEZE lapse REFUND', 'LAPSED'],
+  ['FREEZE lapse CANCEL', 'LAPSED'],
+  ['FREEZE lapse FREEZE', 'LAPSED'],
+];
+
+/** What every institution promises. */
+export function institutionSuite(name: string, engine: InstitutionEngine): void {
+  describe(`institution ${name}`, () => {
+    describe('instructions', () => instructionPromises(engine));
+    describe('look-ups', () => lookUpPromises(engine));
+    describe('notifications', () => notificationPromises(engine));
+    test('closes', async (t) => {
+      const { institution } = await engine.open(t);
+      await institution.close();
+    });
+  });
+}
+
+/** Takes the steps of a course, with the reference from the answers or without; the last answer. */
+async function take(open: OpenInstitution, order: PaymentOrder, course: string, remembers: boolean) {
+  let hold: Hold = { standing: 'ABSENT' };
+  let reference: string | undefined;
+  for (const step of course.split(' ')) {
+    if (remembers) reference = hold.reference ?? reference;
+    if (step === 'lapse') await open.lapse(order);
+    else hold = await instruct(open.institution, { ...order, reference }, step as OperationKind);
+  }
+  return hold;
+}
+
+function instructionPromises(engine: InstitutionEngine): void {
+  for (const [course, standing] of courses) {
+    for (const remembers of [true, false]) {
+      test(`${course}: ${standing}${remembers ? '' : ', without the reference'}`, async (t) => {
+        const open = await engine.open(t);
+        const order = open.order();
+        const answered = await take(open, order, course, remembers);
+        assert.equal(answered.standing, standing);
+        assert.deepEqual(await lookUp(open.institution, order), answered);
+      });
+    }
+  }
+
+  for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
+    test(`${kind} again under the same id answers the same and does no more`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      if (kind !== 'FREEZE') await instruct(open.institution, order, 'FREEZE');
+      const first = await instruct(open.institution, order, kind);
+      assert.deepEqual(await instruct(open.institution, order, kind), first);
+      assert.deepEqual(
+        await instruct(open.institution, { ...order, reference: first.reference }, kind),
+        first,
+      );
+      assert.deepEqual(await lookUp(open.institution, order), first);
+    });
+  }
+
+  test('under another id, what is done already answers the same', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    await instruct(open.institution, order, 'FREEZE');
+    const first = await instruct(open.institution, order, 'RELEASE');
+    assert.deepEqual(await instruct(open.institution, order, 'RELEASE', 'another-id'), first);
+  });
+
+  test('a buyer who is declined: VOID, at once and for good', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order('declined');
+    assert.deepEqual(open.institution.check(order), []);
+    for (const kind of ['FREEZE', 'FREEZE', 'RELEASE', 'CANCEL', 'FREEZE'] as const) {
+      assert.equal((await instruct(open.institution, order, kind)).standing, 'VOID', kind);
+    }
+    assert.equal((await lookUp(open.institution, order)).standing, 'VOID');
+  });
+
+  test('orders do not touch each other', async (t) => {
+    const open = await engine.open(t);
+    const orders = [open.order(), open.order(), open.order()] as const;
+    await Promise.all(orders.map((order) => instruct(open.institution, order, 'FREEZE')));
+    await Promise.all([
+      instruct(open.institution, orders[0], 'RELEASE'),
+      instruct(open.institution, orders[1], 'REFUND'),
+    ]);
+    const held = await Promise.all(orders.map((order) => lookUp(open.institution, order)));
+    assert.deepEqual(
+      held.map(({ standing }) => standing),
+      ['PAID_OUT', 'RETURNED', 'HELD'],
+    );
+    assert.equal(new Set(held.map(({ reference }) => reference)).size, orders.length);
+  });
+
+  test('a signal that was aborted before: the call rejects', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    const instruction: Instruction = { ...order, kind: 'FREEZE', operationId: order.holdId };
+    await assert.rejects(open.institution.instruct(instruction, AbortSignal.abort()));
+    await assert.rejects(open.institution.lookUp(order, AbortSignal.abort()));
+  });
+}
+
+function lookUpPromises(engine: InstitutionEngine): void {
+  test('an order that was never heard of is ABSENT', async (t) => {
+    const open = await engine.open(t);
+    assert.deepEqual(await lookUp(open.institution, open.order()), { standing: 'ABSENT' });
+  });
+
+  for (const course of ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL', 'FREEZE lapse']) {
+    test(`after ${course}: amount, currency and reference are told, by either way`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      await take(open, order, course, true);
+      const hold = await lookUp(open.institution, order);
+      assert.equal(hold.amount, order.amount);
+      assert.equal(hold.currency, order.currency);
+      assert.ok(hold.reference);
+      assert.deepEqual(await lookUp(open.institution, { ...order, reference: hold.reference }), hold);
+    });
+  }
+
+  test('asking changes nothing', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    await lookUp(open.institution, order);
+    const held = await instruct(open.institution, order, 'FREEZE');
+    assert.equal(held.standing, 'HELD');
+    assert.deepEqual(await lookUp(open.institution, order), await lookUp(open.institution, order));
+  });
+}
+
+function notificationPromises(engine: InstitutionEngine): void {
+  const refused = (error: unknown) => {
+    assert.ok(error instanceof Refusal, String(error));
+    assert.equal(error.reason, 'SIGNATURE_INVALID');
+    return true;
+  };
+  const opened = async (t: TestContext) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    await instruct(open.institution, order, 'FREEZE');
+    return { ...open, order, sent: open.notification(order, nowS()) };
+  };
+
+  test('a genuine one names the order, and itself', async (t) => {
+    const { institution, order, sent, notification } = await opened(t);
+    const read = institution.readNotification(sent);
+    assert.equal(read.holdId, order.holdId);
+    assert.notEqual(read.eventId, '');
+    const other = institution.readNotification(notification(order, nowS()));
+    assert.notEqual(other.eventId, read.eventId);
+  });
+
+  test('the same bytes again are the same notification', async (t) => {
+    const { institution, sent } = await opened(t);
+    assert.deepEqual(institution.readNotification(sent), institution.readNotification(sent));
+  });
+
+  test('one that is not its own is refused: no byte of the body may differ', async (t) => {
+    const { institution, sent } = await opened(t);
+    for (const place of [0, Math.floor(sent.body.length / 2), sent.body.length - 1]) {
+      const body = Uint8Array.from(sent.body);
+      body[place] = (body[place] ?? 0) ^ 1;
+      assert.throws(() => institution.readNotification({ ...sent, body }), refused);
+    }
+    const cut = sent.body.subarray(0, -1);
+    for (const body of [cut, Buffer.concat([sent.body, Buffer.from(' ')]), new Uint8Array()]) {
+      assert.throws(() => institution.readNotification({ ...sent, body }), refused);
+    }
+  });
+
+  test('one without headers, or with each of them twice or empty, is refused', async (t) => {
+    const { institution, sent } = await opened(t);
+    const all = Object.entries(sent.headers);
+    const changed = (change: (values: readonly string[]) => readonly string[]) =>
+      Object.fromEntries(all.map(([name, values]) => [name, change(values ?? [])]));
+    for (const headers of [
+      {},
+      changed(() => []),
+      changed(() => ['']),
+      changed((values) => [...values, ...values]),
+    ]) {
+      assert.throws(() => institution.readNotification({ ...sent, headers }), refused);
+    }
+  });
+
+  test('one that was sent long ago is refused', async (t) => {
+    const { institution, sent } = await opened(t);
+    const late = { ...sent, nowS: sent.nowS + longAgoS };
+    assert.throws(() => institution.readNotification(late), refused);
+  });
+}
+
+function nowS(): number {
+  return Math.floor(Date.now() / 1000);
+}
