@@ -1,3 +1,4 @@
+import { randomUUIDv7 } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -7,35 +8,37 @@ import type { Logger } from 'pino';
 import { createAdmission } from './access/admission.ts';
 import { createBearerCheck } from './access/bearer.ts';
 import { createIdempotency } from './access/idempotency.ts';
-import { type Config, type ListenAddress, type Setting, settings } from './config.ts';
+import {
+  type Config,
+  type ListenAddress,
+  refuseSimulatedInProduction,
+  type Setting,
+  settings,
+} from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
+import { openInstitution } from './institution.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
-import { type Institution, instructWhenDurable } from './payment/institution.ts';
-import { createSimulatedInstitution } from './payment/simulated/institution.ts';
+import type { Institution } from './payment/institution.ts';
 import { openRegistry, type Registry, systemClock } from './registry.ts';
+import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
-import { createAdminService } from './rpc/admin-service.ts';
-import { createDispatcher } from './rpc/dispatcher.ts';
-import { createEscrowService } from './rpc/escrow-service.ts';
-import { createFilingService } from './rpc/filing-service.ts';
-import { createProvenanceService } from './rpc/provenance-service.ts';
+import { createService } from './service.ts';
+import { type SettlementLimits, settlementLimits } from './settlement/limits.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
 /** How often closing looks for connections that fell idle, in milliseconds. */
 const idleCheckMs = 50;
-/** How long a call waits for the payment institution's verdict, in milliseconds. */
-const verdictTimeoutMs = 5_000;
 
-/** What tests replace: time and the institution, nothing else. */
+/** What tests replace: time, patience and the institution, nothing else. */
 export interface Simulated {
   readonly clock?: Clock;
   readonly institution?: Institution;
-  readonly verdictTimeoutMs?: number;
+  readonly limits?: Partial<SettlementLimits>;
 }
 
 /** A serving process. */
@@ -49,27 +52,23 @@ export interface App extends Registry {
 
 /** Starts serving; resolves once both listeners accept connections. */
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
-  const { clock = systemClock, institution = createSimulatedInstitution() } = simulated;
+  refuseSimulatedInProduction(config);
+  const { clock = systemClock } = simulated;
   const registry = await openRegistry(config, clock);
   const { store, issuance, keyRing } = registry;
   const durable = () => store.durable();
   const calendar = createCalendar(config.timeZone);
-  const now = () => {
-    const atMs = clock.nowMs();
-    return { atMs, timestamp: calendar.timestamp(atMs) };
-  };
-
-  const dispatcher = createDispatcher([
-    createFilingService({ filings: store.filings, now }),
-    createProvenanceService({ filings: store.filings }),
-    createEscrowService({
-      escrows: store.escrows,
-      institution: instructWhenDurable(institution, durable),
-      now,
-      verdictTimeoutMs: simulated.verdictTimeoutMs ?? verdictTimeoutMs,
-    }),
-    createAdminService({ issuance, callers: store.callers, admission: store.admission, clock, calendar }),
-  ]);
+  const limits = { ...settlementLimits, ...simulated.limits };
+  let publicAddress: string | undefined;
+  const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;
+  const institution = simulated.institution ?? (await openInstitution(config, clock, notificationUrl));
+  const service = createService({
+    ...{ store, issuance, institution, clock, calendar, limits, log },
+    currency: config.currency,
+    random: Math.random,
+    newOperationId: randomUUIDv7,
+  });
+  const { dispatcher, takeNotification } = service;
 
   const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
   const idempotency = createIdempotency(store.idempotency, clock);
@@ -77,6 +76,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ admission, idempotency, dispatcher, routes, durable }),
+    takeNotification,
     openApi,
     log,
   });
@@ -90,16 +90,19 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);
+    await service.stop();
+    await institution.close();
     await store.close();
   };
   try {
     await store.beginServing();
-    const publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
+    publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
     const internalAddress = await listen(
       internalListener.server,
       config.internalAddress,
       settings.internalAddress,
     );
+    await service.start();
     return { ...registry, publicAddress, internalAddress, close };
   } catch (error) {
     await close();

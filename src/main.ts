@@ -8,6 +8,7 @@ const commands = new Map<string, () => Promise<Command>>([
   ['serve', async () => (await import('./cli/serve.ts')).serve],
   ['key', async () => (await import('./cli/key.ts')).key],
   ['token', async () => (await import('./cli/token.ts')).token],
+  ['escrow', async () => (await import('./cli/escrow.ts')).escrow],
   ['sign', async () => (await import('./cli/sign.ts')).sign],
   ['call', async () => (await import('./cli/call.ts')).call],
   ['demo', async () => (await import('./cli/demo.ts')).demo],

@@ -15,12 +15,20 @@ export interface Registry {
 }
 
 /** The system's clock. */
-export const systemClock: Clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
+export const systemClock: Clock = {
+  nowMs: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after: (ms, callback) => {
+    // What waits keeps a connection or a listener open; time alone must not keep the process alive.
+    const timer = setTimeout(callback, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
 
 /** Opens the store and what issues credentials into it. Throws MasterKeyRefused if the secrets in it do not open. */
 export async function openRegistry(config: Config, clock: Clock = systemClock): Promise<Registry> {
-  const { environment, dataDir } = config;
-  const store = createSqliteStore({ dataDir, environment });
+  const { environment, currency, dataDir } = config;
+  const store = createSqliteStore({ dataDir, environment, currency });
   try {
     const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
     await checkSealedSecrets(store.callers, keyRing, Math.floor(clock.nowMs() / 1000));

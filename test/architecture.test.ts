@@ -46,8 +46,13 @@ const rules: readonly Rule[] = [
   { part: 'src/payment/institution.ts', may: [domain] },
   { part: 'src/store/sqlite/', may: ['src/store/sqlite/', 'src/store/store.ts', domain] },
   { part: 'src/payment/simulated/', may: ['src/payment/simulated/', 'src/payment/institution.ts', domain] },
+  { part: 'src/payment/stripe/', may: ['src/payment/stripe/', 'src/payment/institution.ts', domain] },
+  { part: 'src/settlement/', may: ['src/settlement/', domain, ...ports] },
   { part: 'src/access/', may: ['src/access/', domain, 'src/store/store.ts'] },
-  { part: 'src/rpc/', may: ['src/rpc/', 'gen/', domain, ...ports, 'src/access/'] },
+  {
+    part: 'src/rpc/',
+    may: ['src/rpc/', 'gen/', domain, ...ports, 'src/settlement/settlement.ts', 'src/access/'],
+  },
   { part: 'src/rest/', may: ['src/rest/', ...doors, ...words] },
   { part: 'src/internal/', may: ['src/internal/', ...doors, ...words] },
   { part: 'src/observe/', may: ['src/observe/', ...words] },
@@ -78,7 +83,8 @@ test('every import of the project names a file that is there', () => {
 });
 
 const engines: Record<string, string> = {
-  'better-sqlite3': 'src/store/sqlite/',
+  'better-sqlite3': 'src/store/sqlite/ src/payment/simulated/',
+  stripe: 'src/payment/stripe/',
   'drizzle-orm': 'src/store/sqlite/',
   '@connectrpc/connect-node': 'src/internal/ src/client/',
 };
@@ -121,7 +127,15 @@ test('only the start of the command reads the environment of the process', () =>
 });
 
 test('time comes from a clock that is passed in, not from the machine', () => {
-  const passedIn = [domain, 'src/access/', 'src/rpc/', 'src/store/', 'src/rest/signed-call.ts'];
+  const passedIn = [
+    'access/',
+    'domain/',
+    'payment/',
+    'rpc/',
+    'settlement/',
+    'store/',
+    'rest/signed-call.ts',
+  ].map((part) => `src/${part}`);
   const readers = modules.filter(
     ({ path, text }) =>
       passedIn.some((part) => isIn(path, part)) &&

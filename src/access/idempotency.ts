@@ -17,7 +17,9 @@ export interface Idempotency {
 
 /** A call that may be the repetition of another. */
 export interface IdempotentCall {
-  /** The answer of the first call; undefined if this is the first. */
+  /** The key that it claimed, if it did. */
+  readonly key: string | undefined;
+  /** The answer of the first call; undefined if there is none yet. */
   readonly replay: KeptAnswer | undefined;
   /** Ends a first call: keeps its answer for repetitions, or, without one, lets the key be used again. */
   settle(answer: KeptAnswer | undefined): Promise<void>;
@@ -29,10 +31,13 @@ const inProgressRetryAfterS = 1;
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const quoted = /^"(.*)"$/;
 const nothingToSettle = async () => {};
-const unkeyed: IdempotentCall = { replay: undefined, settle: nothingToSettle };
+const unkeyed: IdempotentCall = { key: undefined, replay: undefined, settle: nothingToSettle };
 
 /** Idempotency for the callers of the store. */
 export function createIdempotency(store: IdempotencyStore, clock: Clock): Idempotency {
+  // Here and not in the store: a call ends with its process, or when the store fails.
+  const running = new Set<string>();
+
   return {
     claim: async ({ callerId }, sentKeys, request) => {
       if (sentKeys.length === 0) return unkeyed;
@@ -41,28 +46,41 @@ export function createIdempotency(store: IdempotencyStore, clock: Clock): Idempo
       const standing = await store.claim({ callerId, key, fingerprint: fingerprintOf(request), nowS });
       switch (standing.kind) {
         case 'ANSWERED':
-          return { replay: standing.answer, settle: nothingToSettle };
+          return { key: undefined, replay: standing.answer, settle: nothingToSettle };
         case 'REUSED':
           throw new Refusal(
             'IDEMPOTENCY_KEY_REUSED',
             'The Idempotency-Key was used for another request before.',
           );
-        case 'RUNNING': {
-          const hints = { retryAfterS: inProgressRetryAfterS };
-          throw new Refusal(
-            'IDEMPOTENCY_IN_PROGRESS',
-            'The first call with this Idempotency-Key is under way.',
-            hints,
-          );
-        }
         case 'CLAIMED':
-          return {
-            replay: undefined,
-            settle: (answer) => (answer ? store.keep(callerId, key, answer) : store.release(callerId, key)),
-          };
+          return begin(callerId, key);
       }
     },
   };
+
+  function begin(callerId: number, key: string): IdempotentCall {
+    const name = `${callerId} ${key}`;
+    if (running.has(name)) {
+      const hints = { retryAfterS: inProgressRetryAfterS };
+      throw new Refusal(
+        'IDEMPOTENCY_IN_PROGRESS',
+        'The first call with this Idempotency-Key is under way.',
+        hints,
+      );
+    }
+    running.add(name);
+    return {
+      key,
+      replay: undefined,
+      settle: async (answer) => {
+        try {
+          await (answer ? store.keep(callerId, key, answer) : store.release(callerId, key));
+        } finally {
+          running.delete(name);
+        }
+      },
+    };
+  }
 }
 
 function readKey(sentKeys: readonly string[]): string {

@@ -1,9 +1,6 @@
-import { createClient } from '@connectrpc/connect';
-import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import { createRestClient } from '../client/rest.ts';
-import { createTypedTransport } from '../client/typed.ts';
 import { readWords } from './arguments.ts';
-import { internalUrl, publicUrl, readCredentials, readToken } from './client-settings.ts';
+import { publicUrl, readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 import { exampleArtwork } from './example.ts';
 
@@ -15,7 +12,6 @@ export const demo: Command = {
   run: async (words, { env, print }) => {
     readWords(words, 0, {});
     const rest = createRestClient(publicUrl(env), readCredentials(env));
-    const escrows = createClient(EscrowService, createTypedTransport(internalUrl(env), readToken(env)));
 
     async function show(title: string, method: string, target: string, body?: object) {
       const json = body === undefined ? undefined : JSON.stringify(body);
@@ -36,11 +32,7 @@ export const demo: Command = {
       buyerId: 'buyer-1',
       sellerId: 'seller-1',
     });
-    print(
-      `\n# Release, by an internal system over typed RPC\n${EscrowService.typeName}/ReleaseEscrow ${escrowId}`,
-    );
-    await escrows.releaseEscrow({ escrowId });
-    print('→ RELEASED');
+    await show('Release', 'POST', `/api/v1/escrow/${escrowId}/release`);
     await show('Provenance, with the TRANSFER record', 'GET', `/api/v1/provenance/${filingNo}`);
     return exitCodes.done;
   },

@@ -2,15 +2,17 @@ import { randomUUIDv7 } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
-import { bodyBytesMax, bodyRefused } from './body.ts';
+import { bodyBytesMax, bodyRefused, ClientGone } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
+import { notificationCall, notificationPath, type TakeNotification } from './notification-call.ts';
 import type { SignedCalls } from './signed-call.ts';
 
 /** What the public listener works with. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
+  readonly takeNotification: TakeNotification;
   /** The OpenAPI document, served to anybody. */
   readonly openApi: Uint8Array;
   readonly log: Logger;
@@ -26,19 +28,28 @@ interface Connection {
   broken: boolean;
 }
 
-/** Requests that a connection may send before it has read the answers to those before. */
-const requestsAheadMax = 100;
-/** How long a client may take over its headers, its whole request, and between two requests, in milliseconds. */
+/** Connections at the same time; what comes on top is closed at once. Twice the calls that are carried out. */
+const connectionsMax = 4_000;
+/** Requests that a connection may send before it has read the answers to those before; what follows is refused. */
+const requestsAheadMax = 16;
+/** Requests that are held for a connection, those refused included. */
+const requestsHeldMax = 32;
+/**
+ * How long a client may take over its headers, its whole request, and between two requests, and how long nothing
+ * may move on its connection, in milliseconds. The last is longer than any call waits for its answer.
+ */
 const timeouts = {
   headersMs: 15_000,
   requestMs: 30_000,
   keepAliveMs: 60_000,
+  stillMs: 90_000,
   checkEveryMs: 5_000,
   lingerMs: 2_000,
 } as const;
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
-export function createPublicListener({ signedCalls, openApi, log }: PublicListenerDependencies): Server {
+export function createPublicListener(dependencies: PublicListenerDependencies): Server {
+  const { signedCalls, takeNotification, openApi, log } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -47,6 +58,9 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
+  server.maxConnections = connectionsMax;
+  // Whoever reads no answer is timed by nothing else.
+  server.timeout = timeouts.stillMs;
   const connections = new WeakMap<Socket, Connection>();
 
   async function answerTo(request: IncomingMessage, trace: Trace, isAhead: boolean): Promise<Answer> {
@@ -61,15 +75,13 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
       return { status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi };
     }
+    if (request.url === notificationPath) return notificationCall(request, trace, takeNotification);
     return signedCalls(request, trace);
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const startedMs = performance.now();
-    const trace: Trace = { requestId: randomUUIDv7() };
+  /** Counts a request among those that its connection waits for. */
+  function begin(request: IncomingMessage, response: ServerResponse): Connection {
     const { socket } = request;
-    // Whoever listened for its failure may have gone by the time that the client breaks off.
-    request.on('error', () => {});
     const connection = connections.get(socket) ?? { calls: 0, latest: request, broken: false };
     connections.set(socket, connection);
     connection.latest = request;
@@ -77,18 +89,42 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
     response.once('close', () => {
       connection.calls -= 1;
     });
+    return connection;
+  }
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const startedMs = performance.now();
+    const trace: Trace = { requestId: randomUUIDv7() };
+    const { socket } = request;
+    // What was read before its connection was cut off is still handed over.
+    if (socket.destroyed) return;
+    // Whoever listened for its failure may have gone by the time that the client breaks off.
+    request.on('error', () => {});
+    const connection = begin(request, response);
+    if (connection.calls > requestsHeldMax) return cutOff(socket, trace);
     let status = 0;
-    try {
-      const answer = await answerTo(request, trace, connection.calls > requestsAheadMax);
-      status = answer.status;
+    const send = (answer: Answer) => {
       const isLast = connection.broken && connection.latest === request;
       write(request, response, answer, trace.requestId, isLast);
-    } catch {
-      // The client is gone, and with it whoever could be answered.
-      socket.destroy();
+      status = answer.status;
+    };
+    try {
+      send(await answerTo(request, trace, connection.calls > requestsAheadMax));
+    } catch (error) {
+      if (!(error instanceof ClientGone)) trace.refusal = asRefusal(error);
+      // Nobody is there to be answered, or what is half answered cannot be taken back.
+      if (error instanceof ClientGone || response.headersSent) socket.destroy();
+      else send(refusalAnswer(asRefusal(error), trace.requestId));
     } finally {
       logCall(log, trace, status, performance.now() - startedMs);
     }
+  }
+
+  /** Ends a connection that waits for no answer: only so is let go of what it sent. */
+  function cutOff(socket: Socket, trace: Trace): void {
+    socket.destroy();
+    trace.refusal = unavailable('Far too many requests were sent ahead of their answers.');
+    logCall(log, trace, 0, 0);
   }
 
   function write(
@@ -149,6 +185,7 @@ export function createPublicListener({ signedCalls, openApi, log }: PublicListen
   server.on('connect', (_request, socket: Socket) => {
     // The server gave this socket up, its error listener included.
     socket.on('error', () => socket.destroy());
+    socket.setTimeout(server.timeout, () => socket.destroy());
     refuseConnection(new Error('CONNECT'), socket);
   });
   server.on('clientError', refuseConnection);

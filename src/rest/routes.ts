@@ -89,12 +89,11 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     kind === undefined ||
     kind === 'custom' ||
     !template.startsWith('/') ||
-    rule.responseBody !== '' ||
     !['', '*'].includes(rule.body)
   ) {
     throw new Error(`${method} has an annotation that the REST door cannot serve.`);
   }
-  documentedFields(method.output);
+  const writeAnswer = answerWriter(method, rule.responseBody);
   const fields = new Map(documentedFields(method.input));
   const pattern = template
     .slice(1)
@@ -147,6 +146,19 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
         violations: unasked ? [...violations, { field: 'body', rule: 'must be empty' }] : violations,
       };
     },
-    write: (answer) => writeMessage(method.output, answer),
+    write: writeAnswer,
+  };
+}
+
+/** Writes an answer, or the one message of it that the annotation names as the body. */
+function answerWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
+  documentedFields(output);
+  if (responseBody === '') return (answer) => writeMessage(output, answer);
+  const field = output.fields.find(({ name }) => name === responseBody);
+  if (field?.fieldKind !== 'message') throw new Error(`${output} has no message ${responseBody}.`);
+  return (answer) => {
+    const body = (answer as unknown as Record<string, Message | undefined>)[field.localName];
+    if (body === undefined) throw new Error(`${field} is not set.`);
+    return writeMessage(field.message, body);
   };
 }

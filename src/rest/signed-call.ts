@@ -76,24 +76,30 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
 
     const { message, violations } = route.read(path, target.query, body);
     progress.reached = true;
-    const call = { requestId: trace.requestId, principal: platform };
+    const { key: idempotencyKey } = progress.idempotent;
+    const call = { requestId: trace.requestId, principal: platform, idempotencyKey };
     return jsonAnswer(200, route.write(await dispatcher.invoke(route.method, message, call, violations)));
   }
 
-  /** Books what the answer means for the idempotency key and the quota. */
+  /** Books what the answer means for the quota and the idempotency key. */
   async function settle({ status, body }: Answer, progress: Progress): Promise<void> {
     const { platform, idempotent, quota, reached } = progress;
+    if (platform && quota?.allowed) await admission.endCall(platform, quota, status < 500);
+    if (status >= 500) delete progress.quota;
     const kept = reached === true && status < 500 && !neverKept.includes(status);
     await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
-    if (status >= 500 && platform && quota?.allowed) {
-      await admission.giveBack(platform, quota);
-      delete progress.quota;
-    }
   }
 
   async function standings({ platform, rate, quota }: Progress): Promise<Record<string, string>> {
     if (platform === undefined || rate === undefined) return {};
     return rateLimitHeaders(rate, quota ?? (await admission.quota(platform)));
+  }
+
+  /** Adds where the limits stand; what is told is durable. */
+  async function conclude(answer: Answer, progress: Progress): Promise<Answer> {
+    const headers = await standings(progress);
+    await durable();
+    return { ...answer, headers: { ...answer.headers, ...headers } };
   }
 
   function refuse(error: unknown, trace: Trace): Answer {
@@ -107,11 +113,12 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
     try {
       const answer = await carryOut(request, trace, progress).catch((error) => refuse(error, trace));
       await settle(answer, progress);
-      const headers = await standings(progress);
-      await durable();
-      return { ...answer, headers: { ...answer.headers, ...headers } };
+      return await conclude(answer, progress);
     } catch (error) {
-      return refuse(error, trace);
+      const answer = refuse(error, trace);
+      // The commit that counted the call is undone, so the quota stands where it stood.
+      delete progress.quota;
+      return await conclude(answer, progress).catch(() => answer);
     } finally {
       if (progress.underWay) callsUnderWay -= 1;
     }

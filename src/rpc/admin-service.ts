@@ -2,10 +2,17 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { AdminService, Key_Status, Key_Tier, type KeySchema } from '../../gen/artseal/v1/admin_pb.ts';
 import type { Issuance, IssuedKey } from '../access/issuance.ts';
 import type { Calendar } from '../domain/calendar.ts';
-import { type Agreement, checkAgreement, checkOverlap, overlapS, type Tier } from '../domain/caller.ts';
+import {
+  type Agreement,
+  checkAgreement,
+  checkOverlap,
+  overlapS,
+  statusAt,
+  type Tier,
+} from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { AdmissionStore, CallerStore, StoredKey } from '../store/store.ts';
+import type { AdmissionStore, CallerStore, KeyStatus, StoredKey } from '../store/store.ts';
 import { type Implementation, implement, type Operations } from './operation.ts';
 import { checkPage, pageQuery, pageToken } from './paging.ts';
 
@@ -23,6 +30,8 @@ const month = /^\d{4}-(0[1-9]|1[0-2])$/;
 /** AdminService, for operators. */
 export function createAdminService(dependencies: AdminDependencies): Implementation {
   const { issuance, callers, admission, clock, calendar } = dependencies;
+  const shown = (key: StoredKey) => toMessage(key, statusAt(key, clock.nowMs() / 1000));
+  const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
   const operations: Operations<typeof AdminService> = {
     createKey: {
       allowed: 'operator',
@@ -34,7 +43,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       check: checkPage,
       run: async (request) => {
         const page = await callers.listKeys(pageQuery(request));
-        return { keys: page.items.map(toMessage), nextPageToken: pageToken(page) };
+        return { keys: page.items.map(shown), nextPageToken: pageToken(page) };
       },
     },
     rotateKey: {
@@ -46,17 +55,17 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     suspendKey: {
       allowed: 'operator',
       check: () => [],
-      run: async ({ keyId }) => ({ key: toMessage(await callers.setKeyStatus(keyId, 'SUSPENDED')) }),
+      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'SUSPENDED')) }),
     },
     resumeKey: {
       allowed: 'operator',
       check: () => [],
-      run: async ({ keyId }) => ({ key: toMessage(await callers.setKeyStatus(keyId, 'ACTIVE')) }),
+      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'ACTIVE')) }),
     },
     revokeKey: {
       allowed: 'operator',
       check: () => [],
-      run: async ({ keyId }) => ({ key: toMessage(await callers.setKeyStatus(keyId, 'REVOKED')) }),
+      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'REVOKED')) }),
     },
     getUsage: {
       allowed: 'operator',
@@ -94,12 +103,8 @@ function toAgreement(request: {
 
 const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
 
-function issued({ key, apiSecret }: IssuedKey) {
-  return { key: toMessage(key), apiSecret };
-}
-
-function toMessage(key: StoredKey): MessageInitShape<typeof KeySchema> {
-  const { keyId, apiKey, caller, tier, monthlyQuota, status, createdAtS, expiresAtS } = key;
+function toMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
+  const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS } = key;
   return {
     keyId,
     apiKey,

@@ -5,106 +5,107 @@ import {
   type EscrowSchema,
   EscrowService,
 } from '../../gen/artseal/v1/escrow_pb.ts';
-import { ownerScope, type Principal } from '../access/principal.ts';
-import { checkTerms, clearing, type Escrow, escrowMoves } from '../domain/escrow.ts';
+import { ownerScope } from '../access/principal.ts';
+import { checkTerms, clearing, type Escrow, type EscrowState, escrowStates } from '../domain/escrow.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { Institution, Verdict } from '../payment/institution.ts';
-import type { BusinessTime, EscrowStore } from '../store/store.ts';
-import { type Implementation, implement } from './operation.ts';
+import type { Institution } from '../payment/institution.ts';
+import { paymentPending, type Settlement } from '../settlement/settlement.ts';
+import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
+import { type Call, type Implementation, implement } from './operation.ts';
 import { checkPage, pageQuery, pageToken } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
   readonly escrows: EscrowStore;
-  readonly institution: Institution;
+  readonly institution: Pick<Institution, 'check'>;
+  readonly settlement: Pick<Settlement, 'carryOut'>;
   readonly now: () => BusinessTime;
-  /** How long a call waits for the institution's verdict, in milliseconds. */
-  readonly verdictTimeoutMs: number;
+  /** A name for an instruction, unique for ever. */
+  readonly newOperationId: () => string;
 }
 
 /** EscrowService. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { escrows, institution, now, verdictTimeoutMs } = dependencies;
+  const { escrows, institution, settlement, now, newOperationId } = dependencies;
 
-  async function verdict(order: Escrow, instruct: (order: Escrow) => Promise<Verdict>): Promise<Verdict> {
-    try {
-      return await within(verdictTimeoutMs, instruct(order));
-    } catch (error) {
-      if (error instanceof Refusal) throw error;
-      const message = `The payment institution has not answered yet for ${order.escrowId}; its state is unchanged.`;
-      throw new Refusal('PAYMENT_PENDING', message, { retryAfterS: 5 }, { cause: error });
+  const workFor = ({ principal: { callerId, caller }, idempotencyKey }: Call) => ({
+    callerId,
+    caller,
+    operationId: newOperationId(),
+    idempotencyKey,
+  });
+
+  /** The order once the institution did as it was told. Throws PAYMENT_DECLINED, PAYMENT_PENDING. */
+  async function confirmed(prepared: Operation): Promise<Escrow> {
+    const { kind, status, order } = (await settlement.carryOut(prepared)) ?? prepared;
+    if (status === 'DECLINED') {
+      const message = `The payment institution declined the ${kind} of ${order.escrowId}, which is ${order.state}.`;
+      throw new Refusal('PAYMENT_DECLINED', message);
     }
+    if (status !== 'CONFIRMED') throw paymentPending(order.escrowId);
+    return order;
   }
 
-  async function find(escrowId: string, principal: Principal): Promise<Escrow> {
-    const order = await escrows.find(escrowId, ownerScope(principal));
-    if (order === undefined) throw new Refusal('ESCROW_NOT_FOUND', 'escrowId names no escrow.');
-    return order;
+  async function resolve(kind: 'RELEASE' | 'REFUND', escrowId: string, call: Call) {
+    const owner = ownerScope(call.principal);
+    const prepared = await escrows.prepare(kind, escrowId, now(), workFor(call), owner);
+    return { escrow: toMessage(await confirmed(prepared)) };
   }
 
   return implement(EscrowService, {
     createEscrow: {
-      check: (request) => checkTerms({ ...request, type: typeOf(request.type) }),
-      run: async ({ filingNo, amount, buyerId, sellerId }, { principal }) => {
+      check: (request) => [
+        ...checkTerms({ ...request, type: typeOf(request.type) }),
+        ...institution.check(request),
+      ],
+      run: async ({ filingNo, amount, buyerId, sellerId }, call) => {
         const terms = { filingNo, type: 'GUARANTEE', amount, buyerId, sellerId } as const;
-        const order = await escrows.open(terms, now(), principal, ownerScope(principal));
-        if ((await verdict(order, institution.freeze)) === 'DECLINED') {
-          await escrows.move(order.escrowId, 'declined', now());
-          throw declined(order, 'hold the amount; the order is CLOSED');
-        }
-        const { escrowId, state } = await escrows.move(order.escrowId, 'frozen', now());
-        return { escrowId, state: Escrow_State[state], clearing, amount };
+        const owner = ownerScope(call.principal);
+        const { escrowId } = await confirmed(await escrows.open(terms, now(), workFor(call), owner));
+        return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
       },
     },
     getEscrow: {
       check: () => [],
-      run: async ({ escrowId }, { principal }) => ({ escrow: toMessage(await find(escrowId, principal)) }),
+      run: async ({ escrowId }, { principal }) => {
+        const order = await escrows.find(escrowId, ownerScope(principal));
+        if (order === undefined) throw new Refusal('ESCROW_NOT_FOUND', 'escrowId names no escrow.');
+        return { escrow: toMessage(order) };
+      },
     },
     listEscrows: {
       check: checkPage,
       run: async (request, { principal }) => {
-        const page = await escrows.list(ownerScope(principal), pageQuery(request));
+        const filter = {
+          owner: ownerScope(principal),
+          state: stateOf(request.state),
+          filingNo: request.filingNo || undefined,
+        };
+        const page = await escrows.list(filter, pageQuery(request));
         return { escrows: page.items.map(toMessage), nextPageToken: pageToken(page) };
       },
     },
-    releaseEscrow: {
-      check: () => [],
-      run: async ({ escrowId }, { principal }) => {
-        const order = await find(escrowId, principal);
-        if (order.state !== escrowMoves.released.from) {
-          throw new Refusal(
-            'ESCROW_STATE_CONFLICT',
-            `${escrowId} is ${order.state}; only a FROZEN order can be released.`,
-          );
-        }
-        if ((await verdict(order, institution.release)) === 'DECLINED') {
-          throw declined(order, 'pay the seller; the order stays FROZEN');
-        }
-        return { escrow: toMessage(await escrows.move(escrowId, 'released', now())) };
-      },
-    },
+    releaseEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('RELEASE', escrowId, call) },
+    refundEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('REFUND', escrowId, call) },
   });
-}
-
-function declined({ escrowId }: Escrow, what: string): Refusal {
-  return new Refusal('PAYMENT_DECLINED', `The payment institution declined, for ${escrowId}, to ${what}.`);
 }
 
 function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
   return type === Escrow_Type.GUARANTEE ? 'GUARANTEE' : undefined;
 }
 
-function toMessage(order: Escrow): MessageInitShape<typeof EscrowSchema> {
-  return { ...order, state: Escrow_State[order.state], type: Escrow_Type[order.type], clearing };
+/** The state that a filter names; undefined for all. */
+function stateOf(state: Escrow_State): EscrowState | undefined {
+  return escrowStates.find((known) => Escrow_State[known] === state);
 }
 
-/** Rejects if a promise does not settle in time. */
-async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`No answer within ${timeoutMs} ms.`)), timeoutMs);
-  try {
-    return await Promise.race([promise, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+function toMessage(order: Escrow): MessageInitShape<typeof EscrowSchema> {
+  const { state, type, history } = order;
+  return {
+    ...order,
+    state: Escrow_State[state],
+    type: Escrow_Type[type],
+    clearing,
+    history: history.map((change) => ({ state: Escrow_State[change.state], at: change.at })),
+  };
 }

@@ -3,6 +3,7 @@ import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artse
 import { ownerScope } from '../access/principal.ts';
 import { checkArtwork, evidenceChain, type Filing } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
+import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, FilingStore } from '../store/store.ts';
 import { type Implementation, implement } from './operation.ts';
 import { checkPage, pageQuery, pageToken } from './paging.ts';
@@ -33,13 +34,19 @@ export function createFilingService({ filings, now }: FilingDependencies): Imple
       },
     },
     listFilings: {
-      check: checkPage,
+      check: (request) => [...checkPage(request), ...checkYear(request.year)],
       run: async (request, { principal }) => {
-        const page = await filings.list(ownerScope(principal), pageQuery(request));
+        const filter = { owner: ownerScope(principal), year: request.year || undefined };
+        const page = await filings.list(filter, pageQuery(request));
         return { filings: page.items.map(toMessage), nextPageToken: pageToken(page) };
       },
     },
   });
+}
+
+function checkYear(year: number): Violation[] {
+  if (year >= 0 && year <= 9_999) return [];
+  return [{ field: 'year', rule: 'must be an integer from 1 to 9999, or 0 for all' }];
 }
 
 /** The refusal for a filing number that names no filing that the caller may see. */

@@ -14,6 +14,8 @@ export interface Call {
   /** UUIDv7, the server's own. */
   readonly requestId: string;
   readonly principal: Principal;
+  /** The key that the caller claimed for it, so that a repetition goes on with what it began. */
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** An RPC method: the use case itself. */

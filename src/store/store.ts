@@ -1,5 +1,5 @@
-import type { Environment, Tier } from '../domain/caller.ts';
-import type { Escrow, EscrowMove, EscrowTerms } from '../domain/escrow.ts';
+import type { Environment, KeyStatus, Tier } from '../domain/caller.ts';
+import type { Escrow, EscrowState, EscrowTerms, OperationKind, OperationStatus } from '../domain/escrow.ts';
 import type { Artwork, Filing } from '../domain/filing.ts';
 import type { Provenance } from '../domain/provenance.ts';
 
@@ -52,6 +52,19 @@ export interface PageQuery {
   readonly size: number;
 }
 
+/** Items read at a time where all of a list are wanted. */
+const itemsPerPage = 100;
+
+/** All items of a list, in its order. */
+export async function* allOf<T>(list: (page: PageQuery) => Promise<Page<T>>): AsyncGenerator<T> {
+  let from: number | undefined;
+  do {
+    const page = await list({ from, size: itemsPerPage });
+    yield* page.items;
+    from = page.next;
+  } while (from !== undefined);
+}
+
 /** Who does something. */
 export interface CallerRef {
   readonly callerId: number;
@@ -65,8 +78,8 @@ export interface AdmissionStore {
   /** Finds a service token that is not revoked. */
   findToken(sha256: Uint8Array): Promise<StoredToken | undefined>;
   /**
-   * Spends a nonce of a key: true for the first claim, false for each further one within
-   * `nonceRetentionS` of it.
+   * Spends a nonce of a key: true for the first claim, false for each further one whose `nowS` is less than
+   * `nonceRetentionS` after or before that of the first.
    */
   claimNonce(claim: NonceClaim): Promise<boolean>;
   /** Counts a call unless the quota is used up; the calls counted so far, or undefined if it was not counted. */
@@ -87,10 +100,11 @@ export interface NonceClaim {
   readonly nonce: string;
   /** Unix seconds. */
   readonly nowS: number;
+  /** Unix seconds as of which forgotten nonces may be swept away; `nowS` unless that may be set back. */
+  readonly sweepAtS?: number;
 }
 
-/** Whether requests signed with a key are let in. */
-export type KeyStatus = 'ACTIVE' | 'SUSPENDED' | 'REVOKED';
+export type { KeyStatus };
 
 /** An API key and the platform that it identifies. */
 export interface StoredKey extends CallerRef {
@@ -99,6 +113,7 @@ export interface StoredKey extends CallerRef {
   readonly keyId: string;
   readonly apiKey: string;
   readonly sealedSecret: Uint8Array;
+  /** As set last; what it is at a time, statusAt tells. */
   readonly status: KeyStatus;
   /** Unix seconds. */
   readonly createdAtS: number;
@@ -138,7 +153,7 @@ export interface CallerStore {
   listKeys(page: PageQuery): Promise<Page<StoredKey>>;
   /**
    * Adds a key to the caller of an existing one, which then expires at `expiresAtS`.
-   * Throws NOT_FOUND; VALIDATION_FAILED if the existing key is revoked.
+   * Throws NOT_FOUND; VALIDATION_FAILED if the existing key is revoked or expired when the new one is made.
    */
   rotateKey(keyId: string, key: NewKey, expiresAtS: number): Promise<StoredKey>;
   /** Changes the status of a key. Throws NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
@@ -176,9 +191,16 @@ export interface FilingStore {
   file(artwork: Artwork, at: BusinessTime, by: CallerRef): Promise<Filing>;
   /** One filing of `owner`, or of anybody if that is undefined. */
   find(filingNo: string, owner: number | undefined): Promise<Filing | undefined>;
-  /** Filings of `owner`, or all if that is undefined, newest first. */
-  list(owner: number | undefined, page: PageQuery): Promise<Page<Filing>>;
+  /** Filings that the filter names, newest first. */
+  list(filter: FilingFilter, page: PageQuery): Promise<Page<Filing>>;
   provenance(filingNo: string): Promise<Provenance | undefined>;
+}
+
+/** Which filings to list; undefined is any. */
+export interface FilingFilter {
+  readonly owner: number | undefined;
+  /** Of the number. */
+  readonly year: number | undefined;
 }
 
 /** An instant, and what the business calendar calls it. */
@@ -188,34 +210,146 @@ export interface BusinessTime {
   readonly timestamp: string;
 }
 
-/** Escrow orders. A state changes by compare-and-swap alone. */
+/**
+ * Escrow orders, the ledger of what the institution was told, and what it said. A state changes by
+ * compare-and-swap alone, and with each change go the end of the instructions that it answers, its row of history
+ * and, for RELEASED, the TRANSFER record: all of it or nothing.
+ */
 export interface EscrowStore {
   /**
-   * Stores an UNPAID order. `owner` must have filed the artwork, unless it is undefined. Throws
-   * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, ESCROW_NUMBERS_EXHAUSTED.
+   * Stores an UNPAID order with its FREEZE, prepared. `owner` must have filed the artwork, unless it is undefined.
+   * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, ESCROW_NUMBERS_EXHAUSTED.
    */
-  open(terms: EscrowTerms, at: BusinessTime, by: CallerRef, owner: number | undefined): Promise<Escrow>;
+  open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**
-   * Makes a confirmed move; `released` appends the TRANSFER record. Throws ESCROW_NOT_FOUND;
-   * ESCROW_STATE_CONFLICT if the order is not in the state that the move leads from.
+   * Prepares to pay the money of a FROZEN order out or back. If that is under way already, the instruction that it
+   * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if the order is not FROZEN or the other is under way.
    */
-  move(escrowId: string, move: EscrowMove, at: BusinessTime): Promise<Escrow>;
+  prepare(
+    kind: 'RELEASE' | 'REFUND',
+    escrowId: string,
+    at: BusinessTime,
+    work: Work,
+    owner: number | undefined,
+  ): Promise<Operation>;
+  /** An instruction as it stands. */
+  findOperation(operationId: string): Promise<Operation | undefined>;
+  /** Notes that an open instruction is being given; unless something is heard, the order is due at `lookUpAtMs`. */
+  send(operationId: string, lookUpAtMs: number): Promise<void>;
+  /** Notes that the institution did not answer; the order is due again at `lookUpAtMs`. */
+  leaveOpen(escrowId: string, lookUpAtMs: number): Promise<void>;
+  /** Writes down what the institution's word came to. False, and nothing is written, if the order has changed since. */
+  settle(settlement: Settlement, at: BusinessTime): Promise<boolean>;
+  /** What settling needs of an order. */
+  findCase(escrowId: string): Promise<EscrowCase | undefined>;
+  /** Makes all orders with an open instruction due. */
+  resume(nowMs: number): Promise<void>;
+  /**
+   * Orders to ask the institution about, longest due first; those due later than `horizonMs`, which the clock was
+   * set back from, count as due.
+   */
+  due(nowMs: number, horizonMs: number, count: number): Promise<readonly string[]>;
+  /** Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first time. */
+  notified(eventId: string, holdId: string, nowMs: number): Promise<boolean>;
+  /** A person's decision about an order that waits for one. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if it does not wait. */
+  decide(escrowId: string, decision: Decision, operationId: string, nowMs: number): Promise<EscrowCase>;
   /** One order of `owner`, or of anybody if that is undefined. */
   find(escrowId: string, owner: number | undefined): Promise<Escrow | undefined>;
-  /** Orders of `owner`, or all if that is undefined, newest first. */
-  list(owner: number | undefined, page: PageQuery): Promise<Page<Escrow>>;
+  /** Orders that the filter names, newest first. */
+  list(filter: EscrowFilter, page: PageQuery): Promise<Page<Escrow>>;
+  /** Orders with all that their settlement needs, newest first. */
+  listCases(selection: CaseSelection, page: PageQuery): Promise<Page<EscrowCase>>;
+}
+
+/** How long a notification is remembered, in seconds: longer than an institution repeats it. */
+export const notificationRetentionS = 2_592_000;
+
+/** Who gives an instruction, and under which names. */
+export interface Work extends CallerRef {
+  /** Of the instruction, unless an earlier call under the same idempotency key gave one. */
+  readonly operationId: string;
+  /** The key that the caller claimed for this call, if it did. */
+  readonly idempotencyKey: string | undefined;
+}
+
+/** An instruction to the institution, and its order as it stands. */
+export interface Operation {
+  readonly operationId: string;
+  readonly kind: OperationKind;
+  readonly status: OperationStatus;
+  readonly order: Escrow;
+}
+
+/** An order with all that its settlement needs. */
+export interface EscrowCase {
+  readonly order: Escrow;
+  /** The operation id of its FREEZE, by which the institution knows it. */
+  readonly holdId: string;
+  /** Unix milliseconds. */
+  readonly openedAtMs: number;
+  /** The institution's own name for the hold. */
+  readonly reference: string | undefined;
+  /** Questions and instructions in a row that were left without an answer. */
+  readonly unanswered: number;
+  /** Why it waits for a person. */
+  readonly attention: string | undefined;
+  /** A person decided that the institution's word holds. */
+  readonly trusted: boolean;
+  /** Its open instructions, oldest first. */
+  readonly open: readonly Pick<Operation, 'operationId' | 'kind' | 'status'>[];
+}
+
+/** What the institution's word comes to. */
+export interface Settlement {
+  readonly escrowId: string;
+  readonly from: EscrowState;
+  /** May be the same. */
+  readonly to: EscrowState;
+  /** Open instructions that it ends. */
+  readonly ended: readonly { readonly operationId: string; readonly status: 'CONFIRMED' | 'DECLINED' }[];
+  /** An instruction that it makes necessary. */
+  readonly prepared: { readonly operationId: string; readonly kind: OperationKind } | undefined;
+  readonly reference: string | undefined;
+  /** Why a person has to look; the order is not due until one decided. */
+  readonly attention: string | undefined;
+  /** Unix milliseconds; undefined for never. */
+  readonly lookUpAtMs: number | undefined;
+}
+
+/** Which cases to list. */
+export interface CaseSelection {
+  /** Undefined is any. */
+  readonly state: EscrowState | undefined;
+  /** Only those that wait for a person. */
+  readonly isInNeed: boolean;
+}
+
+/**
+ * What a person decides about an order: to ask the institution again; to take its word as it is; to have it give
+ * the money back.
+ */
+export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN';
+
+/** Which orders to list; undefined is any. */
+export interface EscrowFilter {
+  readonly owner: number | undefined;
+  readonly state: EscrowState | undefined;
+  readonly filingNo: string | undefined;
 }
 
 /** How long an idempotency key is remembered, in seconds. */
 export const idempotencyRetentionS = 604_800;
 
-/** The first use of an idempotency key, and the answer that its repetitions get. A call that ended with its process claims no key. */
+/**
+ * Idempotency keys: what each stands for, the answer that its repetitions get, and the instruction that its call
+ * gave (Work.idempotencyKey).
+ */
 export interface IdempotencyStore {
-  /** Claims a key for a call that begins, unless it is remembered. */
+  /** Claims a key for a request: also one whose call left no answer, if the request is the same. */
   claim(claim: IdempotencyClaim): Promise<IdempotencyStanding>;
   /** Keeps the answer of the call that claimed the key. */
   keep(callerId: number, key: string, answer: KeptAnswer): Promise<void>;
-  /** Forgets a key whose call left no answer to keep. */
+  /** Forgets a key whose call left neither an answer to keep nor an instruction to go on with. */
   release(callerId: number, key: string): Promise<void>;
 }
 
@@ -229,9 +363,9 @@ export interface IdempotencyClaim {
   readonly nowS: number;
 }
 
-/** What a claim met: nothing, another request, the same one under way, or the same one answered. */
+/** What a claim met: no answer yet, another request, or an answer. */
 export type IdempotencyStanding =
-  | { readonly kind: 'CLAIMED' | 'REUSED' | 'RUNNING' }
+  | { readonly kind: 'CLAIMED' | 'REUSED' }
   | { readonly kind: 'ANSWERED'; readonly answer: KeptAnswer };
 
 /** An answer as it went out: status and body. */
@@ -244,4 +378,6 @@ export interface KeptAnswer {
 export interface StoreOptions {
   readonly dataDir: string;
   readonly environment: Environment;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
 }

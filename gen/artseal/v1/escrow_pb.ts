@@ -11,7 +11,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/escrow.proto.
  */
 export const file_artseal_v1_escrow: GenFile = /*@__PURE__*/
-  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSL1AgoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkiKwoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASDQoJR1VBUkFOVEVFEAEiXgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIKCgZVTlBBSUQQARIKCgZGUk9aRU4QAhIMCghSRUxFQVNFRBADEgwKCFJFRlVOREVEEAQSCgoGQ0xPU0VEEAUihAEKE0NyZWF0ZUVzY3Jvd1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEiUKBHR5cGUYAiABKA4yFy5hcnRzZWFsLnYxLkVzY3Jvdy5UeXBlEg4KBmFtb3VudBgDIAEoAxIQCghidXllcl9pZBgEIAEoCRIRCglzZWxsZXJfaWQYBSABKAkidAoUQ3JlYXRlRXNjcm93UmVzcG9uc2USEQoJZXNjcm93X2lkGAEgASgJEicKBXN0YXRlGAIgASgOMhguYXJ0c2VhbC52MS5Fc2Nyb3cuU3RhdGUSEAoIY2xlYXJpbmcYAyABKAkSDgoGYW1vdW50GAQgASgDIiUKEEdldEVzY3Jvd1JlcXVlc3QSEQoJZXNjcm93X2lkGAEgASgJIjcKEUdldEVzY3Jvd1Jlc3BvbnNlEiIKBmVzY3JvdxgBIAEoCzISLmFydHNlYWwudjEuRXNjcm93IjsKEkxpc3RFc2Nyb3dzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJTChNMaXN0RXNjcm93c1Jlc3BvbnNlEiMKB2VzY3Jvd3MYASADKAsyEi5hcnRzZWFsLnYxLkVzY3JvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiKQoUUmVsZWFzZUVzY3Jvd1JlcXVlc3QSEQoJZXNjcm93X2lkGAEgASgJIjsKFVJlbGVhc2VFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdzLtAgoNRXNjcm93U2VydmljZRJsCgxDcmVhdGVFc2Nyb3cSHy5hcnRzZWFsLnYxLkNyZWF0ZUVzY3Jvd1JlcXVlc3QaIC5hcnRzZWFsLnYxLkNyZWF0ZUVzY3Jvd1Jlc3BvbnNlIhmC0+STAhM6ASoiDi9hcGkvdjEvZXNjcm93EkgKCUdldEVzY3JvdxIcLmFydHNlYWwudjEuR2V0RXNjcm93UmVxdWVzdBodLmFydHNlYWwudjEuR2V0RXNjcm93UmVzcG9uc2USTgoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZRJUCg1SZWxlYXNlRXNjcm93EiAuYXJ0c2VhbC52MS5SZWxlYXNlRXNjcm93UmVxdWVzdBohLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1Jlc3BvbnNlYgZwcm90bzM", [file_google_api_annotations]);
+  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSKgAwoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkSKQoHaGlzdG9yeRgLIAMoCzIYLmFydHNlYWwudjEuRXNjcm93Q2hhbmdlIisKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEg0KCUdVQVJBTlRFRRABIl4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASCgoGVU5QQUlEEAESCgoGRlJPWkVOEAISDAoIUkVMRUFTRUQQAxIMCghSRUZVTkRFRBAEEgoKBkNMT1NFRBAFIkMKDEVzY3Jvd0NoYW5nZRInCgVzdGF0ZRgBIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEgoKAmF0GAIgASgJIoQBChNDcmVhdGVFc2Nyb3dSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIlCgR0eXBlGAIgASgOMhcuYXJ0c2VhbC52MS5Fc2Nyb3cuVHlwZRIOCgZhbW91bnQYAyABKAMSEAoIYnV5ZXJfaWQYBCABKAkSEQoJc2VsbGVyX2lkGAUgASgJInQKFENyZWF0ZUVzY3Jvd1Jlc3BvbnNlEhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAyIlChBHZXRFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI3ChFHZXRFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdyJ3ChJMaXN0RXNjcm93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSJwoFc3RhdGUYAyABKA4yGC5hcnRzZWFsLnYxLkVzY3Jvdy5TdGF0ZRIRCglmaWxpbmdfbm8YBCABKAkiUwoTTGlzdEVzY3Jvd3NSZXNwb25zZRIjCgdlc2Nyb3dzGAEgAygLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKFFJlbGVhc2VFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI7ChVSZWxlYXNlRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3ciKAoTUmVmdW5kRXNjcm93UmVxdWVzdBIRCgllc2Nyb3dfaWQYASABKAkiOgoUUmVmdW5kRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cy7QQKDUVzY3Jvd1NlcnZpY2USbAoMQ3JlYXRlRXNjcm93Eh8uYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2VzY3JvdxJ0CglHZXRFc2Nyb3cSHC5hcnRzZWFsLnYxLkdldEVzY3Jvd1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEVzY3Jvd1Jlc3BvbnNlIiqC0+STAiRiBmVzY3JvdxIaL2FwaS92MS9lc2Nyb3cve2VzY3Jvd19pZH0SZgoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZSIWgtPkkwIQEg4vYXBpL3YxL2VzY3JvdxKIAQoNUmVsZWFzZUVzY3JvdxIgLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJlbGVhc2VFc2Nyb3dSZXNwb25zZSIygtPkkwIsYgZlc2Nyb3ciIi9hcGkvdjEvZXNjcm93L3tlc2Nyb3dfaWR9L3JlbGVhc2UShAEKDFJlZnVuZEVzY3JvdxIfLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVxdWVzdBogLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVzcG9uc2UiMYLT5JMCK2IGZXNjcm93IiEvYXBpL3YxL2VzY3Jvdy97ZXNjcm93X2lkfS9yZWZ1bmRiBnByb3RvMw", [file_google_api_annotations]);
 
 /**
  * An escrow order.
@@ -78,6 +78,13 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
    * @generated from field: string timestamp = 10;
    */
   timestamp: string;
+
+  /**
+   * The states that it has been in, in order; the first is UNPAID.
+   *
+   * @generated from field: repeated artseal.v1.EscrowChange history = 11;
+   */
+  history: EscrowChange[];
 };
 
 /**
@@ -180,6 +187,32 @@ export const Escrow_StateSchema: GenEnum<Escrow_State> = /*@__PURE__*/
   enumDesc(file_artseal_v1_escrow, 0, 1);
 
 /**
+ * One state that an escrow order has come to.
+ *
+ * @generated from message artseal.v1.EscrowChange
+ */
+export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
+  /**
+   * @generated from field: artseal.v1.Escrow.State state = 1;
+   */
+  state: Escrow_State;
+
+  /**
+   * When: RFC 3339, whole seconds, numeric offset.
+   *
+   * @generated from field: string at = 2;
+   */
+  at: string;
+};
+
+/**
+ * Describes the message artseal.v1.EscrowChange.
+ * Use `create(EscrowChangeSchema)` to create a new message.
+ */
+export const EscrowChangeSchema: GenMessage<EscrowChange> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_escrow, 1);
+
+/**
  * @generated from message artseal.v1.CreateEscrowRequest
  */
 export type CreateEscrowRequest = Message<"artseal.v1.CreateEscrowRequest"> & {
@@ -224,7 +257,7 @@ export type CreateEscrowRequest = Message<"artseal.v1.CreateEscrowRequest"> & {
  * Use `create(CreateEscrowRequestSchema)` to create a new message.
  */
 export const CreateEscrowRequestSchema: GenMessage<CreateEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 1);
+  messageDesc(file_artseal_v1_escrow, 2);
 
 /**
  * @generated from message artseal.v1.CreateEscrowResponse
@@ -264,7 +297,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
  * Use `create(CreateEscrowResponseSchema)` to create a new message.
  */
 export const CreateEscrowResponseSchema: GenMessage<CreateEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 2);
+  messageDesc(file_artseal_v1_escrow, 3);
 
 /**
  * @generated from message artseal.v1.GetEscrowRequest
@@ -281,7 +314,7 @@ export type GetEscrowRequest = Message<"artseal.v1.GetEscrowRequest"> & {
  * Use `create(GetEscrowRequestSchema)` to create a new message.
  */
 export const GetEscrowRequestSchema: GenMessage<GetEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 3);
+  messageDesc(file_artseal_v1_escrow, 4);
 
 /**
  * @generated from message artseal.v1.GetEscrowResponse
@@ -298,7 +331,7 @@ export type GetEscrowResponse = Message<"artseal.v1.GetEscrowResponse"> & {
  * Use `create(GetEscrowResponseSchema)` to create a new message.
  */
 export const GetEscrowResponseSchema: GenMessage<GetEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 4);
+  messageDesc(file_artseal_v1_escrow, 5);
 
 /**
  * @generated from message artseal.v1.ListEscrowsRequest
@@ -317,6 +350,20 @@ export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
+
+  /**
+   * Only those in this state; unspecified for all.
+   *
+   * @generated from field: artseal.v1.Escrow.State state = 3;
+   */
+  state: Escrow_State;
+
+  /**
+   * Only those of this filing; empty for all.
+   *
+   * @generated from field: string filing_no = 4;
+   */
+  filingNo: string;
 };
 
 /**
@@ -324,7 +371,7 @@ export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
  * Use `create(ListEscrowsRequestSchema)` to create a new message.
  */
 export const ListEscrowsRequestSchema: GenMessage<ListEscrowsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 5);
+  messageDesc(file_artseal_v1_escrow, 6);
 
 /**
  * @generated from message artseal.v1.ListEscrowsResponse
@@ -348,7 +395,7 @@ export type ListEscrowsResponse = Message<"artseal.v1.ListEscrowsResponse"> & {
  * Use `create(ListEscrowsResponseSchema)` to create a new message.
  */
 export const ListEscrowsResponseSchema: GenMessage<ListEscrowsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 6);
+  messageDesc(file_artseal_v1_escrow, 7);
 
 /**
  * @generated from message artseal.v1.ReleaseEscrowRequest
@@ -365,7 +412,7 @@ export type ReleaseEscrowRequest = Message<"artseal.v1.ReleaseEscrowRequest"> & 
  * Use `create(ReleaseEscrowRequestSchema)` to create a new message.
  */
 export const ReleaseEscrowRequestSchema: GenMessage<ReleaseEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 7);
+  messageDesc(file_artseal_v1_escrow, 8);
 
 /**
  * @generated from message artseal.v1.ReleaseEscrowResponse
@@ -382,7 +429,41 @@ export type ReleaseEscrowResponse = Message<"artseal.v1.ReleaseEscrowResponse"> 
  * Use `create(ReleaseEscrowResponseSchema)` to create a new message.
  */
 export const ReleaseEscrowResponseSchema: GenMessage<ReleaseEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 8);
+  messageDesc(file_artseal_v1_escrow, 9);
+
+/**
+ * @generated from message artseal.v1.RefundEscrowRequest
+ */
+export type RefundEscrowRequest = Message<"artseal.v1.RefundEscrowRequest"> & {
+  /**
+   * @generated from field: string escrow_id = 1;
+   */
+  escrowId: string;
+};
+
+/**
+ * Describes the message artseal.v1.RefundEscrowRequest.
+ * Use `create(RefundEscrowRequestSchema)` to create a new message.
+ */
+export const RefundEscrowRequestSchema: GenMessage<RefundEscrowRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_escrow, 10);
+
+/**
+ * @generated from message artseal.v1.RefundEscrowResponse
+ */
+export type RefundEscrowResponse = Message<"artseal.v1.RefundEscrowResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Escrow escrow = 1;
+   */
+  escrow?: Escrow | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.RefundEscrowResponse.
+ * Use `create(RefundEscrowResponseSchema)` to create a new message.
+ */
+export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_escrow, 11);
 
 /**
  * Sells an artwork against a guarantee. A licensed payment institution holds the money;
@@ -436,6 +517,17 @@ export const EscrowService: GenService<{
     methodKind: "unary";
     input: typeof ReleaseEscrowRequestSchema;
     output: typeof ReleaseEscrowResponseSchema;
+  },
+  /**
+   * Gives the held money back to the buyer.
+   * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
+   *
+   * @generated from rpc artseal.v1.EscrowService.RefundEscrow
+   */
+  refundEscrow: {
+    methodKind: "unary";
+    input: typeof RefundEscrowRequestSchema;
+    output: typeof RefundEscrowResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_escrow, 0);

@@ -7,10 +7,11 @@ import type { KeyCache } from './key-cache.ts';
 import { apiKey, caller, nonceClaim, serviceToken, usage } from './schema.ts';
 import { prepareHot } from './statement.ts';
 
-/** Nonces spent within the same window of this length are stored side by side. */
-const nonceWindowS = nonceRetentionS / 2;
-/** Windows that may hold a nonce that is still remembered: the current one and as many before it as retention spans. */
-const nonceWindows = 1 + nonceRetentionS / nonceWindowS;
+/**
+ * The windows that may hold a nonce that is remembered, next to the current one. A window is as long as retention,
+ * so there is one on each side: the clock may have been set back since.
+ */
+const nonceWindows = [-1, 0, 1];
 /** Forgotten nonces are swept away once in so many claims, twice as many at a time, so that the sweep keeps up. */
 const claimsPerSweep = 64;
 
@@ -20,11 +21,10 @@ export function createAdmissionStore(
   { read, writeStatement }: GroupCommit,
   keys: KeyCache,
 ): AdmissionStore {
-  const selectKey = database
+  const selectKeys = database
     .select(keyColumns)
     .from(apiKey)
     .innerJoin(caller, eq(caller.id, apiKey.callerId))
-    .where(eq(apiKey.apiKey, sql.placeholder('apiKey')))
     .prepare();
   const selectToken = database
     .select(tokenColumns)
@@ -33,10 +33,7 @@ export function createAdmissionStore(
     .where(and(eq(serviceToken.sha256, sql.placeholder('sha256')), isNull(serviceToken.revokedAtS)))
     .prepare();
 
-  const windows = Array.from(
-    { length: nonceWindows },
-    (_, age) => sql`${sql.placeholder('window')} - ${age}`,
-  );
+  const windows = nonceWindows.map((place) => sql`${sql.placeholder('window')} + ${place}`);
   const remembered = database
     .select({ one: sql`1` })
     .from(nonceClaim)
@@ -46,39 +43,29 @@ export function createAdmissionStore(
         sql`${nonceClaim.window} IN (${sql.join(windows, sql`, `)})`,
         eq(nonceClaim.apiKeyId, sql.placeholder('keyId')),
         eq(nonceClaim.nonce, sql.placeholder('nonce')),
-        gt(nonceClaim.claimedAtS, sql.placeholder('forgottenS')),
+        sql`abs(${nonceClaim.claimedAtS} - ${sql.placeholder('nowS')}) < ${nonceRetentionS}`,
       ),
     );
   const claim = ['window', 'keyId', 'nonce', 'nowS'].map((name) => sql.placeholder(name));
   const claimNonce = prepareHot(
     database,
+    // Never in conflict: of one window, all is remembered.
     database
       .insert(nonceClaim)
-      .select(sql`SELECT ${sql.join(claim, sql`, `)} WHERE ${notExists(remembered)}`)
-      // Where the clock was set back, a window outlasts the memory of its first nonces.
-      .onConflictDoUpdate({
-        target: [nonceClaim.window, nonceClaim.apiKeyId, nonceClaim.nonce],
-        set: { claimedAtS: sql`excluded.claimed_at_s` },
-      }),
+      .select(sql`SELECT ${sql.join(claim, sql`, `)} WHERE ${notExists(remembered)}`),
   );
   const sweepNonces = database
     .delete(nonceClaim)
     .where(lt(nonceClaim.window, sql.placeholder('oldest')))
     .limit(2 * claimsPerSweep)
     .prepare();
-  const newestWindow = database
-    .select({ window: sql<number>`coalesce(max(${nonceClaim.window}), 0)` })
-    .from(nonceClaim);
-  // A clock that is set back must not bring back the nonces of the time after it: windows never go back.
-  let latestWindow: number | undefined;
   let claimsUntilSweep = claimsPerSweep;
 
-  function sweepNow(): void {
+  function sweepNow(atS: number): void {
     claimsUntilSweep -= 1;
-    if (claimsUntilSweep > 0 || latestWindow === undefined) return;
+    if (claimsUntilSweep > 0) return;
     claimsUntilSweep = claimsPerSweep;
-    const oldest = latestWindow - nonceWindows + 1;
-    writeStatement(() => sweepNonces.run({ oldest }));
+    writeStatement(() => sweepNonces.run({ oldest: windowOf(atS) - 1 }));
   }
 
   const count = prepareHot<{ calls: number }>(
@@ -102,17 +89,18 @@ export function createAdmissionStore(
     .set({ calls: sql`${usage.calls} - 1` })
     .where(and(ofMonth, gt(usage.calls, 0)))
     .prepare();
-  const selectCalls = database.select({ calls: usage.calls }).from(usage).where(ofMonth).prepare();
+  const selectCalls = prepareHot<{ calls: number }>(
+    database,
+    database.select({ calls: usage.calls }).from(usage).where(ofMonth),
+  );
 
   return {
-    findKey: async (name) => read(() => keys.get(name, () => selectKey.get({ apiKey: name }))),
+    findKey: async (name) => read(() => keys.get(name, () => selectKeys.all())),
     findToken: async (sha256) => read(() => selectToken.get({ sha256 })),
-    claimNonce: async ({ keyId, nonce, nowS }) => {
-      latestWindow ??= read(() => newestWindow.get()?.window ?? 0);
-      latestWindow = Math.max(latestWindow, Math.floor(nowS / nonceWindowS));
-      const values = { window: latestWindow, keyId, nonce, nowS, forgottenS: nowS - nonceRetentionS };
+    claimNonce: async ({ keyId, nonce, nowS, sweepAtS = nowS }) => {
+      const values = { window: windowOf(nowS), keyId, nonce, nowS };
       const claimed = writeStatement(() => claimNonce.run(values));
-      sweepNow();
+      sweepNow(sweepAtS);
       return claimed === 1;
     },
     countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
@@ -122,4 +110,9 @@ export function createAdmissionStore(
     },
     callsIn: async (callerId, month) => read(() => selectCalls.get({ callerId, month })?.calls ?? 0),
   };
+}
+
+/** Nonces of the same window are stored side by side. */
+function windowOf(atS: number): number {
+  return Math.floor(atS / nonceRetentionS);
 }

@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm';
-import type { Tier } from '../../domain/caller.ts';
+import { type KeyStatus, statusAt, type Tier } from '../../domain/caller.ts';
 import { Refusal } from '../../domain/reason.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { CallerStore, NewKey, PageQuery, StoredKey, StoredToken } from '../store.ts';
@@ -81,13 +81,6 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
     return keyOf(key.keyId);
   }
 
-  function unrevokedKey(keyId: string): StoredKey {
-    const key = keyOf(keyId);
-    if (key.status === 'REVOKED')
-      refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
-    return key;
-  }
-
   return {
     isEmpty: async () =>
       read(() => database.select({ id: caller.id }).from(caller).limit(1).get() === undefined),
@@ -115,20 +108,18 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
       ),
     rotateKey: async (keyId, key, expiresAtS) =>
       write(() => {
-        const old = unrevokedKey(keyId);
+        const old = keyOf(keyId);
+        refuseRevoked(statusAt(old, key.createdAtS));
         const endsAtS = Math.min(expiresAtS, old.expiresAtS ?? expiresAtS);
         database.update(apiKey).set({ expiresAtS: endsAtS }).where(eq(apiKey.id, old.id)).run();
         return insertKey(old.callerId, key);
       }),
     setKeyStatus: async (keyId, status) =>
       write(() => {
-        if (keyOf(keyId).status !== status) {
-          database
-            .update(apiKey)
-            .set({ status })
-            .where(eq(apiKey.id, unrevokedKey(keyId).id))
-            .run();
-        }
+        const key = keyOf(keyId);
+        if (key.status === status) return key;
+        refuseRevoked(key.status);
+        database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
         return keyOf(keyId);
       }),
     findPlatform: async (name) =>
@@ -178,6 +169,11 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
         return tokenOf(tokenId);
       }),
   };
+}
+
+function refuseRevoked(status: KeyStatus): void {
+  if (status === 'REVOKED')
+    refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
 }
 
 const same = <T>(row: T): T => row;

@@ -4,7 +4,6 @@ import { dirname, join, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
-import type { Environment } from '../../domain/caller.ts';
 import type { StoreOptions } from '../store.ts';
 import { deployment } from './schema.ts';
 
@@ -15,6 +14,9 @@ export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 export class DatabaseRefused extends Error {
   override name = 'DatabaseRefused';
 }
+
+/** What a database is made for, once and for all. */
+type Stamps = Omit<StoreOptions, 'dataDir'>;
 
 const fileName = 'artseal.db';
 const migrationsFolder = join(import.meta.dirname, 'migrations');
@@ -27,11 +29,11 @@ const checkpointPages = 4_000;
 const cacheKiB = 32_768;
 
 /** Opens the database in a data folder, making, stamping and migrating it as need be. */
-export function openDatabase({ dataDir, environment }: StoreOptions): Database {
+export function openDatabase({ dataDir, ...stamps }: StoreOptions): Database {
   const folder = resolve(dataDir);
   try {
     makeFolder(folder);
-    return openFile(join(folder, fileName), environment);
+    return openFile(join(folder, fileName), stamps);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
@@ -42,7 +44,7 @@ export function openDatabase({ dataDir, environment }: StoreOptions): Database {
   }
 }
 
-function openFile(file: string, environment: Environment): Database {
+function openFile(file: string, stamps: Stamps): Database {
   // SQLite gives its log files the mode of the database, which is nobody else's to read.
   // Never opened here once it exists: closing it would drop the locks that this process has on it.
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
@@ -58,7 +60,7 @@ function openFile(file: string, environment: Environment): Database {
     client
       .transaction(() => {
         migrate(client);
-        stamp(database, environment);
+        stamp(database, stamps);
       })
       .immediate();
     return database;
@@ -80,22 +82,34 @@ function migrate(client: Sqlite.Database): void {
   for (const statement of migrations.slice(applied).flatMap((migration) => migration.sql)) {
     client.exec(statement);
   }
-  client.pragma(`user_version = ${migrations.length}`);
+  // Written only when it changes: other processes take any write for a change of what they have read.
+  if (applied < migrations.length) client.pragma(`user_version = ${migrations.length}`);
 }
 
-/** Stamps a new database with its environment; refuses one that bears another. */
-function stamp(database: Database, environment: Environment): void {
+/** Stamps a database with what it lacks; refuses one that bears something else. */
+function stamp(database: Database, stamps: Stamps): void {
   const stamped = database.select().from(deployment).get();
   if (stamped === undefined) {
     database
       .insert(deployment)
-      .values({ id: 1, environment, escrowIdKey: randomBytes(32) })
+      .values({ id: 1, ...stamps, escrowIdKey: randomBytes(32) })
       .run();
-  } else if (stamped.environment !== environment) {
+    return;
+  }
+  const { environment, currency } = stamped;
+  const refuse = (difference: string, variable: string) => {
     throw new DatabaseRefused(
-      `${database.$client.name} belongs to a ${stamped.environment} deployment and cannot open as ${environment}: ` +
-        'set ARTSEAL_ENVIRONMENT to match, or use another ARTSEAL_DATA_DIR.',
+      `${database.$client.name} belongs to a ${difference}: ` +
+        `set ${variable} to match, or use another ARTSEAL_DATA_DIR.`,
     );
+  };
+  if (environment !== stamps.environment) {
+    refuse(`${environment} deployment and cannot open as ${stamps.environment}`, 'ARTSEAL_ENVIRONMENT');
+  }
+  if (currency === null) {
+    database.update(deployment).set({ currency: stamps.currency }).run();
+  } else if (currency !== stamps.currency) {
+    refuse(`deployment in ${currency} and cannot open in ${stamps.currency}`, 'ARTSEAL_CURRENCY');
   }
 }
 

@@ -5,7 +5,7 @@ import { openDatabase } from './database.ts';
 import { createEscrowStore } from './escrows.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
-import { createIdempotencyStore, releaseUnanswered } from './idempotency.ts';
+import { createIdempotencyStore } from './idempotency.ts';
 import { createKeyCache } from './key-cache.ts';
 import { type ServingLock, takeServingLock } from './serving-lock.ts';
 
@@ -23,7 +23,6 @@ export function createSqliteStore(options: StoreOptions): Store {
     idempotency: createIdempotencyStore(database, commits),
     beginServing: async () => {
       lock ??= takeServingLock(options.dataDir);
-      releaseUnanswered(database, commits);
     },
     durable: () => commits.durable(),
     close: async () => {

@@ -1,6 +1,6 @@
-import { and, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, between, desc, eq, lt, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { evidenceHash, type Filing, filingNumber } from '../../domain/filing.ts';
+import { evidenceHash, type Filing, filingNumber, filingSequenceMax } from '../../domain/filing.ts';
 import type { FilingStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -73,10 +73,10 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
           .get();
         return row === undefined ? undefined : toFiling(row);
       }),
-    list: async (owner, page) =>
+    list: async ({ owner, year }, page) =>
       read(() => {
         const rows = filings()
-          .where(and(ownedBy(owner), before(page)))
+          .where(and(ownedBy(owner), numberedIn(year), before(page)))
           .orderBy(desc(filing.id))
           .limit(rowsFor(page))
           .all();
@@ -91,6 +91,11 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
 }
 
 const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));
+
+const numberedIn = (year: number | undefined) =>
+  year === undefined
+    ? undefined
+    : between(filing.filingNo, filingNumber(year, 1), filingNumber(year, filingSequenceMax));
 
 const before = ({ from }: PageQuery) => (from === undefined ? undefined : lt(filing.id, from));
 

@@ -1,36 +1,59 @@
 import { and, eq, isNull, lte, sql } from 'drizzle-orm';
-import { type IdempotencyStanding, type IdempotencyStore, idempotencyRetentionS } from '../store.ts';
+import {
+  type IdempotencyStanding,
+  type IdempotencyStore,
+  idempotencyRetentionS,
+  type Work,
+} from '../store.ts';
 import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { idempotencyKey } from './schema.ts';
+import { idempotencyKey as keyRow } from './schema.ts';
 
 /** How many forgotten keys a claim sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerClaim = 2;
 
-/** Forgets the keys of calls that ended with their process. */
-export function releaseUnanswered(database: Database, { write }: GroupCommit): void {
-  write(() => database.delete(idempotencyKey).where(isNull(idempotencyKey.status)).run());
+/** Which instruction a call gave that claimed an idempotency key. */
+export interface OperationBinding {
+  /** The instruction of an earlier call under the same key. */
+  operationOf(work: Work): string | undefined;
+  /** Remembers the instruction with the key. Runs inside the effect that prepares it. */
+  bind(work: Work): void;
+}
+
+/** The bindings of a database. */
+export function createOperationBinding(database: Database): OperationBinding {
+  const isKeyOf = ({ callerId, idempotencyKey }: Work) =>
+    and(eq(keyRow.callerId, callerId), eq(keyRow.key, idempotencyKey ?? ''));
+  return {
+    operationOf: (work) => {
+      if (work.idempotencyKey === undefined) return undefined;
+      const columns = { operationId: keyRow.operationId };
+      return database.select(columns).from(keyRow).where(isKeyOf(work)).get()?.operationId ?? undefined;
+    },
+    bind: (work) => {
+      if (work.idempotencyKey === undefined) return;
+      const { operationId } = work;
+      database.update(keyRow).set({ operationId }).where(isKeyOf(work)).run();
+    },
+  };
 }
 
 /** Idempotency keys and the answers kept under them. */
 export function createIdempotencyStore(database: Database, { write }: GroupCommit): IdempotencyStore {
-  const isKey = and(
-    eq(idempotencyKey.callerId, sql.placeholder('callerId')),
-    eq(idempotencyKey.key, sql.placeholder('key')),
-  );
+  const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const sweep = database
-    .delete(idempotencyKey)
-    .where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS')))
-    .orderBy(idempotencyKey.claimedAtS)
+    .delete(keyRow)
+    .where(lte(keyRow.claimedAtS, sql.placeholder('forgottenS')))
+    .orderBy(keyRow.claimedAtS)
     .limit(sweptPerClaim)
     .prepare();
   const forgetOld = database
-    .delete(idempotencyKey)
-    .where(and(isKey, lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))))
+    .delete(keyRow)
+    .where(and(isKey, lte(keyRow.claimedAtS, sql.placeholder('forgottenS'))))
     .prepare();
-  const select = database.select().from(idempotencyKey).where(isKey).prepare();
+  const select = database.select().from(keyRow).where(isKey).prepare();
   const insert = database
-    .insert(idempotencyKey)
+    .insert(keyRow)
     .values({
       callerId: sql.placeholder('callerId'),
       key: sql.placeholder('key'),
@@ -38,7 +61,10 @@ export function createIdempotencyStore(database: Database, { write }: GroupCommi
       claimedAtS: sql.placeholder('nowS'),
     })
     .prepare();
-  const release = database.delete(idempotencyKey).where(isKey).prepare();
+  const release = database
+    .delete(keyRow)
+    .where(and(isKey, isNull(keyRow.status), isNull(keyRow.operationId)))
+    .prepare();
 
   return {
     claim: async ({ callerId, key, fingerprint, nowS }) =>
@@ -54,13 +80,13 @@ export function createIdempotencyStore(database: Database, { write }: GroupCommi
         if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
         const { status, body } = known;
         return status === null || body === null
-          ? { kind: 'RUNNING' }
+          ? { kind: 'CLAIMED' }
           : { kind: 'ANSWERED', answer: { status, body } };
       }),
     keep: async (callerId, key, { status, body }) => {
       write(() => {
-        const isThis = and(eq(idempotencyKey.callerId, callerId), eq(idempotencyKey.key, key));
-        database.update(idempotencyKey).set({ status, body }).where(isThis).run();
+        const isThis = and(eq(keyRow.callerId, callerId), eq(keyRow.key, key));
+        database.update(keyRow).set({ status, body }).where(isThis).run();
       });
     },
     release: async (callerId, key) => {

@@ -11,7 +11,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 import type { Environment, Tier } from '../../domain/caller.ts';
-import type { EscrowState, EscrowType } from '../../domain/escrow.ts';
+import type { EscrowState, EscrowType, OperationKind, OperationStatus } from '../../domain/escrow.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 import type { KeyStatus } from '../store.ts';
 
@@ -29,6 +29,8 @@ export const deployment = sqliteTable(
     environment: text().$type<Environment>().notNull(),
     /** Scrambles escrow ids; 32 random bytes. */
     escrowIdKey: blob('escrow_id_key', { mode: 'buffer' }).notNull(),
+    /** What all amounts are in; null in a database from before it was stamped. */
+    currency: text(),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );
@@ -158,14 +160,83 @@ export const escrow = sqliteTable(
     sellerId: text('seller_id').notNull(),
     state: text().$type<EscrowState>().notNull(),
     timestamp: text().notNull(),
+    /** The institution's own name for its hold. */
+    reference: text(),
+    /** When the institution is to be asked next; null for never. */
+    lookUpAtMs: integer('look_up_at_ms'),
+    /** Questions and instructions in a row that the institution left without an answer. */
+    unanswered: integer().notNull().default(0),
+    /** Why the order waits for a person; null if it does not. */
+    attention: text(),
+    /** A person decided that the institution's word holds, even where it differs from the order. */
+    trusted: integer({ mode: 'boolean' }).notNull().default(false),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
+    index('escrow_by_filing').on(table.filingNo),
+    index('escrow_by_state').on(table.state),
+    index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
+    index('escrow_in_need').on(table.id).where(sql`${table.attention} IS NOT NULL`),
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
 );
 
-/** Idempotency keys; status and body are null while the first call is under way. */
+/**
+ * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one
+ * resolution at most that is open, and one at most that paid.
+ */
+export const escrowOperation = sqliteTable(
+  'escrow_operation',
+  {
+    id: integer().primaryKey(),
+    /** The institution's idempotency key. */
+    operationId: text('operation_id').notNull().unique(),
+    orderId: integer('order_id')
+      .notNull()
+      .references(() => escrow.id),
+    kind: text().$type<OperationKind>().notNull(),
+    status: text().$type<OperationStatus>().notNull(),
+    preparedAtMs: integer('prepared_at_ms').notNull(),
+  },
+  (table) => [
+    index('escrow_operation_by_order').on(table.orderId),
+    uniqueIndex('escrow_freeze').on(table.orderId).where(sql`${table.kind} = 'FREEZE'`),
+    uniqueIndex('escrow_resolution_open')
+      .on(table.orderId)
+      .where(sql`${table.kind} <> 'FREEZE' AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
+    uniqueIndex('escrow_resolution_paid')
+      .on(table.orderId)
+      .where(sql`${table.kind} IN ('RELEASE', 'REFUND') AND ${table.status} = 'CONFIRMED'`),
+  ],
+);
+
+/** The states that an order has been in; triggers keep them from being changed. */
+export const escrowChange = sqliteTable(
+  'escrow_change',
+  {
+    orderId: integer('order_id')
+      .notNull()
+      .references(() => escrow.id),
+    /** 1 is UNPAID. */
+    position: integer().notNull(),
+    state: text().$type<EscrowState>().notNull(),
+    at: text().notNull(),
+    changedAtS: integer('changed_at_s').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.orderId, table.position] })],
+);
+
+/** Notifications of the institution, each once. */
+export const institutionNotification = sqliteTable(
+  'institution_notification',
+  {
+    eventId: text('event_id').primaryKey(),
+    receivedAtS: integer('received_at_s').notNull(),
+  },
+  (table) => [index('institution_notification_by_age').on(table.receivedAtS)],
+);
+
+/** Idempotency keys; status and body are null until the first call is answered. */
 export const idempotencyKey = sqliteTable(
   'idempotency_key',
   {
@@ -175,6 +246,8 @@ export const idempotencyKey = sqliteTable(
     claimedAtS: integer('claimed_at_s').notNull(),
     status: integer(),
     body: text(),
+    /** The instruction that the call gave, for a repetition to go on with. */
+    operationId: text('operation_id'),
   },
   (table) => [
     primaryKey({ columns: [table.callerId, table.key] }),

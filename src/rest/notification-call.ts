@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http';
+import { Refusal } from '../domain/reason.ts';
+import type { Trace } from '../observe/trace.ts';
+import { readBody } from './body.ts';
+import { type Answer, jsonAnswer } from './envelope.ts';
+
+/** Where the payment institution sends its notifications. */
+export const notificationPath = '/payment/notifications';
+
+/** Takes a notification as it came over the wire, verified by whoever sent it. Throws Refusal. */
+export type TakeNotification = (sent: {
+  readonly headers: NodeJS.Dict<string[]>;
+  readonly body: Uint8Array;
+}) => Promise<void>;
+
+/** Answers a request to `notificationPath`: as soon as the notification is stored, before anything comes of it. */
+export async function notificationCall(
+  request: IncomingMessage,
+  trace: Trace,
+  take: TakeNotification,
+): Promise<Answer> {
+  trace.operation = 'payment notification';
+  if (request.method !== 'POST') {
+    throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes POST.', { allow: ['POST'] });
+  }
+  await take({ headers: request.headersDistinct, body: await readBody(request) });
+  return jsonAnswer(200, { received: true });
+}

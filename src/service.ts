@@ -1,0 +1,69 @@
+import type { Logger } from 'pino';
+import type { Issuance } from './access/issuance.ts';
+import type { Calendar } from './domain/calendar.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Institution } from './payment/institution.ts';
+import { createAdminService } from './rpc/admin-service.ts';
+import { createDispatcher, type Dispatcher } from './rpc/dispatcher.ts';
+import { createEscrowService } from './rpc/escrow-service.ts';
+import { createFilingService } from './rpc/filing-service.ts';
+import { createProvenanceService } from './rpc/provenance-service.ts';
+import type { SettlementLimits } from './settlement/limits.ts';
+import { createNotifications, type TakeNotification } from './settlement/notifications.ts';
+import { createRecovery } from './settlement/recovery.ts';
+import { createSettlement } from './settlement/settlement.ts';
+import type { Store } from './store/store.ts';
+
+/** What the service is made of. */
+export interface ServiceParts {
+  readonly store: Store;
+  readonly issuance: Issuance;
+  readonly institution: Institution;
+  readonly clock: Clock;
+  readonly calendar: Calendar;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** A name for an instruction, unique for ever. */
+  readonly newOperationId: () => string;
+  readonly limits: SettlementLimits;
+  readonly log: Logger;
+}
+
+/** The service without doors. */
+export interface Service {
+  readonly dispatcher: Dispatcher;
+  readonly takeNotification: TakeNotification;
+  /** Looks after the orders that an earlier process left, and from then on after all. */
+  start(): Promise<void>;
+  /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
+  stop(): Promise<void>;
+}
+
+/** Puts the service together, between its store and its institution. */
+export function createService(parts: ServiceParts): Service {
+  const { store, issuance, institution, clock, calendar, newOperationId } = parts;
+  const { escrows, filings, callers, admission } = store;
+  const durable = () => store.durable();
+  const now = () => {
+    const atMs = clock.nowMs();
+    return { atMs, timestamp: calendar.timestamp(atMs) };
+  };
+  const settlement = createSettlement({ ...parts, escrows, durable, now });
+  const recovery = createRecovery({ ...parts, escrows, settlement });
+  return {
+    dispatcher: createDispatcher([
+      createFilingService({ filings, now }),
+      createProvenanceService({ filings }),
+      createEscrowService({ escrows, institution, settlement, now, newOperationId }),
+      createAdminService({ issuance, callers, admission, clock, calendar }),
+    ]),
+    takeNotification: createNotifications({ institution, escrows, durable, clock }),
+    start: recovery.start,
+    stop: async () => {
+      recovery.stop();
+      await settlement.stop();
+    },
+  };
+}

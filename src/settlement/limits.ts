@@ -1,0 +1,41 @@
+/** How patient the settlement of orders is. All times are in milliseconds. */
+export interface SettlementLimits {
+  /** How long the institution may take over one question or instruction. */
+  readonly answerTimeoutMs: number;
+  /** How long an order may wait for its hold, from its opening; then it is cancelled. */
+  readonly freezeDeadlineMs: number;
+  /** How long to wait after the first unanswered attempt; it doubles with each further one, up to the longest. */
+  readonly firstRetryMs: number;
+  readonly longestRetryMs: number;
+  /** How often the institution is asked about a hold that nothing is heard of, and when about an order just closed. */
+  readonly quietLookUpMs: number;
+  /** How often to see whether an order is due. */
+  readonly pollMs: number;
+  /** Orders in recovery at the same time. */
+  readonly atOnce: number;
+}
+
+/** The limits of a serving process. */
+export const settlementLimits: SettlementLimits = {
+  answerTimeoutMs: 5_000,
+  freezeDeadlineMs: 600_000,
+  firstRetryMs: 1_000,
+  longestRetryMs: 300_000,
+  quietLookUpMs: 3_600_000,
+  pollMs: 500,
+  atOnce: 8,
+};
+
+/** How much of a delay is left to chance, so that orders that failed together do not come back together. */
+const jitterShare = 0.5;
+
+/** A delay with jitter; `random` gives a number from 0 to 1. */
+export function jittered(delayMs: number, random: () => number): number {
+  return Math.round(delayMs * (1 - jitterShare * random()));
+}
+
+/** How long to wait after so many unanswered attempts in a row, from 0. */
+export function retryDelayMs(limits: SettlementLimits, unanswered: number, random: () => number): number {
+  const { firstRetryMs, longestRetryMs } = limits;
+  return jittered(Math.min(longestRetryMs, firstRetryMs * 2 ** unanswered), random);
+}

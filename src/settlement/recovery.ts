@@ -1,0 +1,66 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../domain/clock.ts';
+import type { EscrowStore } from '../store/store.ts';
+import type { SettlementLimits } from './limits.ts';
+import type { Settlement } from './settlement.ts';
+
+/** Looks after the orders that are not settled yet. */
+export interface Recovery {
+  /** Makes all orders with an open instruction due, and looks after what is due from now on. */
+  start(): Promise<void>;
+  /** Begins nothing more. */
+  stop(): void;
+}
+
+/** What the recovery works with. */
+export interface RecoveryDependencies {
+  readonly escrows: EscrowStore;
+  readonly settlement: Settlement;
+  readonly clock: Clock;
+  readonly limits: SettlementLimits;
+  readonly log: Logger;
+}
+
+/** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
+export function createRecovery(dependencies: RecoveryDependencies): Recovery {
+  const { escrows, settlement, clock, limits, log } = dependencies;
+  let callOff = () => {};
+  let underWay = 0;
+  let isStopped = false;
+
+  async function recover(escrowId: string): Promise<void> {
+    underWay += 1;
+    try {
+      await settlement.recover(escrowId);
+    } catch (error) {
+      log.warn({ escrowId, err: error }, 'an order is not settled yet');
+    } finally {
+      underWay -= 1;
+    }
+  }
+
+  async function poll(): Promise<void> {
+    const nowMs = clock.nowMs();
+    // What is due later than anything is ever put off comes from a clock that was set back.
+    const horizonMs = nowMs + 2 * limits.quietLookUpMs;
+    try {
+      const due = await escrows.due(nowMs, horizonMs, limits.atOnce);
+      const free = due.filter((escrowId) => !settlement.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
+      for (const escrowId of free) void recover(escrowId);
+    } catch (error) {
+      log.error({ err: error }, 'the orders that are due cannot be read');
+    }
+    if (!isStopped) callOff = clock.after(limits.pollMs, () => void poll());
+  }
+
+  return {
+    start: async () => {
+      await escrows.resume(clock.nowMs());
+      await poll();
+    },
+    stop: () => {
+      isStopped = true;
+      callOff();
+    },
+  };
+}

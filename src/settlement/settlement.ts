@@ -1,0 +1,259 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../domain/clock.ts';
+import {
+  type EscrowState,
+  type Hold,
+  judge,
+  type OperationKind,
+  operationOutcomes,
+} from '../domain/escrow.ts';
+import { Refusal } from '../domain/reason.ts';
+import type { Institution, PaymentOrder } from '../payment/institution.ts';
+import type {
+  BusinessTime,
+  EscrowCase,
+  EscrowStore,
+  Operation,
+  Settlement as StoredSettlement,
+} from '../store/store.ts';
+import { jittered, retryDelayMs, type SettlementLimits } from './limits.ts';
+import { createOneAtATime } from './one-at-a-time.ts';
+
+/** Brings orders and the institution to agreement. Everything that is said to the institution is said here. */
+export interface Settlement {
+  /**
+   * Gives a prepared instruction and waits for the institution's word on it; the instruction as it then stands, on
+   * disk. One that was given before is not given again: it is returned as it stands. Throws PAYMENT_PENDING if the word
+   * is not known in time; UNAVAILABLE if the instruction could not be written down, and then it was not given.
+   */
+  carryOut(operation: Operation): Promise<Operation | undefined>;
+  /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
+  recover(escrowId: string): Promise<void>;
+  /** Whether something is under way for an order. */
+  isBusy(escrowId: string): boolean;
+  /** Waits for no answer any more; resolves when nothing is under way. */
+  stop(): Promise<void>;
+}
+
+/** What the settlement works with. */
+export interface SettlementDependencies {
+  readonly escrows: EscrowStore;
+  readonly institution: Institution;
+  /** The store's barrier: nothing is said to the institution, or answered, before it. */
+  readonly durable: () => Promise<void>;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
+  readonly clock: Clock;
+  readonly now: () => BusinessTime;
+  /** A name for an instruction, unique for ever. */
+  readonly newOperationId: () => string;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly limits: SettlementLimits;
+  readonly log: Logger;
+}
+
+/** An open instruction of an order. */
+type OpenOperation = EscrowCase['open'][number];
+
+/** How many steps one recovery takes an order at most; it takes three to cancel an order and give a late hold back. */
+const stepsMax = 5;
+
+/** Why an answer is not waited for any more. */
+const closing = 'The service is closing.';
+
+/** How long a caller waits before it asks again for an order that is pending, in seconds. */
+const pendingRetryAfterS = 5;
+
+/** The refusal for an order whose money is not where it was asked to be, as far as is known. */
+export function paymentPending(escrowId: string, cause?: unknown): Refusal {
+  const message =
+    `The payment institution has not answered yet for ${escrowId}; ` +
+    'it is being asked, and GET /api/v1/escrow/{escrowId} tells what it said.';
+  return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS }, { cause });
+}
+
+/** Settlement between this store and this institution. */
+export function createSettlement(dependencies: SettlementDependencies): Settlement {
+  const { escrows, institution, durable, currency, clock, now, newOperationId, random, limits, log } =
+    dependencies;
+  const turns = createOneAtATime();
+  const waiting = new Set<(why: string) => void>();
+  let isStopped = false;
+
+  const paymentOrder = ({ order, holdId, openedAtMs, reference }: EscrowCase): PaymentOrder => {
+    const { escrowId, amount, buyerId, sellerId } = order;
+    return { holdId, escrowId, amount, currency, buyerId, sellerId, openedAtMs, reference };
+  };
+
+  async function caseOf(escrowId: string): Promise<EscrowCase> {
+    const found = await escrows.findCase(escrowId);
+    if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
+    return found;
+  }
+
+  /** Waits for the institution, but not for ever. */
+  async function answerTo<T>(ask: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (isStopped) throw new Error(closing);
+    const { answerTimeoutMs } = limits;
+    const abort = new AbortController();
+    const { promise: givenUp, reject } = Promise.withResolvers<never>();
+    const giveUp = (why: string) => {
+      const error = new Error(why);
+      reject(error);
+      abort.abort(error);
+    };
+    const callOff = clock.after(answerTimeoutMs, () =>
+      giveUp(`The institution did not answer within ${answerTimeoutMs} ms.`),
+    );
+    waiting.add(giveUp);
+    try {
+      return await Promise.race([ask(abort.signal), givenUp]);
+    } finally {
+      callOff();
+      waiting.delete(giveUp);
+    }
+  }
+
+  /** Writes a settlement down; the order after it. */
+  async function write(settlement: StoredSettlement): Promise<EscrowCase> {
+    const { escrowId } = settlement;
+    if (!(await escrows.settle(settlement, now()))) throw new Error(`${escrowId} has changed meanwhile.`);
+    return caseOf(escrowId);
+  }
+
+  const newOperation = (kind: OperationKind) => ({ operationId: newOperationId(), kind });
+
+  /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
+  async function settle(before: EscrowCase, hold: Hold, answered?: OpenOperation): Promise<EscrowCase> {
+    const { order, open, trusted } = before;
+    const { escrowId, state: from, amount } = order;
+    const ended = endedBy(hold, open, answered);
+    const isDeclined = ended.some(
+      ({ operationId, status }) => operationId === answered?.operationId && status === 'DECLINED',
+    );
+    const openKinds = open.map(({ kind }) => kind);
+    const underJudgement = { state: from, amount, currency, trusted, openKinds };
+    const judgement = judge(underJudgement, hold, isDeclined ? answered?.kind : undefined);
+    const stays = { escrowId, from, to: from, ended: [], prepared: undefined, reference: hold.reference };
+    if (judgement.kind === 'ATTENTION') {
+      log.error({ escrowId, state: from, why: judgement.why }, 'an order needs a person');
+      return write({ ...stays, attention: judgement.why, lookUpAtMs: undefined });
+    }
+    const { to } = judgement;
+    const borneOut = ended.flatMap((ending) => borneOutBy(to, hold, ending));
+    const prepared = judgement.givesBack ? newOperation('REFUND') : undefined;
+    const isDone = prepared === undefined && borneOut.length === open.length;
+    const lookUpAtMs = isDone ? quietLookUpAtMs(from, to) : clock.nowMs();
+    if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
+    return write({ ...stays, to, ended: borneOut, prepared, attention: undefined, lookUpAtMs });
+  }
+
+  /** When to ask about an order that nothing is left to do for; undefined for never. */
+  function quietLookUpAtMs(from: EscrowState, to: EscrowState): number | undefined {
+    // A hold may lapse without a word, and one that was given up may have been on its way.
+    const isQuiet = to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID');
+    return isQuiet ? clock.nowMs() + jittered(limits.quietLookUpMs, random) : undefined;
+  }
+
+  /** Writes down that an instruction is being given, before it is. */
+  async function send(operationId: string): Promise<void> {
+    await escrows.send(operationId, clock.nowMs() + limits.answerTimeoutMs);
+    await durable();
+  }
+
+  /** Gives an instruction that was written down, and settles the order by the answer. */
+  async function give(before: EscrowCase, operation: OpenOperation): Promise<EscrowCase> {
+    const instruction = { ...paymentOrder(before), operationId: operation.operationId, kind: operation.kind };
+    const hold = await answerTo((signal) => institution.instruct(instruction, signal));
+    if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${operation.kind}.`);
+    return settle(before, hold, operation);
+  }
+
+  /** Writes down that an order waited too long for its hold and is to be cancelled. */
+  function cancel({ order: { escrowId, state } }: EscrowCase): Promise<EscrowCase> {
+    const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, attention: undefined };
+    return write({ ...stays, prepared: newOperation('CANCEL'), lookUpAtMs: clock.nowMs() });
+  }
+
+  /** Does what is left to do for an order. */
+  async function goOn(start: EscrowCase): Promise<void> {
+    let current = start;
+    for (let step = 0; step < stepsMax; step += 1) {
+      const operation = current.open.at(-1);
+      if (current.attention !== undefined || operation === undefined) return;
+      const isOverdue = clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs;
+      if (operation.kind === 'FREEZE' && isOverdue) {
+        current = await cancel(current);
+      } else {
+        await send(operation.operationId);
+        current = await give(current, operation);
+      }
+    }
+  }
+
+  /** Notes that nothing was heard, and when to ask again. */
+  async function leaveOpen({ order, unanswered }: EscrowCase): Promise<void> {
+    await escrows.leaveOpen(order.escrowId, clock.nowMs() + retryDelayMs(limits, unanswered, random));
+    await durable();
+  }
+
+  return {
+    carryOut: ({ operationId, order: { escrowId } }) =>
+      turns.run(escrowId, async () => {
+        const operation = await escrows.findOperation(operationId);
+        if (operation?.status !== 'PREPARED') return operation;
+        const before = await caseOf(escrowId);
+        await send(operationId);
+        try {
+          await give(before, operation);
+          await durable();
+        } catch (error) {
+          // The instruction may have been carried out: whatever failed, nothing may be answered but that.
+          await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'store failed'));
+          throw paymentPending(escrowId, error);
+        }
+        return escrows.findOperation(operationId);
+      }),
+    recover: (escrowId) =>
+      turns.run(escrowId, async () => {
+        const before = await caseOf(escrowId);
+        if (before.attention !== undefined) return;
+        try {
+          const hold = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
+          await goOn(await settle(before, hold));
+          await durable();
+        } catch (error) {
+          await leaveOpen(before);
+          throw error;
+        }
+      }),
+    isBusy: turns.isBusy,
+    stop: async () => {
+      isStopped = true;
+      for (const giveUp of waiting) giveUp(closing);
+      await turns.idle();
+    },
+  };
+}
+
+/** An instruction that the institution's word ends. */
+type Ending = StoredSettlement['ended'][number] & { readonly kind: OperationKind };
+
+/** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
+function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined): Ending[] {
+  return open.flatMap(({ operationId, kind }) => {
+    const outcome = operationOutcomes[kind][hold.standing];
+    if (outcome !== 'OPEN') return [{ operationId, kind, status: outcome }];
+    return operationId === answered?.operationId ? [{ operationId, kind, status: 'DECLINED' as const }] : [];
+  });
+}
+
+/**
+ * The ending of an instruction as far as the order bears it out: only a FROZEN order confirms its FREEZE, since
+ * whoever asks for it again is answered FROZEN. While the money is on its way back, the FREEZE is left open.
+ */
+function borneOutBy(to: EscrowState, { standing }: Hold, ending: Ending): Ending[] {
+  if (ending.kind !== 'FREEZE' || to === 'FROZEN') return [ending];
+  return to === 'UNPAID' && standing === 'HELD' ? [] : [{ ...ending, status: 'DECLINED' }];
+}

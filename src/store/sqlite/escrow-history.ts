@@ -1,0 +1,49 @@
+import { asc, inArray, sql } from 'drizzle-orm';
+import type { EscrowChange, EscrowState } from '../../domain/escrow.ts';
+import type { BusinessTime } from '../store.ts';
+import type { Database } from './database.ts';
+import { escrowChange } from './schema.ts';
+import { prepareHot } from './statement.ts';
+
+/** The states that orders have been in. */
+export interface EscrowHistory {
+  /** Appends a state. Runs inside the effect that it belongs to. */
+  append(orderId: number, state: EscrowState, at: BusinessTime): void;
+  /** The states of orders, each in order of happening. */
+  of(orderIds: readonly number[]): ReadonlyMap<number, readonly EscrowChange[]>;
+}
+
+/** The history of the orders in a database. */
+export function createEscrowHistory(database: Database): EscrowHistory {
+  const ofOrder = sql`${escrowChange.orderId} = ${sql.placeholder('orderId')}`;
+  const insertNext = prepareHot(
+    database,
+    database.insert(escrowChange).values({
+      orderId: sql.placeholder('orderId'),
+      position: sql`(SELECT count(*) + 1 FROM ${escrowChange} WHERE ${ofOrder})`,
+      state: sql.placeholder('state'),
+      at: sql.placeholder('at'),
+      changedAtS: sql.placeholder('changedAtS'),
+    }),
+  );
+  return {
+    append: (orderId, state, { atMs, timestamp }) => {
+      insertNext.run({ orderId, state, at: timestamp, changedAtS: Math.floor(atMs / 1000) });
+    },
+    of: (orderIds) => {
+      const rows = database
+        .select({ orderId: escrowChange.orderId, state: escrowChange.state, at: escrowChange.at })
+        .from(escrowChange)
+        .where(inArray(escrowChange.orderId, [...orderIds]))
+        .orderBy(asc(escrowChange.orderId), asc(escrowChange.position))
+        .all();
+      const changes = rows.map(({ orderId, state, at }) => [orderId, { state, at }] as const);
+      return new Map(
+        [...Map.groupBy(changes, ([orderId]) => orderId)].map(([orderId, grouped]) => [
+          orderId,
+          grouped.map(([, change]) => change),
+        ]),
+      );
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import type { TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import pino from 'pino';
+import { createCalendar } from '../../src/domain/calendar.ts';
+import type { Hold } from '../../src/domain/escrow.ts';
+import type { Institution, Instruction, PaymentOrder } from '../../src/payment/institution.ts';
+import { type SettlementLimits, settlementLimits } from '../../src/settlement/limits.ts';
+import { createRecovery } from '../../src/settlement/recovery.ts';
+import { createSettlement } from '../../src/settlement/settlement.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import type { EscrowCase, Operation, Store, StoredKey } from '../../src/store/store.ts';
+import { addPlatform, painting, terms } from '../store/promises/fixtures.ts';
+import { createManualClock, type ManualClock } from '../support/clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
+export const kitLimits: SettlementLimits = {
+  ...settlementLimits,
+  freezeDeadlineMs: 60_000,
+  longestRetryMs: 20_000,
+  quietLookUpMs: 90_000,
+};
+
+/** An answer that never comes. */
+export const silence = new Promise<never>(() => {});
+
+/** An institution that says what a test tells it to, and remembers what it was told and asked. */
+export interface ScriptedInstitution extends Institution {
+  /** Instructions in the order in which they came. */
+  readonly told: readonly Instruction[];
+  /** Orders that it was asked about. */
+  readonly asked: readonly PaymentOrder[];
+  /** What it answers to instructions from now on; a function may look at the instruction. */
+  answer(answer: Answer<Instruction>): void;
+  /** What it says where it is asked. */
+  say(answer: Answer<PaymentOrder>): void;
+}
+
+type Answer<Question> = (question: Question) => Promise<Hold>;
+
+/** A hold over all of an order. */
+export function held({ amount, currency }: PaymentOrder, standing: Hold['standing'] = 'HELD'): Hold {
+  return { standing, amount, currency, reference: 'hold-1' };
+}
+
+/** An institution that holds, pays out and gives back as it is told. */
+export function createScriptedInstitution(): ScriptedInstitution {
+  const told: Instruction[] = [];
+  const asked: PaymentOrder[] = [];
+  const standings = { FREEZE: 'HELD', RELEASE: 'PAID_OUT', REFUND: 'RETURNED', CANCEL: 'VOID' } as const;
+  let answer: Answer<Instruction> = async (instruction) => held(instruction, standings[instruction.kind]);
+  let say: Answer<PaymentOrder> = async () => ({ standing: 'ABSENT' });
+  return {
+    told,
+    asked,
+    answer: (next) => {
+      answer = next;
+    },
+    say: (next) => {
+      say = next;
+    },
+    check: () => [],
+    instruct: (instruction) => {
+      told.push(instruction);
+      return answer(instruction);
+    },
+    lookUp: (order) => {
+      asked.push(order);
+      return say(order);
+    },
+    readNotification: () => ({ eventId: 'none', holdId: undefined }),
+    close: async () => {},
+  };
+}
+
+/** A settlement on a real store, with time and institution in the hand of the test. */
+export interface Kit {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  readonly institution: ScriptedInstitution;
+  readonly platform: StoredKey;
+  /** Opens an order and gives its FREEZE; the id of the order, whatever became of it. */
+  open(): Promise<string>;
+  /** Prepares a resolution and gives it. */
+  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Operation | undefined>;
+  case(escrowId: string): Promise<EscrowCase>;
+  /** Moves time on, step by step, with recovery at work. */
+  pass(ms: number): Promise<void>;
+  /** Ends the settlement and begins another one on the same store, as a restart does. */
+  restart(): Promise<void>;
+  /** What is logged as waiting for a person, or as not settled. */
+  readonly logged: readonly { readonly msg: string; readonly level: number }[];
+}
+
+/** Turns of the event loop that a step of recovery takes at most: its questions, and a commit behind each. */
+const turnsPerStep = 20;
+
+/** Waits until nothing happens any more without time moving on. */
+export async function quiet(): Promise<void> {
+  for (let count = 0; count < turnsPerStep; count += 1) await turn();
+}
+
+/** Makes a kit; closed after the test. */
+export async function openKit(
+  test: Pick<TestContext, 'after'>,
+  limits: Partial<SettlementLimits> = {},
+): Promise<Kit> {
+  const dataDir = temporaryFolder(test);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY' });
+  const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
+  const institution = createScriptedInstitution();
+  const calendar = createCalendar('UTC');
+  const logged: { msg: string; level: number }[] = [];
+  const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
+  const now = () => ({ atMs: clock.nowMs(), timestamp: calendar.timestamp(clock.nowMs()) });
+  let named = 0;
+  const newOperationId = () => {
+    named += 1;
+    return `operation-${named}`;
+  };
+  const begin = () => {
+    const parts = {
+      ...{ escrows: store.escrows, institution, clock, now, newOperationId, log },
+      durable: () => store.durable(),
+      currency: 'CNY',
+      random: () => 0,
+      limits: { ...kitLimits, ...limits },
+    };
+    const settlement = createSettlement(parts);
+    return { settlement, recovery: createRecovery({ ...parts, settlement }) };
+  };
+  let { settlement, recovery } = begin();
+  const end = async () => {
+    recovery.stop();
+    await settlement.stop();
+  };
+  test.after(async () => {
+    await end();
+    await store.close();
+  });
+  const platform = await addPlatform(store, 'gallery');
+  await store.durable();
+  await recovery.start();
+  const work = () => ({ ...platform, operationId: newOperationId(), idempotencyKey: undefined });
+
+  return {
+    store,
+    clock,
+    institution,
+    platform,
+    logged,
+    open: async () => {
+      const { filingNo } = await store.filings.file(painting, now(), platform);
+      const operation = await store.escrows.open(terms(filingNo), now(), work(), undefined);
+      await settlement.carryOut(operation).catch(() => {});
+      return operation.order.escrowId;
+    },
+    resolve: async (kind, escrowId) =>
+      settlement.carryOut(await store.escrows.prepare(kind, escrowId, now(), work(), undefined)),
+    case: async (escrowId) => {
+      const found = await store.escrows.findCase(escrowId);
+      if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
+      return found;
+    },
+    pass: async (ms) => {
+      const untilMs = clock.monotonicMs() + ms;
+      for (;;) {
+        await quiet();
+        const stepMs = Math.min(clock.nextDueMs() ?? ms, untilMs - clock.monotonicMs());
+        if (clock.monotonicMs() >= untilMs) return;
+        clock.advance(stepMs);
+      }
+    },
+    restart: async () => {
+      await end();
+      ({ settlement, recovery } = begin());
+      await recovery.start();
+    },
+  };
+}

@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Hold } from '../../src/domain/escrow.ts';
+import { refusal } from '../support/refused.ts';
+import { held, type Kit, kitLimits, openKit, quiet, silence } from './kit.ts';
+
+const { answerTimeoutMs, freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
+
+const lost = () => Promise.reject(new Error('The connection broke.'));
+
+const kindsTold = ({ institution }: Kit) => institution.told.map(({ kind }) => kind);
+
+async function stateOf(kit: Kit, escrowId: string): Promise<string> {
+  return (await kit.case(escrowId)).order.state;
+}
+
+/** An order whose FREEZE was answered HELD. */
+async function frozen(kit: Kit): Promise<string> {
+  const escrowId = await kit.open();
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  kit.institution.say(async (order) => held(order));
+  return escrowId;
+}
+
+/** An order whose FREEZE was not answered. */
+async function pending(kit: Kit): Promise<string> {
+  kit.institution.answer(lost);
+  const escrowId = await kit.open();
+  assert.equal(await stateOf(kit, escrowId), 'UNPAID');
+  return escrowId;
+}
+
+test('an instruction is on disk as SENT before it is given, under the id by which it is known', async (t) => {
+  const kit = await openKit(t);
+  const seen: unknown[] = [];
+  kit.institution.answer(async (instruction) => {
+    seen.push((await kit.store.escrows.findOperation(instruction.operationId))?.status);
+    return held(instruction);
+  });
+  const { order, holdId } = await kit.case(await kit.open());
+  assert.deepEqual(seen, ['SENT']);
+  const [told] = kit.institution.told;
+  assert.equal(told?.holdId, holdId);
+  assert.equal(told.operationId, holdId);
+  assert.equal(told.escrowId, order.escrowId);
+  assert.equal(told.currency, 'CNY');
+});
+
+test('what is not answered in time is pending, is asked about, and is settled by what is found', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(() => silence);
+  const opening = kit.open();
+  await quiet();
+  kit.clock.advance(answerTimeoutMs);
+  const escrowId = await opening;
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'UNPAID');
+  assert.deepEqual(
+    open.map(({ status }) => status),
+    ['UNKNOWN'],
+  );
+  kit.institution.say(async (asked) => held(asked));
+  await kit.pass(2 * firstRetryMs);
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.deepEqual(kindsTold(kit), ['FREEZE'], 'it exists, so it is not given again');
+});
+
+test('an instruction that never arrived is given again, under the same id', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await pending(kit);
+  kit.institution.answer(async (instruction) => held(instruction));
+  await kit.pass(2 * firstRetryMs);
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  assert.equal(new Set(kit.institution.told.map(({ operationId }) => operationId)).size, 1);
+  assert.equal(kit.institution.told.length, 2);
+});
+
+test('an institution that stays silent is asked at growing intervals, up to the longest', async (t) => {
+  const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
+  await pending(kit);
+  const askedAtMs: number[] = [];
+  kit.institution.say(() => {
+    askedAtMs.push(kit.clock.nowMs());
+    return lost();
+  });
+  await kit.pass(5 * longestRetryMs);
+  const gaps = askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] ?? 0));
+  assert.ok(gaps.length > 6, `asked ${askedAtMs.length} times`);
+  for (const [index, gap] of gaps.entries()) {
+    assert.ok(gap >= (gaps[index - 1] ?? 0), `a shorter gap: ${gaps}`);
+    assert.ok(gap <= longestRetryMs + pollMs, `too long a gap: ${gaps}`);
+  }
+});
+
+test('an order that waited too long for its hold is cancelled, and CLOSED once that is confirmed', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await pending(kit);
+  kit.institution.answer(({ kind }) => (kind === 'CANCEL' ? Promise.resolve({ standing: 'VOID' }) : lost()));
+  await kit.pass(freezeDeadlineMs - 10_000);
+  assert.equal(await stateOf(kit, escrowId), 'UNPAID');
+  await kit.pass(longestRetryMs + 20_000);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'CLOSED');
+  assert.deepEqual(open, []);
+  assert.equal(kindsTold(kit).at(-1), 'CANCEL');
+  assert.equal(kindsTold(kit).filter((kind) => kind === 'CANCEL').length, 1);
+});
+
+test('an order is not CLOSED while its cancelling is not confirmed', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await pending(kit);
+  await kit.pass(freezeDeadlineMs + 3 * longestRetryMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'UNPAID');
+  assert.deepEqual(
+    open.map(({ kind, status }) => `${kind} ${status}`),
+    ['FREEZE UNKNOWN', 'CANCEL UNKNOWN'],
+  );
+});
+
+test('a hold that is found after the order was given up is given back, and freezes nothing', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await pending(kit);
+  await kit.pass(freezeDeadlineMs + longestRetryMs);
+  assert.ok(kindsTold(kit).includes('CANCEL'));
+  kit.institution.say(async (order) => held(order));
+  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  await kit.pass(2 * longestRetryMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.deepEqual(
+    order.history.map(({ state }) => state),
+    ['UNPAID', 'CLOSED'],
+  );
+  assert.deepEqual(open, []);
+});
+
+test('a hold that comes after the order was CLOSED is compensated by a refund', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async () => ({ standing: 'VOID' }));
+  const escrowId = await kit.open();
+  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  kit.institution.say(async (order) => held(order));
+  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  await kit.pass(quietLookUpMs + 1_000);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  const { order, open, attention } = await kit.case(escrowId);
+  assert.equal(order.state, 'CLOSED');
+  assert.deepEqual(open, []);
+  assert.equal(attention, undefined);
+});
+
+test('a compensation that the institution declines needs a person, and is not repeated for ever', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async () => ({ standing: 'VOID' }));
+  const escrowId = await kit.open();
+  kit.institution.say(async (order) => held(order));
+  kit.institution.answer(async (instruction) => held(instruction));
+  await kit.pass(3 * quietLookUpMs);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
+});
+
+for (const [what, differs] of [
+  ['another amount', (hold: Hold) => ({ ...hold, amount: (hold.amount ?? 0n) - 1n })],
+  ['another currency', (hold: Hold) => ({ ...hold, currency: 'EUR' })],
+] as const) {
+  test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
+    const kit = await openKit(t);
+    kit.institution.answer(async (instruction) => differs(held(instruction)));
+    const escrowId = await kit.open();
+    const { order, attention } = await kit.case(escrowId);
+    assert.equal(order.state, 'UNPAID');
+    assert.match(attention ?? '', /128000000 CNY.*HELD/);
+    await kit.pass(freezeDeadlineMs + quietLookUpMs);
+    assert.deepEqual(kindsTold(kit), ['FREEZE']);
+    assert.equal(kit.institution.asked.length, 0, 'nobody is asked while a person decides');
+    assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
+
+    kit.institution.say(async (asked) => differs(held(asked)));
+    await kit.store.escrows.decide(escrowId, 'LOOK_AGAIN', 'd-1', kit.clock.nowMs());
+    await kit.pass(1_000);
+    assert.ok((await kit.case(escrowId)).attention !== undefined, 'it differs still');
+    kit.institution.say(async (asked) => held(asked));
+    await kit.store.escrows.decide(escrowId, 'LOOK_AGAIN', 'd-2', kit.clock.nowMs());
+    await kit.pass(1_000);
+    assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  });
+}
+
+test('a person may accept what differs', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
+  const escrowId = await kit.open();
+  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
+  await kit.store.escrows.decide(escrowId, 'ACCEPT', 'd-1', kit.clock.nowMs());
+  await kit.pass(1_000);
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+});
+
+test('a person may have what differs given back: the order is CLOSED', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
+  const escrowId = await kit.open();
+  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
+  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  await kit.store.escrows.decide(escrowId, 'RETURN', 'd-1', kit.clock.nowMs());
+  await kit.pass(1_000);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'CLOSED');
+  assert.deepEqual(open, []);
+});
+
+test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  kit.institution.say(async () => ({ standing: 'ABSENT' }));
+  await kit.pass(quietLookUpMs + 1_000);
+  const { order, attention } = await kit.case(escrowId);
+  assert.equal(order.state, 'FROZEN');
+  assert.match(attention ?? '', /FROZEN.*ABSENT/);
+});
+
+for (const [kind, standing, state] of [
+  ['RELEASE', 'PAID_OUT', 'RELEASED'],
+  ['REFUND', 'RETURNED', 'REFUNDED'],
+] as const) {
+  test(`a ${kind} whose answer is lost is found to be carried out`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await frozen(kit);
+    kit.institution.answer(lost);
+    await assert.rejects(kit.resolve(kind, escrowId), refusal('PAYMENT_PENDING', new RegExp(escrowId)));
+    kit.institution.say(async (order) => held(order, standing));
+    await kit.pass(2 * firstRetryMs);
+    assert.equal(await stateOf(kit, escrowId), state);
+    assert.equal(kindsTold(kit).length, 2);
+  });
+
+  test(`a ${kind} that never arrived is given again, under the same id`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await frozen(kit);
+    kit.institution.answer(lost);
+    await assert.rejects(kit.resolve(kind, escrowId), refusal('PAYMENT_PENDING'));
+    kit.institution.answer(async (instruction) => held(instruction, standing));
+    await kit.pass(2 * firstRetryMs);
+    assert.equal(await stateOf(kit, escrowId), state);
+    const [, first, second] = kit.institution.told;
+    assert.equal(first?.operationId, second?.operationId);
+  });
+
+  test(`a ${kind} that is declined leaves the order FROZEN, and it may be tried anew`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await frozen(kit);
+    kit.institution.answer(async (instruction) => held(instruction));
+    assert.equal((await kit.resolve(kind, escrowId))?.status, 'DECLINED');
+    assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+    kit.institution.answer(async (instruction) => held(instruction, standing));
+    assert.equal((await kit.resolve(kind, escrowId))?.status, 'CONFIRMED');
+    assert.equal(await stateOf(kit, escrowId), state);
+  });
+}
+
+test('a release that met a lapsed hold is declined, and the order is CLOSED', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  kit.institution.answer(async (instruction) => held(instruction, 'LAPSED'));
+  const operation = await kit.resolve('RELEASE', escrowId);
+  assert.equal(operation?.status, 'DECLINED');
+  assert.equal(operation.order.state, 'CLOSED');
+});
+
+test('a hold that lapses without a word is noticed, and the order is CLOSED', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  await kit.pass(2 * quietLookUpMs);
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  kit.institution.say(async (order) => held(order, 'LAPSED'));
+  await kit.pass(quietLookUpMs + 1_000);
+  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+});
+
+test('an answer of ABSENT to an instruction is none', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async () => ({ standing: 'ABSENT' }));
+  const escrowId = await kit.open();
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'UNPAID');
+  assert.equal(open.length, 1);
+});
+
+test('what an earlier process left open is looked after when the next one starts', async (t) => {
+  const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
+  const escrowId = await pending(kit);
+  kit.institution.say(lost);
+  await kit.pass(4 * longestRetryMs);
+  kit.institution.say(async (order) => held(order));
+  await kit.restart();
+  await quiet();
+  assert.equal(await stateOf(kit, escrowId), 'FROZEN', 'without waiting for the longest interval');
+});
+
+test('a clock that is set back does not put recovery off', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  kit.institution.say(async (order) => held(order, 'LAPSED'));
+  kit.clock.setWall(kit.clock.nowMs() - 30 * 24 * 60 * 60 * 1_000);
+  await kit.pass(quietLookUpMs);
+  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+});
+
+test('closing waits for no answer: the order stays open for the next process', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(() => silence);
+  const opening = kit.open();
+  await quiet();
+  await kit.restart();
+  const escrowId = await opening;
+  const { open } = await kit.case(escrowId);
+  assert.equal(open.length, 1);
+});
