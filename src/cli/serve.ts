@@ -1,13 +1,16 @@
-import pino from 'pino';
+import pino, { type Logger } from 'pino';
 import { startApp } from '../app.ts';
-import { readConfig, unknownSettings } from '../config.ts';
+import { type Config, readConfig, unknownSettings } from '../config.ts';
+import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { readWords } from './arguments.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
 
-/** Bytes of log lines that are gathered before they are written, and how often they are written anyway. */
-const logBuffer = { bytes: 4_096, flushEveryMs: 250 } as const;
+/** How often log lines are written at the latest, in milliseconds. */
+const logEveryMs = 250;
+/** How long the exit waits for readers of the output once all is closed, in milliseconds. */
+const lastLinesMs = 1_000;
 
 /** `artseal serve` */
 export const serve: Command = {
@@ -20,28 +23,43 @@ export const serve: Command = {
   run: async (words, terminal) => {
     readWords(words, 0, {});
     const config = readConfig(terminal.env);
-    const destination = pino.destination({ fd: 2, sync: false, minLength: logBuffer.bytes });
-    // A log that cannot be written any more must not take the service down.
-    destination.on('error', () => {});
-    const log = pino({ level: config.logLevel, base: null }, destination);
-    setInterval(() => destination.flush(), logBuffer.flushEveryMs).unref();
+    // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
+    const output = createLogOutput(process.stderr);
+    const log = pino({ level: config.logLevel, base: null }, output);
+    writeRegularly(output, log);
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
-
-    const stopped = stopSignal();
-    const app = await startApp(config, log);
     try {
-      if (config.environment === 'sandbox') await welcome(app, config.dataDir, terminal);
-      terminal.print(
-        `artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`,
-      );
-      log.info({ signal: await stopped }, 'closing');
+      await serveUntilStopped(config, log, terminal);
     } finally {
-      await app.close();
-      destination.flushSync();
+      output.flush();
+      // Not reached if all is read sooner: only lines that wait for their reader keep the process.
+      setTimeout(() => process.exit(), lastLinesMs).unref();
     }
     return exitCodes.done;
   },
 };
+
+function writeRegularly(output: LogOutput, log: Logger): void {
+  const write = () => {
+    const lines = output.takeDropped();
+    if (lines > 0) log.warn({ lines }, 'log lines were dropped: they were not read in time');
+    output.flush();
+  };
+  setInterval(write, logEveryMs).unref();
+  process.once('exit', write);
+}
+
+async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
+  const stopped = stopSignal();
+  const app = await startApp(config, log);
+  try {
+    if (config.environment === 'sandbox') await welcome(app, config.dataDir, terminal);
+    terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
+    log.info({ signal: await stopped }, 'closing');
+  } finally {
+    await app.close();
+  }
+}
 
 /** Resolves with the first signal that asks the process to stop. */
 function stopSignal(): Promise<string> {

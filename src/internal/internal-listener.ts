@@ -6,20 +6,29 @@ import type { Logger } from 'pino';
 import { logCall, type Trace } from '../observe/trace.ts';
 import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
 
-/** What the typed listener works with. */
-export interface InternalListenerDependencies {
-  readonly typedCalls: TypedCalls;
-  readonly log: Logger;
-}
-
-/** How long a client may take over its first byte, its headers, its whole request, and stay idle, in milliseconds. */
+/**
+ * How long a client may take over its first byte, its headers, its whole request, and stay idle, and how long an end
+ * is waited for that the client has to make possible, in milliseconds. Any call is answered before it counts as idle.
+ */
 const timeouts = {
   firstByteMs: 15_000,
   headersMs: 15_000,
   requestMs: 30_000,
   idleMs: 120_000,
   checkEveryMs: 5_000,
+  lingerMs: 1_000,
 } as const;
+
+/** What the typed listener works with. */
+export interface InternalListenerDependencies {
+  readonly typedCalls: TypedCalls;
+  readonly log: Logger;
+  /** How long nothing may move on a connection, in milliseconds; tests wait less. */
+  readonly idleMs?: number;
+}
+
+/** Connections at the same time, of both HTTP versions; what comes on top is closed at once. */
+const connectionsMax = 2_000;
 /** Calls at the same time on one HTTP/2 connection. */
 const streamsPerConnectionMax = 100;
 
@@ -34,13 +43,18 @@ export interface InternalListener {
 }
 
 /** The listener of Connect, gRPC and gRPC-Web. */
-export function createInternalListener({ typedCalls, log }: InternalListenerDependencies): InternalListener {
+export function createInternalListener({
+  typedCalls,
+  log,
+  idleMs = timeouts.idleMs,
+}: InternalListenerDependencies): InternalListener {
   function handle(request: AnyRequest, response: AnyResponse): void {
     const startedMs = performance.now();
     const trace: Trace = { requestId: randomUUIDv7() };
     // Whoever listened for their failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
     response.on('error', () => {});
+    endUnread(request, response);
     response.setHeader('X-Request-Id', trace.requestId);
     response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
     try {
@@ -56,9 +70,12 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
   const http1 = createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.idleMs,
+    keepAliveTimeout: idleMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
+  http1.maxConnections = connectionsMax;
+  // Whoever reads no answer is timed by nothing else.
+  http1.timeout = idleMs;
   http1.on('request', handle);
   http1.on('checkExpectation', handle);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
@@ -68,11 +85,14 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
   http2.on('request', handle);
   http2.on('session', (session) => {
     sessions.add(session);
-    session.setTimeout(timeouts.idleMs, () => session.close());
     session.on('close', () => sessions.delete(session));
   });
 
-  const undecided = sniffPreface(http1, (socket) => http2.emit('connection', socket));
+  const undecided = sniffPreface(http1, (socket) => {
+    // The session begins while the connection is emitted.
+    http2.once('session', (session) => session.setTimeout(idleMs, () => endIdle(session, socket)));
+    http2.emit('connection', socket);
+  });
   const sockets = new Set<Socket>();
   http1.on('connection', (socket: Socket) => {
     sockets.add(socket);
@@ -88,6 +108,23 @@ export function createInternalListener({ typedCalls, log }: InternalListenerDepe
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+/** Lets a session end, and ends it without its peer if that reads nothing or lets no answer through. */
+function endIdle(session: ServerHttp2Session, socket: Socket): void {
+  session.close();
+  setTimeout(() => socket.destroy(), timeouts.lingerMs).unref();
+}
+
+/** Ends what a client still sends of a request that is answered: nobody reads it, and closing would wait for it. */
+function endUnread(request: AnyRequest, response: AnyResponse): void {
+  const stream = 'stream' in response ? response.stream : undefined;
+  const carrier = stream ?? request.socket;
+  (stream ?? response).once('finish', () => {
+    if (request.complete) return;
+    // At once it would take the answer away from a client that has not read it yet.
+    setTimeout(() => request.complete || carrier.destroy(), timeouts.lingerMs).unref();
+  });
 }
 
 /** What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1. */

@@ -79,7 +79,8 @@ test('a token is refused as an unknown method is: without telling whether it is 
       headers: { 'Content-Type': 'application/json', ...bearer(token) },
       body: '{}',
     });
-    return [answer.status, await answer.text()];
+    const { code, message } = (await answer.json()) as { code: string; message: string };
+    return [answer.status, code, message];
   });
   const [good, bad] = await Promise.all(answers);
   assert.deepEqual(good, bad);

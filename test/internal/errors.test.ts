@@ -3,8 +3,10 @@ import { EventEmitter, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { Int32ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
+import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { unavailable } from '../../src/domain/reason.ts';
@@ -132,6 +134,7 @@ const unreadable: readonly (readonly [type: string, body: string])[] = [
   ['application/json', '{'],
   ['application/json', '[]'],
   ['application/json', '{"filingNo":1}'],
+  ['application/proto', '\n\u0005AS'],
 ];
 
 for (const [type, body] of unreadable) {
@@ -143,6 +146,19 @@ for (const [type, body] of unreadable) {
       body,
     });
     assert.equal(answer.status, 400, await answer.text());
+    const requestId = answer.headers.get('X-Request-Id') ?? '';
+    const line = service.logLines.find((candidate) => candidate.includes(requestId));
+    assert.equal(JSON.parse(line ?? '{}').reason, 'VALIDATION_FAILED');
+  });
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`bytes that are no message of the method are the caller's fault: ${name}`, async (t) => {
+    const service = await startService(t);
+    const { unary } = transport(service.internalUrl, await service.token());
+    const mistaken = { ...FilingService.method.getFiling, input: Int32ValueSchema };
+    const call = unary(mistaken, undefined, undefined, {}, { value: 100 });
+    await typedRefusal(call, 'VALIDATION_FAILED');
   });
 }
 
@@ -152,8 +168,8 @@ test('a message over 64 KiB is refused over every protocol, and the next call is
   for (const [name, transport] of Object.entries(transports)) {
     const { filings } = typedClients(transport(service.internalUrl, token));
     const large = { ...artwork, price: 1n, condition: 'x'.repeat(70_000) };
-    const error = await errorOf(filings.createFiling(large));
-    assert.equal(error.code, Code.ResourceExhausted, `${name}: ${error}`);
+    const { message } = await typedRefusal(filings.createFiling(large), 'BODY_TOO_LARGE');
+    assert.match(message, /65536/, name);
     assert.deepEqual((await filings.listFilings({})).filings, []);
   }
   await endsByForce(t, service);
@@ -175,7 +191,7 @@ test('a message that grows over 64 KiB when it is unpacked is refused', async (t
   assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
 });
 
-test('a service or method that is not there is unimplemented to every protocol', async (t) => {
+test('a service or method that is not there is NOT_FOUND to every protocol', async (t) => {
   const service = await startService(t);
   const token = await service.token();
   for (const path of ['/', '/artseal.v1.FilingService/NoSuch', '/artseal.v2.FilingService/GetFiling']) {
@@ -185,12 +201,12 @@ test('a service or method that is not there is unimplemented to every protocol',
       body: '{}',
     });
     assert.equal(answer.status, 404);
-    assert.equal(((await answer.json()) as { code: string }).code, 'unimplemented');
+    assert.equal(((await answer.json()) as { code: string }).code, 'not_found');
     assert.ok(answer.headers.get('X-Request-Id'));
   }
   for (const transport of Object.values(transports)) {
     const { provenance } = typedClients(transport(`${service.internalUrl}/elsewhere`, token));
-    assert.equal((await errorOf(provenance.getProvenance({}))).code, Code.Unimplemented);
+    await typedRefusal(provenance.getProvenance({}), 'NOT_FOUND');
   }
 });
 

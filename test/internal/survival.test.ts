@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import type { Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
+import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { eventually } from '../support/eventually.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, typedClients } from '../support/typed-clients.ts';
 import { allReceived, openSocket, sendApart } from './raw-talk.ts';
@@ -278,4 +282,98 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
   const { open, answersTheNext } = await startDoor(t);
   await Promise.all(Array.from({ length: 100 }, open));
   await answersTheNext();
+});
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 10_000;
+
+/** The typed door alone, with answers that are larger than the buffers between it and its clients. */
+async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
+  const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
+  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
+  const { server } = listener;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    listener.destroy();
+  });
+  const held = (): Promise<number> => {
+    const { promise, resolve, reject } = Promise.withResolvers<number>();
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+    return promise;
+  };
+  return {
+    server,
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** Resolves once no more than so many connections are held. */
+    holds: (count: number) =>
+      eventually(`${count} connections are held`, patienceMs, async () => (await held()) <= count),
+  };
+}
+
+/** A frame of HTTP/2. */
+function frame(type: number, flags: number, stream: number, payload: readonly number[]): Buffer {
+  return Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream, ...payload]);
+}
+
+/** GET / over HTTP/2, with all of the flow-control window open. */
+const http2Request = Buffer.concat([
+  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  frame(0x4, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
+  frame(0x8, 0, 0, [0x7f, 0xff, 0, 0]),
+  frame(0x1, 0x5, 1, [0x82, 0x84, 0x86, 0x41, 1, 0x78]),
+]);
+
+for (const [name, bytes] of Object.entries({
+  'HTTP/1.1': Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+  'HTTP/2': http2Request,
+})) {
+  test(`a connection whose answer is not read is closed: ${name}`, async (t) => {
+    const door = await openLargeDoor(t, { idleMs: 100 });
+    const socket = await openSocket(door.baseUrl);
+    t.after(() => socket.destroy());
+    socket.pause().write(bytes);
+    const [chunk] = await once(socket, 'readable').then(() => [socket.read(1)]);
+    assert.ok(chunk !== null, 'the answer begins');
+    await door.holds(0);
+  });
+}
+
+test('a session whose flow-control window stays closed is closed', async (t) => {
+  const door = await openLargeDoor(t, { idleMs: 100 });
+  const session = connectHttp2(door.baseUrl, { settings: { initialWindowSize: 0 } });
+  t.after(() => session.destroy());
+  session.on('error', () => {});
+  const request = session.request({ ':path': '/' }).on('error', () => {});
+  await once(request, 'response');
+  await door.holds(0);
+});
+
+test('a session on which nothing is asked is closed', async (t) => {
+  const door = await openLargeDoor(t, { idleMs: 100 });
+  const socket = await openSocket(door.baseUrl);
+  t.after(() => socket.destroy());
+  // Neither the GOAWAY nor the end is answered.
+  socket.pause().write(http2Request.subarray(0, 24 + 15));
+  await once(socket, 'readable');
+  await door.holds(0);
+});
+
+test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
+  const door = await openLargeDoor(t);
+  const { maxConnections, timeout } = door.server;
+  assert.ok(maxConnections >= 1_000 && maxConnections <= 10_000, `${maxConnections} connections`);
+  assert.ok(timeout > 60_000, 'a call may wait a minute for its answer');
+  door.server.maxConnections = 2;
+  const sockets = await Promise.all([openSocket(door.baseUrl), openSocket(door.baseUrl)]);
+  t.after(() => sockets.map((socket) => socket.destroy()));
+  assert.equal(await allReceived(await openSocket(door.baseUrl)), '');
+  sockets[0].destroy();
+  await door.holds(1);
+  const next = await openSocket(door.baseUrl);
+  t.after(() => next.destroy());
+  next.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  const [head] = await once(next, 'data');
+  assert.match(head.toString('latin1'), /^HTTP\/1\.1 200 /);
 });

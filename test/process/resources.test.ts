@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
@@ -66,6 +67,70 @@ test('slow clients keep nobody from being answered', { skip: noProc, timeout: 60
     for (const socket of sockets) socket.destroy();
     await eventually('their files are closed', patienceMs, () => openFiles(service) < before + 10);
   });
+});
+
+const http2Preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
+
+/** Connections that came to their end in each way. */
+const endings: Record<string, (service: WatchedService, t: TestContext) => Promise<unknown>> = {
+  'CONNECT, then reset': async ({ publicUrl, internalUrl }) => {
+    for (const url of [publicUrl, internalUrl]) {
+      const { hostname, port } = new URL(url);
+      const socket = connect(Number(port), hostname).on('error', () => {});
+      socket.write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', () => socket.resetAndDestroy());
+      await once(socket, 'close');
+    }
+  },
+  'CONNECT, then kept open': async ({ publicUrl, internalUrl }, t) => {
+    for (const url of [publicUrl, internalUrl]) {
+      const { hostname, port } = new URL(url);
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+      socket
+        .on('error', () => {})
+        .resume()
+        .write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+      await Promise.race(['end', 'close'].map((event) => once(socket, event)));
+      t.after(() => socket.destroy());
+    }
+  },
+  'HTTP/2, closed in order': async ({ internalUrl }) => {
+    const session = connectHttp2(internalUrl);
+    const request = session.request({ ':path': '/' }).resume();
+    await once(request, 'close');
+    session.close();
+    await once(session, 'close');
+  },
+  'HTTP/2, half-closed': async ({ internalUrl }, t) => {
+    const { hostname, port } = new URL(internalUrl);
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    t.after(() => socket.destroy());
+    socket.on('error', () => {}).end(Buffer.from(`${http2Preface}\0\0\0\u0004\0\0\0\0\0`));
+    socket.resume();
+    await Promise.race(['end', 'close'].map((event) => once(socket, event)));
+  },
+  'HTTP/2, destroyed amid a call': async ({ internalUrl }) => {
+    const session = connectHttp2(internalUrl).on('error', () => {});
+    session
+      .request({ ':method': 'POST', ':path': '/' })
+      .on('error', () => {})
+      .write('{');
+    await once(session, 'connect');
+    session.destroy();
+    await once(session, 'close');
+  },
+};
+
+test('connections that came to an end leave no files open', { skip: noProc, timeout: 60_000 }, async (t) => {
+  const { service, token } = await running(t);
+  // What is opened once, with the first calls, is not counted.
+  await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});
+  const before = openFiles(service);
+  for (const [how, end] of Object.entries(endings)) {
+    await t.test(how, async () => {
+      for (let connection = 0; connection < 20; connection += 1) await end(service, t);
+      await eventually('their files are closed', patienceMs, () => openFiles(service) < before + 10);
+    });
+  }
 });
 
 /** Makes requests that are let in and that are not; their ids. */

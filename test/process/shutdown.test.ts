@@ -1,17 +1,27 @@
 import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+import {
+  commandEnvironment,
+  projectFolder,
+  serveWatched,
+  type WatchedService,
+} from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const listFilings = 'FilingService/ListFilings';
@@ -214,6 +224,35 @@ describe('stopping', { concurrency: 4, timeout: 60_000 }, () => {
     });
   }
 
+  test('a connection that CONNECT was refused on and that stays open does not hold up the exit', async (t) => {
+    const service = await running(t);
+    for (const url of [service.publicUrl, service.internalUrl]) {
+      const { hostname, port } = new URL(url);
+      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+      t.after(() => socket.destroy());
+      socket.on('error', () => {}).write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+      await Promise.race(['data', 'end', 'close'].map((event) => once(socket, event)));
+    }
+    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+  });
+
+  test('a log that nobody reads neither holds up calls nor the exit', async (t) => {
+    const { publicUrl, platform, end } = await runningUnread(t);
+    for (let call = 0; call < 100; call += 1) {
+      assert.equal((await send(publicUrl, platform, filing)).status, 200);
+    }
+    assert.equal(await end('SIGTERM'), 0);
+  });
+
+  test('a log whose reader is gone neither holds up calls nor the exit', async (t) => {
+    const service = await running(t);
+    service.child.stderr.destroy();
+    for (let call = 0; call < 100; call += 1) {
+      assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
+    }
+    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+  });
+
   test('after the end the same addresses and the same folder can be used again', async (t) => {
     const service = await running(t);
     const idle = await http2Session(t, service);
@@ -241,4 +280,56 @@ async function viaAgent(agent: Agent, { publicUrl, platform }: Running): Promise
   const [incoming] = await once(outgoing, 'response');
   await text(incoming);
   return incoming.statusCode;
+}
+
+/** A pipe that is full and that nobody reads. */
+function fullPipe(t: TestContext): number {
+  const path = join(temporaryFolder(t), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const filler = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const pipe = openSync(path, constants.O_RDWR);
+  t.after(() => [filler, pipe].map(closeSync));
+  for (const bytes of [Buffer.alloc(4_096), Buffer.alloc(1)]) fill(filler, bytes);
+  return pipe;
+}
+
+/** Writes until there is no room for these bytes. */
+function fill(pipe: number, bytes: Uint8Array): void {
+  try {
+    for (;;) writeSync(pipe, bytes);
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'EAGAIN');
+  }
+}
+
+/** `artseal serve` whose standard error nobody reads. */
+async function runningUnread(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const child = spawn(process.execPath, [join(projectFolder, 'src', 'main.ts'), 'serve'], {
+    env: commandEnvironment({
+      ARTSEAL_DATA_DIR: dataDir,
+      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    }),
+    cwd: projectFolder,
+    stdio: ['ignore', 'pipe', fullPipe(t)],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  const exited = once(child, 'exit').then(([code]) => code as number | null);
+  let greeting = '';
+  for await (const chunk of child.stdout as Readable) {
+    greeting += chunk;
+    if (greeting.includes('\n')) break;
+  }
+  const [, publicUrl = ''] = /public=(\S+)/.exec(greeting) ?? [];
+  return {
+    platform,
+    publicUrl,
+    end: (signal: NodeJS.Signals): Promise<number | null | 'HUNG'> => {
+      child.kill(signal);
+      return Promise.race([exited, delay(promptMs, 'HUNG' as const, { ref: false })]);
+    },
+  };
 }
