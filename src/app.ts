@@ -54,22 +54,29 @@ export interface App extends Registry {
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
   refuseSimulatedInProduction(config);
   const { clock = systemClock } = simulated;
+  // What was opened is closed in the reverse order, here if the start fails.
+  await using opened = new AsyncDisposableStack();
   const registry = await openRegistry(config, clock);
   const { store, issuance, keyRing } = registry;
-  const durable = () => store.durable();
-  const calendar = createCalendar(config.timeZone);
-  const limits = { ...settlementLimits, ...simulated.limits };
+  opened.defer(() => store.close());
+  await store.beginServing();
+
   let publicAddress: string | undefined;
   const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;
   const institution = simulated.institution ?? (await openInstitution(config, clock, notificationUrl));
+  opened.defer(() => institution.close());
+  const calendar = createCalendar(config.timeZone);
   const service = createService({
-    ...{ store, issuance, institution, clock, calendar, limits, log },
+    ...{ store, issuance, institution, clock, calendar, log },
     currency: config.currency,
     random: Math.random,
     newOperationId: randomUUIDv7,
+    limits: { ...settlementLimits, ...simulated.limits },
   });
   const { dispatcher, takeNotification } = service;
+  opened.defer(service.stop);
 
+  const durable = () => store.durable();
   const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
   const idempotency = createIdempotency(store.idempotency, clock);
   const routes = createRoutes(dispatcher.services);
@@ -85,29 +92,21 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     typedCalls: createTypedCalls({ dispatcher, bearerCheck, durable }),
     log,
   });
-
-  const close = async () => {
+  opened.defer(async () => {
     const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);
-    await service.stop();
-    await institution.close();
-    await store.close();
-  };
-  try {
-    await store.beginServing();
-    publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
-    const internalAddress = await listen(
-      internalListener.server,
-      config.internalAddress,
-      settings.internalAddress,
-    );
-    await service.start();
-    return { ...registry, publicAddress, internalAddress, close };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  });
+
+  publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
+  const internalAddress = await listen(
+    internalListener.server,
+    config.internalAddress,
+    settings.internalAddress,
+  );
+  await service.start();
+  const running = opened.move();
+  return { ...registry, publicAddress, internalAddress, close: () => running.disposeAsync() };
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */

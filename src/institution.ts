@@ -20,7 +20,8 @@ export async function openInstitution(
     deliver: async ({ headers, body }, signal) => {
       const url = notificationUrl();
       if (url === undefined) throw new Error('The service does not listen yet.');
-      const { ok, status } = await fetch(url, { method: 'POST', headers, body, signal });
+      const { ok, status, body: answer } = await fetch(url, { method: 'POST', headers, body, signal });
+      await answer?.cancel();
       if (!ok) throw new Error(`The notification was answered with ${status}.`);
     },
   });

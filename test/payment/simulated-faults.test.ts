@@ -93,14 +93,14 @@ describe('faults of look-ups', () => {
 describe('script by parties', () => {
   const open = (t: Cleanup): TestSimulator => openTestSimulator(t, { script: scriptByParties() });
 
-  test('the buyer chooses for FREEZE and CANCEL, the seller for RELEASE and REFUND', () => {
+  test('the buyer chooses for FREEZE, the seller for RELEASE and REFUND, and a CANCEL comes through', () => {
     const script = scriptByParties();
     const parties = { buyerId: `${partyPrefixes.slow}-1`, sellerId: `${partyPrefixes.lostAnswer}-1` };
     const faultOf = (kind: Parameters<typeof instruction>[0]) =>
       script.instruction(instruction(kind, order('1', parties)), 1).kind;
     assert.deepEqual(
       [faultOf('FREEZE'), faultOf('CANCEL'), faultOf('RELEASE'), faultOf('REFUND')],
-      ['SLOW', 'SLOW', 'LOST_ANSWER', 'LOST_ANSWER'],
+      ['SLOW', 'NONE', 'LOST_ANSWER', 'LOST_ANSWER'],
     );
     assert.equal(script.instruction(instruction('FREEZE'), 1).kind, 'NONE');
     assert.equal(script.lookUp(order('1', parties)).kind, 'NONE');

@@ -26,22 +26,22 @@ const faults: Record<keyof typeof partyPrefixes, (attempt: number) => Instructio
   duplicate: () => ({ kind: 'DUPLICATE_REQUEST', ms: duplicateAfterMs }),
 };
 
-/** Whose money each instruction is about. */
+/** Whose id decides about each instruction. */
 const partyOf = {
   FREEZE: 'buyerId',
-  CANCEL: 'buyerId',
   RELEASE: 'sellerId',
   REFUND: 'sellerId',
-} as const satisfies Record<OperationKind, 'buyerId' | 'sellerId'>;
+} as const satisfies Partial<Record<OperationKind, 'buyerId' | 'sellerId'>>;
 
 /**
- * The script of sandboxes: what goes wrong is chosen by how the buyerId begins for a FREEZE or CANCEL, and
- * the sellerId for a RELEASE or REFUND. Look-ups and notifications always come through.
+ * The script of sandboxes: what goes wrong is chosen by how the buyerId begins for a FREEZE, and the sellerId for a
+ * RELEASE or REFUND. A CANCEL always comes through, so that every order ends; so do look-ups and notifications.
  */
 export function scriptByParties(): Script {
   return {
     ...faultless,
     instruction: (instruction, attempt) => {
+      if (instruction.kind === 'CANCEL') return { kind: 'NONE' };
       const fault = faultOf(instruction[partyOf[instruction.kind]]);
       return fault?.(attempt) ?? { kind: 'NONE' };
     },
