@@ -223,7 +223,8 @@ export interface EscrowStore {
   open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**
    * Prepares to pay the money of a FROZEN order out or back. If that is under way already, the instruction that it
-   * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if the order is not FROZEN or the other is under way.
+   * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if the order is not FROZEN, if the other is under way, or if
+   * the order waits for a person.
    */
   prepare(
     kind: 'RELEASE' | 'REFUND',

@@ -202,6 +202,7 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         }
         const underWay = resolutionOf(row.id);
         if (underWay === undefined) {
+          if (row.attention !== null) throw conflict(`${id} waits for a decision of the operator.`);
           operations.prepare(row.id, kind, work.operationId, at.atMs);
         } else if (underWay.kind !== kind) {
           throw conflict(`A ${underWay.kind} of ${id} is under way.`);

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Hold } from '../../src/domain/escrow.ts';
+import type { Institution } from '../../src/payment/institution.ts';
+import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { type CommandResult, runCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { assertRefused } from '../support/refused.ts';
+import { startService, type TestService } from '../support/service.ts';
+
+/** An institution that holds one unit too little, until it is put right. */
+function createMiscounting(): Institution & { putRight(): void } {
+  let missing = 1n;
+  let isReturned = false;
+  const hold = async ({ amount, currency }: { amount: bigint; currency: string }): Promise<Hold> => {
+    const standing = isReturned ? 'RETURNED' : 'HELD';
+    return { standing, amount: amount - missing, currency, reference: 'hold-1' };
+  };
+  return {
+    check: () => [],
+    instruct: async (instruction) => {
+      isReturned ||= instruction.kind === 'CANCEL';
+      return hold(instruction);
+    },
+    lookUp: hold,
+    readNotification: () => ({ eventId: 'none', holdId: undefined }),
+    close: async () => {},
+    putRight: () => {
+      missing = 0n;
+    },
+  };
+}
+
+const artseal = ({ dataDir }: TestService, ...words: string[]): Promise<CommandResult> =>
+  runCommand(words, { ARTSEAL_DATA_DIR: dataDir });
+
+/** The JSON lines that a command prints. */
+async function jsonOf(command: Promise<CommandResult>): Promise<Record<string, unknown>[]> {
+  const { code, stdout, stderr } = await command;
+  assert.equal(code, 0, stderr);
+  const lines = stdout.split('\n').filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line));
+}
+
+async function orderInNeed(t: Parameters<typeof startService>[0]) {
+  const institution = createMiscounting();
+  const service = await startService(t, { institution, limits: { pollMs: 20 } });
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  assertRefused(await openEscrow(service, platform, filingNo), 503, 'PAYMENT_PENDING');
+  const [order = {}] = await jsonOf(artseal(service, 'escrow', 'list', '--attention', '--json'));
+  const escrowId = String(order.escrowId);
+  const becomes = (state: string) =>
+    eventually(`${escrowId} becomes ${state}`, 10_000, async () => {
+      const found = await service.store.escrows.find(escrowId, undefined);
+      return found?.state === state;
+    });
+  return { institution, service, platform, order, escrowId, becomes };
+}
+
+test('an order that needs a person is listed with the reason, and asked about again when told to', async (t) => {
+  const { institution, service, platform, order, escrowId, becomes } = await orderInNeed(t);
+  assert.equal(order.state, 'UNPAID');
+  assert.equal(order.caller, platform.caller);
+  assert.match(String(order.attention), /128000000 CNY.*127999999 CNY/);
+  assert.deepEqual(order.underWay, ['FREEZE SENT']);
+
+  const listed = await artseal(service, 'escrow', 'list');
+  assert.match(listed.stdout, new RegExp(`^${escrowId}  UNPAID .*127999999`));
+
+  institution.putRight();
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again')).code, 0);
+  await becomes('FROZEN');
+  assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--attention', '--json')), []);
+  const [frozen] = await jsonOf(artseal(service, 'escrow', 'list', '--state', 'FROZEN', '--json'));
+  assert.equal(frozen?.escrowId, escrowId);
+  assert.equal(frozen.attention, undefined);
+});
+
+test("a person may accept the institution's word", async (t) => {
+  const { service, escrowId, becomes } = await orderInNeed(t);
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept')).code, 0);
+  await becomes('FROZEN');
+});
+
+test('a person may have the money returned', async (t) => {
+  const { service, escrowId, becomes } = await orderInNeed(t);
+  const [decided] = await jsonOf(artseal(service, 'escrow', 'resolve', escrowId, '--return', '--json'));
+  assert.deepEqual(decided?.underWay, ['FREEZE SENT', 'CANCEL PREPARED']);
+  await becomes('CLOSED');
+});
+
+test('a decision that cannot be is refused, and says why', async (t) => {
+  const { service, escrowId } = await orderInNeed(t);
+  const refusals: [words: string[], code: number, message: RegExp][] = [
+    [['resolve', escrowId], 2, /one of --look-again, --accept, --return/],
+    [['resolve', escrowId, '--accept', '--return'], 2, /one of --look-again, --accept, --return/],
+    [['resolve', '--accept'], 2, /1 words/],
+    [['resolve', 'ES-2026-XXXX', '--accept'], 1, /ESCROW_NOT_FOUND/],
+    [['list', '--state', 'PAID'], 2, /UNPAID\|FROZEN/],
+    [['pay', escrowId], 2, /list, resolve/],
+  ];
+  for (const [words, code, message] of refusals) {
+    const refused = await artseal(service, 'escrow', ...words);
+    assert.equal(refused.code, code, refused.stderr);
+    assert.match(refused.stderr, message);
+  }
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept')).code, 0);
+  const again = await artseal(service, 'escrow', 'resolve', escrowId, '--accept');
+  assert.match(again.stderr, /ESCROW_STATE_CONFLICT.*does not wait/);
+});
