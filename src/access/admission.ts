@@ -1,9 +1,9 @@
 import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Calendar } from '../domain/calendar.ts';
-import { tiers } from '../domain/caller.ts';
+import { statusAt, tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { AdmissionStore, StoredKey } from '../store/store.ts';
+import { type AdmissionStore, nonceRetentionS, type StoredKey } from '../store/store.ts';
 import { signature } from './canonical-request.ts';
 import { type Credentials, checkTimestamp, readCredentials, type SentCredentials } from './credentials.ts';
 import type { KeyRing } from './key-ring.ts';
@@ -21,11 +21,17 @@ export interface Admission {
   identify(credentials: Credentials, request: SignedRequest): Promise<Platform>;
   /** Takes one call of the rate. Where it stands is told, refused or not. */
   takeRate(platform: Platform): RateStanding;
-  /** Counts the call in the quota of the month. Where it stands is told, refused or not. */
+  /**
+   * Takes one call of the month's quota; one that is allowed is to be ended. Where it stands is told, refused or
+   * not.
+   */
   takeQuota(platform: Platform): Promise<QuotaStanding>;
-  /** Takes a counted call back, for an answer that was the service's fault. */
-  giveBack(platform: Platform, counted: QuotaStanding): Promise<void>;
-  /** Where the quota stands, without counting. */
+  /**
+   * Ends a call that the quota allowed. Unless the answer is the service's fault, the call `counts`: in the commit
+   * that the answer waits for, so that neither is there without the other.
+   */
+  endCall(platform: Platform, taken: QuotaStanding, counts: boolean): Promise<void>;
+  /** Where the quota stands, without taking of it. */
   quota(platform: Platform): Promise<QuotaStanding>;
 }
 
@@ -65,22 +71,32 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
   const secretOf = createSecretCache(keyRing);
   // Unknown keys are verified against a secret that nobody has, so that they cost what known ones cost.
   const nobodysSecret = createSecretKey(randomBytes(32));
+  const certainMs = createCertainTime(clock);
+  /** Calls that the quota allowed and that have not ended, by caller. */
+  const underWay = new Map<number, number>();
 
-  function standing(platform: Platform, calls: number, allowed: boolean): QuotaStanding {
-    const { monthlyQuota: limit } = platform;
+  function addUnderWay(callerId: number, calls: number): void {
+    underWay.set(callerId, (underWay.get(callerId) ?? 0) + calls);
+  }
+
+  /** Where the quota stands once up to `take` calls more are taken of it. */
+  async function standing({ callerId, monthlyQuota: limit }: Platform, take: 0 | 1): Promise<QuotaStanding> {
     const nowMs = clock.nowMs();
-    const { name, endsAtMs, lengthS } = calendar.month(nowMs);
+    const { name: month, endsAtMs, lengthS: monthS } = calendar.month(nowMs);
+    const counted = await store.callsIn(callerId, month);
+    // A call ends when the store has counted it, and verbs resolve in their order: none is missing here or twice.
+    const left = (limit ?? Number.POSITIVE_INFINITY) - counted - (underWay.get(callerId) ?? 0);
+    const allowed = left >= take;
+    if (allowed) addUnderWay(callerId, take);
     return {
       allowed,
-      month: name,
-      monthS: lengthS,
+      month,
+      monthS,
       limit,
-      remaining: limit === undefined ? Number.POSITIVE_INFINITY : Math.max(0, limit - calls),
+      remaining: Math.max(0, left - take),
       resetS: Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)),
     };
   }
-
-  const currentMonth = () => calendar.month(clock.nowMs()).name;
 
   return {
     credentials: (sent) => {
@@ -91,7 +107,7 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
     identify: async ({ apiKey, timestamp, nonce, signature: sent }, { method, target, body }) => {
       const nowS = Math.floor(clock.nowMs() / 1000);
       const found = await store.findKey(apiKey);
-      const key = found !== undefined && isCurrent(found, nowS) ? found : undefined;
+      const key = found !== undefined && statusAt(found, nowS) !== 'REVOKED' ? found : undefined;
       const secret = key === undefined ? nobodysSecret : secretOf(key);
       const expected = signature({ method, target, body, timestamp, nonce }, secret);
       const matches = timingSafeEqual(expected, Buffer.from(sent, 'hex'));
@@ -103,7 +119,8 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
       }
       if (key.status === 'SUSPENDED')
         throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
-      if (!(await store.claimNonce({ keyId: key.id, nonce, nowS }))) {
+      const sweepAtS = Math.floor(certainMs() / 1000);
+      if (!(await store.claimNonce({ keyId: key.id, nonce, nowS, sweepAtS }))) {
         throw new Refusal(
           'NONCE_REUSED',
           'The nonce was used before; every request, a retry too, needs a new one.',
@@ -113,19 +130,38 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
       return { kind: 'platform', callerId, caller, tier, monthlyQuota: monthlyQuota ?? undefined };
     },
     takeRate: ({ callerId, tier }) => rateLimit.take(callerId, tiers[tier].callsPerSecond),
-    takeQuota: async (platform) => {
-      const calls = await store.countCall(platform.callerId, currentMonth(), platform.monthlyQuota);
-      return standing(platform, calls ?? Number.MAX_SAFE_INTEGER, calls !== undefined);
+    takeQuota: (platform) => standing(platform, 1),
+    endCall: async ({ callerId }, { month }, counts) => {
+      try {
+        if (counts) await store.countCall(callerId, month, undefined);
+      } finally {
+        addUnderWay(callerId, -1);
+      }
     },
-    giveBack: async ({ callerId }, { month }) => store.giveBackCall(callerId, month),
-    quota: async (platform) =>
-      standing(platform, await store.callsIn(platform.callerId, currentMonth()), true),
+    quota: (platform) => standing(platform, 0),
   };
 }
 
-/** Whether a key is not revoked at `nowS`, Unix seconds: neither by name nor by the end of its rotation. */
-export function isCurrent({ status, expiresAtS }: StoredKey, nowS: number): boolean {
-  return status !== 'REVOKED' && (expiresAtS === null || nowS < expiresAtS);
+/** How much the wall clock may gain on the monotonic one from call to call without being set, in milliseconds. */
+const gainMaxMs = 1_000;
+
+/**
+ * The time as far as it is certain. A clock that was set ahead may be set back, and then the nonces of just before
+ * are still needed; so for as long as they are remembered, it is what it would be if the clock had not been set.
+ * Who starts does not know whether it was, and begins in 1970.
+ */
+function createCertainTime({ nowMs, monotonicMs }: Clock): () => number {
+  let leadMs = 0;
+  let certainAtMs = monotonicMs();
+  return () => {
+    const atMs = monotonicMs();
+    const wallLeadMs = nowMs() - atMs;
+    if (wallLeadMs <= leadMs + gainMaxMs || atMs - certainAtMs >= nonceRetentionS * 1000) {
+      leadMs = wallLeadMs;
+      certainAtMs = atMs;
+    }
+    return atMs + leadMs;
+  };
 }
 
 /** Opens each key's secret once: opening costs more than all the rest of verifying. */

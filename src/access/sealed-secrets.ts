@@ -1,5 +1,5 @@
-import type { CallerStore } from '../store/store.ts';
-import { isCurrent } from './admission.ts';
+import { statusAt } from '../domain/caller.ts';
+import { allOf, type CallerStore } from '../store/store.ts';
 import type { KeyRing } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
@@ -7,24 +7,19 @@ export class MasterKeyRefused extends Error {
   override name = 'MasterKeyRefused';
 }
 
-/** Keys read from the store at a time. */
-const keysPerPage = 100;
-
-/** Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first that does not open. */
+/**
+ * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first
+ * that does not open.
+ */
 export async function checkSealedSecrets(store: CallerStore, keyRing: KeyRing, nowS: number): Promise<void> {
-  let from: number | undefined;
-  do {
-    const page = await store.listKeys({ from, size: keysPerPage });
-    for (const key of page.items) {
-      if (!isCurrent(key, nowS)) continue;
-      const { sealedSecret, keyId, caller } = key;
-      try {
-        keyRing.open(sealedSecret, keyId);
-      } catch (cause) {
-        const message = `the master key does not open the secret of ${keyId} (${caller}): it is not the one that this database was sealed under`;
-        throw new MasterKeyRefused(message, { cause });
-      }
+  for await (const key of allOf(store.listKeys)) {
+    if (statusAt(key, nowS) === 'REVOKED') continue;
+    const { sealedSecret, keyId, caller } = key;
+    try {
+      keyRing.open(sealedSecret, keyId);
+    } catch (cause) {
+      const message = `the master key does not open the secret of ${keyId} (${caller}): it is not the one that this database was sealed under`;
+      throw new MasterKeyRefused(message, { cause });
     }
-    from = page.next;
-  } while (from !== undefined);
+  }
 }

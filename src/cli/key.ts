@@ -1,15 +1,11 @@
-import { isCurrent } from '../access/admission.ts';
 import type { IssuedKey } from '../access/issuance.ts';
-import { readConfig } from '../config.ts';
-import { type Agreement, checkOverlap, overlapS, type Tier, tiers } from '../domain/caller.ts';
+import { type Agreement, checkOverlap, overlapS, statusAt, type Tier, tiers } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
-import { openRegistry, type Registry } from '../registry.ts';
-import type { StoredKey } from '../store/store.ts';
+import type { Registry } from '../registry.ts';
+import { allOf, type StoredKey } from '../store/store.ts';
 import { readWords, type Words } from './arguments.ts';
 import { type Actions, type Command, runAction, type Terminal } from './command.ts';
-
-/** Rows read from the store at a time while listing. */
-const rowsPerPage = 100;
+import { withRegistry } from './registry.ts';
 
 /** What `artseal key` can do. */
 const actions: Actions = new Map(
@@ -38,7 +34,7 @@ const actions: Actions = new Map(
     list: async (words, terminal) => {
       const read = readWords(words, 0, { json: { type: 'boolean' } });
       await withRegistry(terminal, async ({ store }) => {
-        for await (const key of allKeys(store))
+        for await (const key of allOf(store.callers.listKeys))
           terminal.print(read.has('json') ? JSON.stringify(shown(key)) : line(key));
       });
     },
@@ -63,19 +59,6 @@ export const key: Command = {
   ],
   run: (words, terminal) => runAction(actions, words, terminal),
 };
-
-/** Does something with the database of the deployment, and makes it durable. */
-export async function withRegistry(
-  terminal: Terminal,
-  work: (registry: Registry) => Promise<void>,
-): Promise<void> {
-  const registry = await openRegistry(readConfig(terminal.env));
-  try {
-    await work(registry);
-  } finally {
-    await registry.store.close();
-  }
-}
 
 /** The number that a word is in digits alone; NaN for any other word, an empty one too. */
 function wholeNumber(word: string): number {
@@ -122,19 +105,9 @@ async function keyIdOf(store: Registry['store'], word = ''): Promise<string> {
   return (await store.admission.findKey(word))?.keyId ?? word;
 }
 
-async function* allKeys(store: Registry['store']): AsyncGenerator<StoredKey> {
-  let from: number | undefined;
-  do {
-    const page = await store.callers.listKeys({ from, size: rowsPerPage });
-    yield* page.items;
-    from = page.next;
-  } while (from !== undefined);
-}
-
 function shown(key: StoredKey) {
   const { keyId, apiKey, caller, tier, monthlyQuota, expiresAtS } = key;
-  // The end of a rotation revokes a key without anybody writing it down.
-  const status = isCurrent(key, Date.now() / 1000) ? key.status : 'REVOKED';
+  const status = statusAt(key, Date.now() / 1000);
   return { keyId, apiKey, caller, tier, monthlyQuota: monthlyQuota ?? 'unlimited', status, expiresAtS };
 }
 

@@ -1,10 +1,7 @@
-import type { StoredToken } from '../store/store.ts';
+import { allOf, type StoredToken } from '../store/store.ts';
 import { readWords } from './arguments.ts';
 import { type Actions, type Command, runAction, type Terminal } from './command.ts';
-import { withRegistry } from './key.ts';
-
-/** Rows read from the store at a time while listing. */
-const rowsPerPage = 100;
+import { withRegistry } from './registry.ts';
 
 /** What `artseal token` can do. */
 const actions: Actions = new Map(
@@ -28,13 +25,8 @@ const actions: Actions = new Map(
     list: async (words, terminal) => {
       const read = readWords(words, 0, { json: { type: 'boolean' } });
       await withRegistry(terminal, async ({ store }) => {
-        let from: number | undefined;
-        do {
-          const page = await store.callers.listTokens({ from, size: rowsPerPage });
-          for (const token of page.items)
-            terminal.print(read.has('json') ? JSON.stringify(shown(token)) : line(token));
-          from = page.next;
-        } while (from !== undefined);
+        for await (const token of allOf(store.callers.listTokens))
+          terminal.print(read.has('json') ? JSON.stringify(shown(token)) : line(token));
       });
     },
     revoke: async (words, terminal) => {

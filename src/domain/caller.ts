@@ -11,6 +11,14 @@ export const tiers = {
   ENTERPRISE: { callsPerSecond: 200, monthlyQuota: undefined },
 } as const satisfies Record<Tier, { callsPerSecond: number; monthlyQuota: number | undefined }>;
 
+/** Whether requests signed with a key are let in. */
+export type KeyStatus = 'ACTIVE' | 'SUSPENDED' | 'REVOKED';
+
+/** A key's status at `nowS`, Unix seconds: the end of its rotation revokes it without anybody writing it down. */
+export function statusAt(key: { status: KeyStatus; expiresAtS: number | null }, nowS: number): KeyStatus {
+  return key.expiresAtS !== null && nowS >= key.expiresAtS ? 'REVOKED' : key.status;
+}
+
 /** The kind of deployment; credentials and the database carry it. */
 export type Environment = 'sandbox' | 'production';
 

@@ -84,10 +84,13 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
   /** Books what the answer means for the quota and the idempotency key. */
   async function settle({ status, body }: Answer, progress: Progress): Promise<void> {
     const { platform, idempotent, quota, reached } = progress;
-    if (platform && quota?.allowed) await admission.endCall(platform, quota, status < 500);
-    if (status >= 500) delete progress.quota;
     const kept = reached === true && status < 500 && !neverKept.includes(status);
-    await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
+    if (status >= 500) delete progress.quota;
+    try {
+      if (platform && quota?.allowed) await admission.endCall(platform, quota, status < 500);
+    } finally {
+      await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
+    }
   }
 
   async function standings({ platform, rate, quota }: Progress): Promise<Record<string, string>> {

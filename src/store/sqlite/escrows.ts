@@ -343,7 +343,7 @@ const conflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLIC
 
 const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(escrow.callerId, owner));
 
-/** Equality that SQLite does not look up in an index: for what is true of many orders, beside what is true of few. */
+/** Equality that SQLite looks up in no index: for what many orders share, beside what few do. */
 const equalsInPassing = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
 const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {

@@ -65,7 +65,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       [3_000, 2_000],
       [1_000, 1_000],
     ] as const) {
-      await store.callers.rotateKey(keyId, newKey(), asked);
+      await store.callers.rotateKey(keyId, newKey({ createdAtS: 500 }), asked);
       assert.equal((await store.admission.findKey(apiKey))?.expiresAtS, ends);
     }
   });
@@ -78,6 +78,30 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     await refused(store.callers.rotateKey(keyId, fresh, 1_790_086_400), 'VALIDATION_FAILED');
     await store.durable();
     assert.equal(await store.admission.findKey(fresh.apiKey), undefined);
+  });
+
+  test('a key is rotated until it expires, and not after', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    await store.callers.rotateKey(keyId, newKey({ createdAtS: 500 }), 1_000);
+    await store.callers.rotateKey(keyId, newKey({ createdAtS: 999 }), 1_000);
+    const late = newKey({ createdAtS: 1_000 });
+    await refused(store.callers.rotateKey(keyId, late, 2_000), 'VALIDATION_FAILED');
+    assert.equal(await store.admission.findKey(late.apiKey), undefined);
+  });
+
+  test('a key that was looked for in vain is found as soon as this or another open store has added it', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    for (const [place, store] of [server, command, server, command].entries()) {
+      const key = newKey();
+      assert.equal(await server.admission.findKey(key.apiKey), undefined);
+      const platform = { name: `gallery ${place}`, tier: 'TRIAL', monthlyQuota: 1_000 } as const;
+      await store.callers.addPlatform(platform, key);
+      if (store === command) await store.durable();
+      assert.equal((await server.admission.findKey(key.apiKey))?.keyId, key.keyId);
+      await store.durable();
+    }
   });
 
   test('a token is found by its hash until it is revoked', async (t) => {

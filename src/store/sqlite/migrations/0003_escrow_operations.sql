@@ -72,3 +72,6 @@ FROM `escrow` WHERE `state` <> 'UNPAID';
 --> statement-breakpoint
 INSERT INTO `escrow_change` (`order_id`, `position`, `state`, `at`, `changed_at_s`)
 SELECT `id`, 3, 'RELEASED', `timestamp`, unixepoch(`timestamp`) FROM `escrow` WHERE `state` = 'RELEASED';
+--> statement-breakpoint
+-- Windows have become as long as nonces are remembered.
+UPDATE OR REPLACE `nonce_claim` SET `window` = `claimed_at_s` / 660;
