@@ -133,7 +133,7 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
     takeQuota: (platform) => standing(platform, 1),
     endCall: async ({ callerId }, { month }, counts) => {
       try {
-        if (counts) await store.countCall(callerId, month, undefined);
+        if (counts) await store.countCall(callerId, month);
       } finally {
         addUnderWay(callerId, -1);
       }

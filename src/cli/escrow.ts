@@ -54,7 +54,7 @@ export const escrow: Command = {
     '    An order waits where the institution holds another amount or currency, or says what cannot be.',
     '    --look-again  asks the institution again, after the difference was put right there.',
     '    --accept      takes the word of the institution as it is.',
-    '    --return      has the institution give back what it holds.',
+    '    --return      has the institution give back what it holds, unless it is being paid out.',
     'A running server carries the decision out at once, a stopped one when it starts.',
   ],
   run: (words, terminal) => runAction(actions, words, terminal),

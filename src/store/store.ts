@@ -82,10 +82,8 @@ export interface AdmissionStore {
    * `nonceRetentionS` after or before that of the first.
    */
   claimNonce(claim: NonceClaim): Promise<boolean>;
-  /** Counts a call unless the quota is used up; the calls counted so far, or undefined if it was not counted. */
-  countCall(callerId: number, month: string, quota: number | undefined): Promise<number | undefined>;
-  /** Takes one counted call back. */
-  giveBackCall(callerId: number, month: string): Promise<void>;
+  /** Counts a call. */
+  countCall(callerId: number, month: string): Promise<void>;
   /** Calls counted in a month, YYYY-MM. */
   callsIn(callerId: number, month: string): Promise<number>;
 }
@@ -252,7 +250,10 @@ export interface EscrowStore {
   due(nowMs: number, horizonMs: number, count: number): Promise<readonly string[]>;
   /** Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first time. */
   notified(eventId: string, holdId: string, nowMs: number): Promise<boolean>;
-  /** A person's decision about an order that waits for one. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if it does not wait. */
+  /**
+   * A person's decision about an order that waits for one. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if it does
+   * not wait, or if its money is to be returned and was paid already or is being paid out.
+   */
   decide(escrowId: string, decision: Decision, operationId: string, nowMs: number): Promise<EscrowCase>;
   /** One order of `owner`, or of anybody if that is undefined. */
   find(escrowId: string, owner: number | undefined): Promise<Escrow | undefined>;

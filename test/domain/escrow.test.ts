@@ -4,10 +4,18 @@ import { test } from 'node:test';
 import {
   checkTerms,
   clearing,
+  type EscrowState,
   escrowId,
   escrowMoves,
   escrowSequenceMax,
+  escrowStates,
+  type Hold,
+  type Judgement,
+  judge,
+  type OperationKind,
+  operationOutcomes,
   partyIdBounds,
+  type Standing,
 } from '../../src/domain/escrow.ts';
 import { createRandom } from '../support/random.ts';
 import { refusal } from '../support/refused.ts';
@@ -64,11 +72,182 @@ test('the step from one id to the next tells nothing of the step after it', () =
   assert.ok(new Set(steps).size > 990);
 });
 
-test('the moves are the documented ones', () => {
-  assert.deepEqual(escrowMoves.frozen, { from: 'UNPAID', to: 'FROZEN' });
-  assert.deepEqual(escrowMoves.declined, { from: 'UNPAID', to: 'CLOSED' });
-  assert.deepEqual(escrowMoves.released, { from: 'FROZEN', to: 'RELEASED' });
+test('the service holds no funds', () => {
   assert.equal(clearing, 'LICENSED_PSP_NO_SECOND_CLEARING');
+});
+
+/** A table in words: a column for each standing, a row for what it is of. */
+function readTable(text: string): readonly (readonly [row: string, column: string, cell: string])[] {
+  const [heads = [], ...rows] = text
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/ {2,}/));
+  return rows.flatMap(([row = '', ...cells]) => {
+    assert.equal(cells.length, heads.length, row);
+    return cells.map((cell, place) => [row, heads[place] ?? '', cell] as const);
+  });
+}
+
+const documentedMoves = readTable(`
+            ABSENT         VOID           HELD           PAID_OUT       RETURNED       LAPSED
+  UNPAID    UNPAID         CLOSED         FROZEN         CONTRADICTION  CLOSED         CLOSED
+  FROZEN    CONTRADICTION  CONTRADICTION  FROZEN         RELEASED       REFUNDED       CLOSED
+  RELEASED  CONTRADICTION  CONTRADICTION  CONTRADICTION  RELEASED       CONTRADICTION  CONTRADICTION
+  REFUNDED  CONTRADICTION  CONTRADICTION  CONTRADICTION  CONTRADICTION  REFUNDED       REFUNDED
+  CLOSED    CLOSED         CLOSED         COMPENSATE     CONTRADICTION  CLOSED         CLOSED
+`);
+
+const documentedOutcomes = readTable(`
+            ABSENT         VOID           HELD           PAID_OUT       RETURNED       LAPSED
+  FREEZE    OPEN           DECLINED       CONFIRMED      CONFIRMED      CONFIRMED      CONFIRMED
+  RELEASE   OPEN           DECLINED       OPEN           CONFIRMED      DECLINED       DECLINED
+  REFUND    OPEN           DECLINED       OPEN           DECLINED       CONFIRMED      DECLINED
+  CANCEL    OPEN           CONFIRMED      OPEN           DECLINED       CONFIRMED      CONFIRMED
+`);
+
+/** A table of the code, as the rows of `readTable`. */
+const cellsOf = (table: Readonly<Record<string, Readonly<Record<string, string>>>>) =>
+  Object.entries(table).flatMap(([row, cells]) =>
+    Object.entries(cells).map(([column, cell]) => [row, column, cell] as const),
+  );
+
+for (const [state, standing, move] of documentedMoves) {
+  test(`money that is ${standing} makes of an order that is ${state}: ${move}`, () => {
+    assert.equal(escrowMoves[state as EscrowState][standing as Standing], move);
+  });
+}
+
+for (const [kind, standing, outcome] of documentedOutcomes) {
+  test(`money that is ${standing} leaves a ${kind} ${outcome}`, () => {
+    assert.equal(operationOutcomes[kind as OperationKind][standing as Standing], outcome);
+  });
+}
+
+test('every state and standing is decided, every kind and standing as well, and there are no others', () => {
+  assert.deepEqual(cellsOf(escrowMoves), documentedMoves);
+  assert.deepEqual(cellsOf(operationOutcomes), documentedOutcomes);
+  assert.deepEqual([...escrowStates].sort(), Object.keys(escrowMoves).sort());
+});
+
+/**
+ * What an order comes to, by its state and the standing of its money. Of three words the first is where
+ * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined.
+ *
+ * A state is what it is in from then on; + is that it gives back what is held. A person has to look at a
+ * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
+ */
+const documentedJudgements = readTable(`
+                     as agreed                       another amount or currency
+  UNPAID ABSENT      UNPAID UNPAID UNPAID            UNPAID UNPAID UNPAID
+  UNPAID VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  UNPAID HELD        FROZEN UNPAID x                 # # #
+  UNPAID PAID_OUT    ! ! !                           # # #
+  UNPAID RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  UNPAID LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  FROZEN ABSENT      ! ! !                           ! ! !
+  FROZEN VOID        ! ! !                           ! ! !
+  FROZEN HELD        FROZEN FROZEN FROZEN            # # #
+  FROZEN PAID_OUT    RELEASED RELEASED RELEASED      # # #
+  FROZEN RETURNED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
+  FROZEN LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  RELEASED ABSENT    ! ! !                           ! ! !
+  RELEASED VOID      ! ! !                           ! ! !
+  RELEASED HELD      ! ! !                           # # #
+  RELEASED PAID_OUT  RELEASED RELEASED RELEASED      # # #
+  RELEASED RETURNED  ! ! !                           ! ! !
+  RELEASED LAPSED    ! ! !                           ! ! !
+  REFUNDED ABSENT    ! ! !                           ! ! !
+  REFUNDED VOID      ! ! !                           ! ! !
+  REFUNDED HELD      ! ! !                           # # #
+  REFUNDED PAID_OUT  ! ! !                           # # #
+  REFUNDED RETURNED  REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
+  REFUNDED LAPSED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
+  CLOSED ABSENT      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  CLOSED VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  CLOSED HELD        CLOSED+ CLOSED x                # # #
+  CLOSED PAID_OUT    ! ! !                           # # #
+  CLOSED RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+  CLOSED LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+`);
+
+const kinds: readonly OperationKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
+const returns: readonly (OperationKind | undefined)[] = ['REFUND', 'CANCEL'];
+/** Every set of kinds. */
+const kindSets = Array.from({ length: 2 ** kinds.length }, (_, bits) =>
+  kinds.filter((_kind, place) => (bits >> place) % 2 === 1),
+);
+const agreed = [{ amount: 500n, currency: 'CNY' }];
+const different = [
+  { amount: 499n, currency: 'CNY' },
+  { amount: 501n, currency: 'CNY' },
+  { amount: 500n, currency: 'USD' },
+  { amount: 500n, currency: 'cny' },
+  { amount: 5n, currency: 'USD' },
+  { amount: undefined, currency: 'CNY' },
+  { amount: 500n, currency: undefined },
+  {},
+];
+
+/** A judgement in the words of the table. */
+function wordOf(judgement: Judgement): string {
+  if (judgement.kind === 'SETTLED') return `${judgement.to}${judgement.givesBack ? '+' : ''}`;
+  if (/declines to give back/.test(judgement.why)) return 'x';
+  return /over 500 CNY/.test(judgement.why) ? '#' : '!';
+}
+
+test('the table of judgements has every state and standing once', () => {
+  const rows = documentedJudgements.map(([row]) => row);
+  const pairs = documentedMoves.map(([state, standing]) => `${state} ${standing}`);
+  assert.deepEqual(
+    rows.filter((_, place) => place % 2 === 0),
+    pairs,
+  );
+});
+
+/** Asserts what a cell says, for every set of open instructions and every instruction declined. */
+function assertJudged(
+  pair: string,
+  cell: string,
+  trusted: boolean,
+  holds: readonly Omit<Hold, 'standing'>[],
+) {
+  const [state, standing] = pair.split(' ') as [EscrowState, Standing];
+  const [plain, returning, declining] = cell.split(' ');
+  for (const held of holds) {
+    for (const openKinds of kindSets) {
+      for (const declined of [undefined, ...kinds]) {
+        const order = { state, amount: 500n, currency: 'CNY', trusted, openKinds };
+        const isReturning = openKinds.some((kind) => returns.includes(kind));
+        const expected = returns.includes(declined) ? declining : isReturning ? returning : plain;
+        const word = wordOf(judge(order, { standing, ...held }, declined));
+        assert.equal(word, expected, `${openKinds} ${declined} ${held.amount} ${held.currency}`);
+      }
+    }
+  }
+}
+
+for (const [pair, money, cell] of documentedJudgements) {
+  test(`an order and its money that are ${pair}, ${money}: ${cell}`, () => {
+    assertJudged(pair, cell, false, money === 'as agreed' ? agreed : different);
+  });
+  if (money !== 'as agreed') continue;
+  const [state = ''] = pair.split(' ');
+  const accepted = cell.replaceAll('!', state);
+  test(`an order and its money that are ${pair}, whatever amount, as a person accepted: ${accepted}`, () => {
+    assertJudged(pair, accepted, true, [...agreed, ...different]);
+  });
+}
+
+test('a person is told what the order says and what the institution says', () => {
+  const order = { state: 'FROZEN', amount: 500n, currency: 'CNY', trusted: false, openKinds: [] } as const;
+  assert.deepEqual(judge(order, { standing: 'HELD', amount: 499n, currency: 'USD' }), {
+    kind: 'ATTENTION',
+    why: 'The order is over 500 CNY; the institution says HELD 499 USD.',
+  });
+  assert.deepEqual(judge(order, { standing: 'VOID' }), {
+    kind: 'ATTENTION',
+    why: 'The order is FROZEN; the institution says VOID.',
+  });
 });
 
 test('party ids have 1 to 128 code points', () => {

@@ -5,14 +5,15 @@ import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import type { BusinessTime } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, noon, painting } from './promises/fixtures.ts';
+import { addPlatform, noon, painting, sandbox, terms, workOf } from './promises/fixtures.ts';
 
-/** A database with one filing, and a connection to it that has nothing to do with the service. */
+/** A database with a filing and an order for it, and a connection that has nothing to do with the service. */
 async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   const by = await addPlatform(store, 'gallery');
   const { filingNo } = await store.filings.file(painting, at, by);
+  await store.escrows.open(terms(filingNo), at, workOf(by), by.callerId);
   await store.close();
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
@@ -22,15 +23,21 @@ async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
 }
 
 const snapshot = (raw: Sqlite.Database) =>
-  ['filing', 'provenance_record'].map((table) => raw.prepare(`SELECT * FROM ${table}`).all());
+  ['filing', 'provenance_record', 'escrow_change'].map((table) =>
+    raw.prepare(`SELECT * FROM ${table}`).all(),
+  );
 
 const copyOf = (table: string, columns: string, altered: string) =>
   `(${columns}) SELECT ${altered} FROM ${table}`;
 const filingColumns =
   'id, filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s';
 const recordColumns = 'filing_no, position, event, at, recorded_at_s';
+const changeColumns = 'order_id, position, state, at, changed_at_s';
 const otherFiling = filingColumns.replace('author', "'Forger'");
 const otherRecord = recordColumns.replace('at,', "'1999-01-01',");
+const otherChange = changeColumns.replace('state', "'RELEASED'");
+const forgedChange = copyOf('escrow_change', changeColumns, otherChange);
+const sameChange = copyOf('escrow_change', changeColumns, changeColumns);
 
 const forbidden: Record<string, string> = {
   'UPDATE of a filing': "UPDATE filing SET author = 'Forger'",
@@ -47,6 +54,17 @@ const forbidden: Record<string, string> = {
   'DELETE of a record': 'DELETE FROM provenance_record',
   'INSERT OR REPLACE of a record': `INSERT OR REPLACE INTO provenance_record ${copyOf('provenance_record', recordColumns, otherRecord)}`,
   'upsert of a record': `INSERT INTO provenance_record ${copyOf('provenance_record', recordColumns, recordColumns)} WHERE true ON CONFLICT DO UPDATE SET event = 'TRANSFER'`,
+  'UPDATE of the history of an order': "UPDATE escrow_change SET state = 'RELEASED'",
+  'UPDATE of it that changes nothing': 'UPDATE escrow_change SET state = state',
+  'UPDATE of its position': 'UPDATE escrow_change SET position = 9',
+  'UPDATE of its order': 'UPDATE escrow_change SET order_id = 9',
+  'UPDATE of the instant that its retention counts from': 'UPDATE escrow_change SET changed_at_s = 0',
+  'UPDATE OR REPLACE of it': "UPDATE OR REPLACE escrow_change SET at = ''",
+  'DELETE of the history of an order': 'DELETE FROM escrow_change',
+  'REPLACE of the history of an order': `REPLACE INTO escrow_change ${forgedChange}`,
+  'INSERT OR REPLACE of the history of an order': `INSERT OR REPLACE INTO escrow_change ${forgedChange}`,
+  'upsert of the history of an order': `INSERT INTO escrow_change ${sameChange} WHERE true
+    ON CONFLICT DO UPDATE SET state = 'RELEASED'`,
 };
 
 for (const [what, statement] of Object.entries(forbidden)) {
@@ -69,20 +87,23 @@ test('what is older than five years may be deleted, and still not changed', asyn
   const { raw } = await filedDatabase(t, yearsAgo(5, -2));
   assert.throws(() => raw.exec("UPDATE filing SET author = 'Forger'"), /never changes/);
   assert.throws(() => raw.exec("UPDATE provenance_record SET at = '1999-01-01'"), /never changes/);
+  assert.throws(() => raw.exec("UPDATE escrow_change SET state = 'RELEASED'"), /never changes/);
   raw.exec('DELETE FROM provenance_record');
   raw.exec('DELETE FROM filing');
-  assert.deepEqual(snapshot(raw), [[], []]);
+  raw.exec('DELETE FROM escrow_change');
+  assert.deepEqual(snapshot(raw), [[], [], []]);
 });
 
 test('what is almost five years old may not be deleted', async (t) => {
   const { raw } = await filedDatabase(t, yearsAgo(5, 2));
   assert.throws(() => raw.exec('DELETE FROM provenance_record'), /five years/);
   assert.throws(() => raw.exec('DELETE FROM filing'), /five years/);
+  assert.throws(() => raw.exec('DELETE FROM escrow_change'), /five years/);
 });
 
 test('the number of a deleted filing is not given out again', async (t) => {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const by = await addPlatform(store, 'gallery');
   const at = yearsAgo(5, -2);

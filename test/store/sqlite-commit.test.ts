@@ -9,7 +9,7 @@ import { createGroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import type { Store } from '../../src/store/store.ts';
 import { refusal } from '../support/refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, noon, painting, refused } from './promises/fixtures.ts';
+import { addPlatform, anyFiling, noon, painting, refused, sandbox } from './promises/fixtures.ts';
 
 /** A store with a platform in it, whose own connection the test holds, and with it the limits of the connection. */
 async function openLimited(t: TestContext) {
@@ -20,7 +20,7 @@ async function openLimited(t: TestContext) {
     connections.add(this);
     return pragma.apply(this, words);
   } satisfies typeof pragma);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   opened.mock.restore();
   const [client] = connections;
   assert.ok(client !== undefined && connections.size === 1);
@@ -70,7 +70,7 @@ test('effects that wait for nothing but each other share one commit', async (t) 
   const before = countCommits();
   for (let place = 0; place < 50; place += 1) {
     await store.admission.claimNonce({ keyId: by.id, nonce: String(place), nowS: 1_790_000_000 });
-    await store.admission.countCall(by.callerId, '2026-11', undefined);
+    await store.admission.countCall(by.callerId, '2026-11');
     await store.filings.file(painting, noon, by);
   }
   await store.durable();
@@ -81,7 +81,7 @@ test('what is read or refused costs no commit', async (t) => {
   const { store, dataDir } = await openLimited(t);
   const wal = join(dataDir, 'artseal.db-wal');
   const before = readFileSync(wal).length;
-  await store.filings.list(undefined, { from: undefined, size: 1 });
+  await store.filings.list(anyFiling, { from: undefined, size: 1 });
   await refused(store.callers.setKeyStatus('no key', 'SUSPENDED'), 'NOT_FOUND');
   await store.durable();
   assert.equal(readFileSync(wal).length, before);
@@ -113,7 +113,7 @@ test('a filing that finds the disk full is UNAVAILABLE and leaves nothing; it wo
 
   allowPages(1_000);
   assert.equal(await durableOf(store, [file]), 1);
-  const { items } = await store.filings.list(undefined, { from: undefined, size: 100 });
+  const { items } = await store.filings.list(anyFiling, { from: undefined, size: 100 });
   assert.deepEqual(
     items.map(({ filingNo }) => Number(filingNo.slice(-6))),
     Array.from({ length: kept + 1 }, (_, place) => kept + 1 - place),
@@ -191,7 +191,7 @@ test('more effects at once than a commit may hold are refused with UNAVAILABLE, 
 
 test('a store that another process holds too long refuses with UNAVAILABLE, and works again', async (t) => {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const holder = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => holder.close());

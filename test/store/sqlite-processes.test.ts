@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { allPages, noon, openStore, painting } from './promises/fixtures.ts';
+import { allPages, anyFiling, noon, openStore, painting } from './promises/fixtures.ts';
 
 const engine = {
   open: async (options: Parameters<typeof createSqliteStore>[0]) => createSqliteStore(options),
@@ -61,7 +61,7 @@ test('what was durable survives kill -9, and the numbers go on without gap or do
   }
   const answered = output.split('\n').slice(0, -1);
   const store = await openStore(t, engine, dataDir);
-  const stored = (await allPages((page) => store.filings.list(undefined, page), 1_000)).flat();
+  const stored = (await allPages((page) => store.filings.list(anyFiling, page), 1_000)).flat();
   const storedNumbers = stored.map(({ filingNo }) => filingNo).reverse();
   assert.deepEqual(storedNumbers, numbers(stored.length));
   assert.deepEqual(

@@ -4,12 +4,26 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, fileOne, noon, painting, refused, terms, time } from './promises/fixtures.ts';
+import {
+  addPlatform,
+  anyFiling,
+  anyOrder,
+  fileOne,
+  noon,
+  opened,
+  painting,
+  refused,
+  sandbox,
+  settled,
+  terms,
+  time,
+  workOf,
+} from './promises/fixtures.ts';
 
 /** A store, and a connection of the test's own to its database. */
 function openWithRaw(t: TestContext) {
   const dataDir = temporaryFolder(t);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const openRaw = () => {
     const raw = new Sqlite(join(dataDir, 'artseal.db'));
@@ -32,30 +46,13 @@ test('the last number of a year is used, and then the year is exhausted and noth
   }
   assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+00:00')), 'AS-2027-000001');
 
-  const order = await store.escrows.open(terms(filingNo), noon, by, undefined);
-  await store.escrows.move(order.escrowId, 'declined', noon);
-  await refused(store.escrows.open(terms(filingNo), noon, by, undefined), 'ESCROW_NUMBERS_EXHAUSTED');
+  const { escrowId } = await opened(store, by, filingNo);
+  await settled(store, escrowId, { to: 'CLOSED' });
+  const again = store.escrows.open(terms(filingNo), noon, workOf(by), undefined);
+  await refused(again, 'ESCROW_NUMBERS_EXHAUSTED');
   await store.durable();
-  assert.equal((await store.filings.list(undefined, { from: undefined, size: 10 })).items.length, 3);
-  assert.equal((await store.escrows.list(undefined, { from: undefined, size: 10 })).items.length, 1);
-});
-
-test('a TRANSFER that cannot be appended undoes the release', async (t) => {
-  const { store, openRaw } = openWithRaw(t);
-  const by = await addPlatform(store, 'gallery');
-  const filingNo = await fileOne(store, by);
-  const { escrowId } = await store.escrows.open(terms(filingNo), noon, by, undefined);
-  await store.escrows.move(escrowId, 'frozen', noon);
-  await store.durable();
-  const raw = openRaw();
-  raw.exec(
-    "CREATE TRIGGER no_transfer BEFORE INSERT ON provenance_record BEGIN SELECT RAISE(ABORT, 'no'); END",
-  );
-  await assert.rejects(store.escrows.move(escrowId, 'released', noon));
-  await store.durable();
-  assert.equal((await store.escrows.find(escrowId, undefined))?.state, 'FROZEN');
-  raw.exec('DROP TRIGGER no_transfer');
-  assert.equal((await store.escrows.move(escrowId, 'released', noon)).state, 'RELEASED');
+  assert.equal((await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length, 3);
+  assert.equal((await store.escrows.list(anyOrder, { from: undefined, size: 10 })).items.length, 1);
 });
 
 test('forgotten nonces are swept away as others are spent', async (t) => {

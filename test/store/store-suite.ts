@@ -1,5 +1,6 @@
 import { describe } from 'node:test';
 import { callerPromises } from './promises/callers.ts';
+import { decisionPromises } from './promises/decisions.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
 import { filingPromises } from './promises/filings.ts';
@@ -7,9 +8,12 @@ import type { StoreEngine } from './promises/fixtures.ts';
 import { idempotencyPromises } from './promises/idempotency.ts';
 import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
 import { noncePromises } from './promises/nonces.ts';
+import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
+import { operationPromises } from './promises/operations.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { servingPromises } from './promises/serving.ts';
+import { settlementPromises } from './promises/settlements.ts';
 
 /** What every engine of the store promises. */
 export function storeSuite(name: string, engine: StoreEngine): void {
@@ -17,6 +21,10 @@ export function storeSuite(name: string, engine: StoreEngine): void {
     describe('numbers', () => numberPromises(engine));
     describe('filings', () => filingPromises(engine));
     describe('escrows', () => escrowPromises(engine));
+    describe('settlements', () => settlementPromises(engine));
+    describe('operations', () => operationPromises(engine));
+    describe('notifications', () => notificationPromises(engine));
+    describe('decisions', () => decisionPromises(engine));
     describe('callers', () => callerPromises(engine));
     describe('keys and tokens', () => keyAndTokenPromises(engine));
     describe('nonces', () => noncePromises(engine));

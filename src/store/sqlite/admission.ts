@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, lt, notExists, sql } from 'drizzle-orm';
+import { and, eq, isNull, lt, notExists, sql } from 'drizzle-orm';
 import { type AdmissionStore, nonceRetentionS } from '../store.ts';
 import { keyColumns, tokenColumns } from './callers.ts';
 import type { Database } from './database.ts';
@@ -68,7 +68,7 @@ export function createAdmissionStore(
     writeStatement(() => sweepNonces.run({ oldest: windowOf(atS) - 1 }));
   }
 
-  const count = prepareHot<{ calls: number }>(
+  const count = prepareHot(
     database,
     database
       .insert(usage)
@@ -76,19 +76,12 @@ export function createAdmissionStore(
       .onConflictDoUpdate({
         target: [usage.callerId, usage.month],
         set: { calls: sql`${usage.calls} + 1` },
-        setWhere: lt(usage.calls, sql.placeholder('quota')),
-      })
-      .returning({ calls: usage.calls }),
+      }),
   );
   const ofMonth = and(
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
   );
-  const giveBack = database
-    .update(usage)
-    .set({ calls: sql`${usage.calls} - 1` })
-    .where(and(ofMonth, gt(usage.calls, 0)))
-    .prepare();
   const selectCalls = prepareHot<{ calls: number }>(
     database,
     database.select({ calls: usage.calls }).from(usage).where(ofMonth),
@@ -103,10 +96,8 @@ export function createAdmissionStore(
       sweepNow(sweepAtS);
       return claimed === 1;
     },
-    countCall: async (callerId, month, quota = Number.MAX_SAFE_INTEGER) =>
-      writeStatement(() => count.get({ callerId, month, quota })?.calls),
-    giveBackCall: async (callerId, month) => {
-      writeStatement(() => giveBack.run({ callerId, month }));
+    countCall: async (callerId, month) => {
+      writeStatement(() => count.run({ callerId, month }));
     },
     callsIn: async (callerId, month) => read(() => selectCalls.get({ callerId, month })?.calls ?? 0),
   };

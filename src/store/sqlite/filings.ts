@@ -77,7 +77,7 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
       read(() => {
         const rows = filings()
           .where(and(ownedBy(owner), numberedIn(year), before(page)))
-          .orderBy(desc(filing.id))
+          .orderBy(desc(filing.filingNo))
           .limit(rowsFor(page))
           .all();
         return pageOf(rows, page, toFiling);
@@ -97,6 +97,10 @@ const numberedIn = (year: number | undefined) =>
     ? undefined
     : between(filing.filingNo, filingNumber(year, 1), filingNumber(year, filingSequenceMax));
 
-const before = ({ from }: PageQuery) => (from === undefined ? undefined : lt(filing.id, from));
+/** Behind the row that the page before ended with: in order of the numbers, which the indexes are in. */
+const before = ({ from }: PageQuery) =>
+  from === undefined
+    ? undefined
+    : lt(filing.filingNo, sql`(SELECT filing_no FROM filing AS last WHERE last.id = ${from})`);
 
 const toFiling = ({ id: _, ...row }: Filing & { readonly id: number }): Filing => row;

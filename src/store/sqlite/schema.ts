@@ -125,7 +125,7 @@ export const filing = sqliteTable(
     /** The instant of `timestamp`, for retention. */
     filedAtS: integer('filed_at_s').notNull(),
   },
-  (table) => [index('filing_by_caller').on(table.callerId)],
+  (table) => [index('filing_by_caller_and_number').on(table.callerId, table.filingNo)],
 );
 
 /** Circulation records of filings; triggers keep them from being changed. */
@@ -173,6 +173,7 @@ export const escrow = sqliteTable(
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
+    index('escrow_by_caller_and_state').on(table.callerId, table.state),
     index('escrow_by_filing').on(table.filingNo),
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
@@ -200,6 +201,9 @@ export const escrowOperation = sqliteTable(
   },
   (table) => [
     index('escrow_operation_by_order').on(table.orderId),
+    index('escrow_operation_open')
+      .on(table.orderId)
+      .where(sql`${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
     uniqueIndex('escrow_freeze').on(table.orderId).where(sql`${table.kind} = 'FREEZE'`),
     uniqueIndex('escrow_resolution_open')
       .on(table.orderId)

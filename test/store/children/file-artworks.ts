@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refusal } from '../../../src/domain/reason.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { addPlatform, noon, painting } from '../promises/fixtures.ts';
+import { addPlatform, noon, painting, sandbox } from '../promises/fixtures.ts';
 
 /** A store that is busy with others may refuse; then it has stored nothing and is asked again. */
 async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
@@ -22,7 +22,7 @@ async function untilAvailable<T>(call: () => Promise<T>): Promise<T> {
 const [name = '', count = '0', beginMs = '0', ...folders] = process.argv.slice(2);
 for (const [place, dataDir] of folders.entries()) {
   await sleep(Math.max(0, Number(beginMs) + place * 40 - Date.now()));
-  const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+  const store = createSqliteStore({ dataDir, ...sandbox });
   const durably = <T>(verb: () => Promise<T>) =>
     untilAvailable(async () => {
       const result = await verb();

@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { Refusal } from '../../../src/domain/reason.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { addPlatform, noon, painting } from '../promises/fixtures.ts';
+import { addPlatform, anyFiling, noon, painting, sandbox } from '../promises/fixtures.ts';
 
 function allowFileBytes(limit: string): void {
   const { status, stderr } = spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${limit}:`]);
@@ -13,7 +13,7 @@ function allowFileBytes(limit: string): void {
 }
 
 const [dataDir = ''] = process.argv.slice(2);
-const store = createSqliteStore({ dataDir, environment: 'sandbox' });
+const store = createSqliteStore({ dataDir, ...sandbox });
 const by = await addPlatform(store, 'gallery');
 await store.durable();
 
@@ -23,7 +23,7 @@ async function file(nonce: string): Promise<string> {
     const [{ filingNo }, claimed] = await Promise.all([
       store.filings.file(painting, noon, by),
       claim(nonce),
-      store.admission.countCall(by.callerId, '2026-11', undefined),
+      store.admission.countCall(by.callerId, '2026-11'),
     ]);
     await store.durable();
     return `${filingNo} ${claimed}`;
@@ -35,7 +35,7 @@ async function file(nonce: string): Promise<string> {
 const outcomes = [await file('a')];
 allowFileBytes('0');
 outcomes.push(await file('b'), await file('c'));
-const whileFull = (await store.filings.list(undefined, { from: undefined, size: 10 })).items.length;
+const whileFull = (await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length;
 allowFileBytes('unlimited');
 outcomes.push(await file('b'), await file('a'));
 const calls = await store.admission.callsIn(by.callerId, '2026-11');

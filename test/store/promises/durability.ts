@@ -4,8 +4,13 @@ import type { Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
+  anyFiling,
+  anyOrder,
+  caseOf,
   crashCopy,
   fileOne,
+  frozen,
+  inNeed,
   newKey,
   newToken,
   noon,
@@ -13,17 +18,30 @@ import {
   painting,
   refused,
   type StoreEngine,
+  settled,
   terms,
+  workOf,
 } from './fixtures.ts';
 
 /** The filings that a store opened on this folder has, oldest first. */
 async function filingsIn(store: Store): Promise<string[]> {
-  const { items } = await store.filings.list(undefined, { from: undefined, size: 100 });
+  const { items } = await store.filings.list(anyFiling, { from: undefined, size: 100 });
   return items.map(({ filingNo }) => filingNo).reverse();
 }
 
 const somebody = { callerId: 1, caller: 'gallery' };
+const work = workOf(somebody);
 const anyPage = { from: undefined, size: 1 };
+const nothingToSettle = {
+  escrowId: 'ES-2026-0000',
+  from: 'UNPAID',
+  to: 'FROZEN',
+  ended: [],
+  prepared: undefined,
+  reference: undefined,
+  attention: undefined,
+  lookUpAtMs: undefined,
+} as const;
 
 /** Each verb that only reads, as a call. */
 const reads: Record<string, (store: Store) => Promise<unknown>> = {
@@ -35,24 +53,34 @@ const reads: Record<string, (store: Store) => Promise<unknown>> = {
   findPlatform: ({ callers }) => callers.findPlatform('gallery'),
   listTokens: ({ callers }) => callers.listTokens(anyPage),
   'filings.find': ({ filings }) => filings.find('AS-2026-000001', undefined),
-  'filings.list': ({ filings }) => filings.list(undefined, anyPage),
+  'filings.list': ({ filings }) => filings.list(anyFiling, anyPage),
   provenance: ({ filings }) => filings.provenance('AS-2026-000001'),
   'escrows.find': ({ escrows }) => escrows.find('ES-2026-0000', undefined),
-  'escrows.list': ({ escrows }) => escrows.list(undefined, anyPage),
+  'escrows.list': ({ escrows }) => escrows.list(anyOrder, anyPage),
+  listCases: ({ escrows }) => escrows.listCases(inNeed, anyPage),
+  findCase: ({ escrows }) => escrows.findCase('ES-2026-0000'),
+  findOperation: ({ escrows }) => escrows.findOperation('op'),
+  due: ({ escrows }) => escrows.due(0, 1, 1),
 };
 
 /** Each verb that has an effect, as a call. */
 const writes: Record<string, (store: Store) => Promise<unknown>> = {
   claimNonce: ({ admission }) => admission.claimNonce({ keyId: 1, nonce: 'n', nowS: 1_790_000_000 }),
-  countCall: ({ admission }) => admission.countCall(1, '2026-11', undefined),
-  giveBackCall: ({ admission }) => admission.giveBackCall(1, '2026-11'),
+  countCall: ({ admission }) => admission.countCall(1, '2026-11'),
   addPlatform: (store) => addPlatform(store, 'auction house'),
   rotateKey: ({ callers }) => callers.rotateKey('key', newKey(), 1_790_000_000),
   setKeyStatus: ({ callers }) => callers.setKeyStatus('key', 'SUSPENDED'),
   addToken: ({ callers }) => callers.addToken('ledger', newToken()),
   revokeToken: ({ callers }) => callers.revokeToken('tok', 1_790_000_000),
   file: ({ filings }) => filings.file(painting, noon, somebody),
-  open: ({ escrows }) => escrows.open(terms('AS-2026-000001'), noon, somebody, undefined),
+  open: ({ escrows }) => escrows.open(terms('AS-2026-000001'), noon, work, undefined),
+  prepare: ({ escrows }) => escrows.prepare('RELEASE', 'ES-2026-0000', noon, work, undefined),
+  send: ({ escrows }) => escrows.send('op', 1),
+  leaveOpen: ({ escrows }) => escrows.leaveOpen('ES-2026-0000', 1),
+  settle: ({ escrows }) => escrows.settle(nothingToSettle, noon),
+  resume: ({ escrows }) => escrows.resume(1),
+  notified: ({ escrows }) => escrows.notified('event', 'op', 1),
+  decide: ({ escrows }) => escrows.decide('ES-2026-0000', 'ACCEPT', 'op', 1),
   'idempotency.claim': ({ idempotency }) =>
     idempotency.claim({
       callerId: 1,
@@ -62,7 +90,6 @@ const writes: Record<string, (store: Store) => Promise<unknown>> = {
     }),
   keep: ({ idempotency }) => idempotency.keep(1, 'k', { status: 200, body: '{}' }),
   release: ({ idempotency }) => idempotency.release(1, 'k'),
-  move: ({ escrows }) => escrows.move('ES-2026-0000', 'frozen', noon),
 };
 
 /** What survives, and what a closed store does. */
@@ -84,13 +111,14 @@ export function durabilityPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    const filingNo = await fileOne(store, by);
-    const { escrowId } = await store.escrows.open(terms(filingNo), noon, by, by.callerId);
-    await store.escrows.move(escrowId, 'frozen', noon);
+    const { escrowId, filingNo } = await frozen(store, by);
+    const { operationId } = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
     await store.durable();
-    await store.escrows.move(escrowId, 'released', noon);
+    await settled(store, escrowId, { to: 'RELEASED', reference: 'theirs' });
     await store.filings.file(painting, noon, by);
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.equal((await crashed.escrows.findOperation(operationId))?.status, 'PREPARED');
+    assert.equal((await caseOf(crashed, escrowId)).reference, undefined);
     assert.equal((await crashed.escrows.find(escrowId, undefined))?.state, 'FROZEN');
     assert.equal((await crashed.filings.provenance(filingNo))?.records.length, 1);
     assert.equal(await fileOne(crashed, by), 'AS-2026-000002');
@@ -137,7 +165,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
     const filed = store.filings.file(painting, noon, by);
-    const failed = refused(store.escrows.move('ES-2026-0000', 'frozen', noon), 'ESCROW_NOT_FOUND');
+    const failed = refused(store.escrows.settle(nothingToSettle, noon), 'ESCROW_NOT_FOUND');
     const claimed = store.admission.claimNonce({ keyId: by.id, nonce: 'n', nowS: 1_790_000_000 });
     await Promise.all([filed, failed, claimed]);
     await store.durable();

@@ -1,64 +1,70 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EscrowMove, EscrowState } from '../../../src/domain/escrow.ts';
-import type { CallerRef, Store } from '../../../src/store/store.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   allPages,
+  anyOrder,
+  caseOf,
   fileOne,
+  frozen,
   fulfilledOf,
   noon,
+  opened,
   openStore,
+  orderIn,
   painting,
   refused,
   type StoreEngine,
+  settled,
+  states,
   terms,
-  time,
+  waysTo,
+  workOf,
 } from './fixtures.ts';
 
-/** The moves that lead to each state that an order can be in. */
-const pathTo: readonly (readonly [EscrowState, readonly EscrowMove[]])[] = [
-  ['UNPAID', []],
-  ['FROZEN', ['frozen']],
-  ['CLOSED', ['declined']],
-  ['RELEASED', ['frozen', 'released']],
-];
-const moves: readonly EscrowMove[] = ['frozen', 'declined', 'released'];
-const allowed: readonly string[] = [
-  'UNPAID frozen FROZEN',
-  'UNPAID declined CLOSED',
-  'FROZEN released RELEASED',
-];
+/** The ids that a list shows, page by page. */
+const idsOf = async (store: Store, filter: Partial<typeof anyOrder>, size: number) =>
+  (await allPages((page) => store.escrows.list({ ...anyOrder, ...filter }, page), size)).map((page) =>
+    page.map(({ escrowId }) => escrowId),
+  );
 
-async function openOrder(store: Store, by: CallerRef, path: readonly EscrowMove[]) {
-  const filingNo = await fileOne(store, by);
-  const { escrowId } = await store.escrows.open(terms(filingNo), noon, by, by.callerId);
-  for (const move of path) await store.escrows.move(escrowId, move, noon);
-  return { filingNo, escrowId };
-}
-
-const transfersOf = async (store: Store, filingNo: string) =>
-  (await store.filings.provenance(filingNo))?.records.filter(({ event }) => event === 'TRANSFER').length;
-
-/** Escrow orders. */
+/** Opening, finding and listing escrow orders. */
 export function escrowPromises(engine: StoreEngine): void {
-  test('an order opens UNPAID, is answered with its terms and found as answered', async (t) => {
+  test('an order opens UNPAID, with its terms and its FREEZE, and is found as answered', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
-    const asked = { ...terms(filingNo), amount: BigInt(Number.MAX_SAFE_INTEGER), buyerId: ' 买方 \u{1F58C}' };
-    const order = await store.escrows.open(asked, noon, by, by.callerId);
+    const amount = BigInt(Number.MAX_SAFE_INTEGER);
+    const asked = { ...terms(filingNo), amount, buyerId: ' 买方 \u{1F58C}' };
+    const work = workOf(by);
+    const { order, ...freeze } = await store.escrows.open(asked, noon, work, by.callerId);
     const { escrowId } = order;
     assert.match(escrowId, /^ES-2026-[0-9A-Z]{4}$/);
+    assert.deepEqual(freeze, { operationId: work.operationId, kind: 'FREEZE', status: 'PREPARED' });
     assert.deepEqual(order, {
       ...asked,
       escrowId,
       state: 'UNPAID',
       timestamp: noon.timestamp,
       caller: 'gallery',
+      history: [{ state: 'UNPAID', at: noon.timestamp }],
     });
     assert.deepEqual(await store.escrows.find(escrowId, by.callerId), order);
+    assert.deepEqual((await store.escrows.list(anyOrder, { from: undefined, size: 1 })).items, [order]);
+    assert.deepEqual(await store.escrows.findOperation(work.operationId), { ...freeze, order });
+    assert.deepEqual(await store.escrows.findCase(escrowId), {
+      order,
+      holdId: work.operationId,
+      openedAtMs: noon.atMs,
+      reference: undefined,
+      unanswered: 0,
+      attention: undefined,
+      trusted: false,
+      open: [(await caseOf(store, escrowId)).open[0]],
+    });
+    assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [freeze]);
   });
 
   test('only the caller that filed may open an order; without an owner anybody may', async (t) => {
@@ -66,51 +72,50 @@ export function escrowPromises(engine: StoreEngine): void {
     const mine = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
-    await refused(store.escrows.open(terms(filingNo), noon, other, other.callerId), 'PERMISSION_DENIED');
-    await refused(
-      store.escrows.open(terms('AS-2026-000002'), noon, other, other.callerId),
-      'FILING_NOT_FOUND',
-    );
-    await refused(store.escrows.open(terms(''), noon, other, undefined), 'FILING_NOT_FOUND');
-    assert.equal((await store.escrows.open(terms(filingNo), noon, other, undefined)).caller, 'auction house');
+    const open = (number: string, owner: number | undefined) =>
+      store.escrows.open(terms(number), noon, workOf(other), owner);
+    await refused(open(filingNo, other.callerId), 'PERMISSION_DENIED');
+    await refused(open('AS-2026-000002', other.callerId), 'FILING_NOT_FOUND');
+    await refused(open('', undefined), 'FILING_NOT_FOUND');
+    assert.equal((await open(filingNo, undefined)).order.caller, 'auction house');
   });
 
-  for (const [state, path] of pathTo) {
-    const open = state === 'UNPAID' || state === 'FROZEN';
-    test(`an order that is ${state} ${open ? 'keeps others from' : 'lets another one'} opening`, async (t) => {
+  for (const state of states) {
+    const active = state === 'UNPAID' || state === 'FROZEN';
+    const others = active ? 'keeps others from' : 'lets another one';
+    test(`an order that is ${state} ${others} opening`, async (t) => {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
-      const { filingNo, escrowId } = await openOrder(store, by, path);
-      const again = store.escrows.open(terms(filingNo), noon, by, by.callerId);
-      if (open) await refused(again, 'ESCROW_ACTIVE');
-      else assert.notEqual((await again).escrowId, escrowId);
+      const { filingNo, escrowId } = await orderIn(store, by, state);
+      const work = workOf(by);
+      const again = store.escrows.open(terms(filingNo), noon, work, by.callerId);
+      if (active) {
+        await refused(again, 'ESCROW_ACTIVE');
+        assert.equal(await store.escrows.findOperation(work.operationId), undefined);
+      } else {
+        assert.notEqual((await again).order.escrowId, escrowId);
+      }
     });
 
-    for (const move of moves) {
-      const lead = allowed.find((entry) => entry.startsWith(`${state} ${move} `));
-      test(`${move} of an order that is ${state} ${lead ? 'is made' : 'is a conflict'}`, async (t) => {
-        const store = await openStore(t, engine);
-        const by = await addPlatform(store, 'gallery');
-        const { filingNo, escrowId } = await openOrder(store, by, path);
-        const transfers = await transfersOf(store, filingNo);
-        if (lead === undefined) {
-          await refused(store.escrows.move(escrowId, move, noon), 'ESCROW_STATE_CONFLICT');
-          assert.equal((await store.escrows.find(escrowId, undefined))?.state, state);
-          assert.equal(await transfersOf(store, filingNo), transfers);
-        } else {
-          const moved = await store.escrows.move(escrowId, move, noon);
-          assert.equal(`${state} ${move} ${moved.state}`, lead);
-          assert.deepEqual(await store.escrows.find(escrowId, undefined), moved);
-          assert.equal(await transfersOf(store, filingNo), move === 'released' ? 1 : 0);
-        }
-      });
-    }
+    test(`an order that is ${state} has been ${waysTo[state].join(', ')}`, async (t) => {
+      const store = await openStore(t, engine);
+      const by = await addPlatform(store, 'gallery');
+      const { escrowId } = await orderIn(store, by, state);
+      const found = await store.escrows.find(escrowId, by.callerId);
+      assert.equal(found?.state, state);
+      assert.deepEqual(
+        found.history,
+        waysTo[state].map((been) => ({ state: been, at: noon.timestamp })),
+      );
+    });
   }
 
-  test('a move of no order is refused', async (t) => {
+  test('what is not there is not found', async (t) => {
     const store = await openStore(t, engine);
-    for (const move of moves) {
-      await refused(store.escrows.move('ES-2026-0000', move, noon), 'ESCROW_NOT_FOUND');
+    for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
+      assert.equal(await store.escrows.find(name, undefined), undefined);
+      assert.equal(await store.escrows.findCase(name), undefined);
+      assert.equal(await store.escrows.findOperation(name), undefined);
     }
   });
 
@@ -118,47 +123,25 @@ export function escrowPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
-    const calls = [1, 2, 3, 4].map(() => store.escrows.open(terms(filingNo), noon, by, by.callerId));
+    const calls = [1, 2, 3, 4].map(() => opened(store, by, filingNo));
     assert.equal(await fulfilledOf(calls, 'ESCROW_ACTIVE'), 1);
     await store.durable();
-    assert.equal((await store.escrows.list(undefined, { from: undefined, size: 10 })).items.length, 1);
+    assert.equal((await idsOf(store, {}, 10)).flat().length, 1);
   });
 
-  test('of moves made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
-    const { filingNo, escrowId } = await openOrder(store, by, ['frozen']);
-    const calls = [1, 2, 3, 4].map(() => store.escrows.move(escrowId, 'released', noon));
-    assert.equal(await fulfilledOf(calls, 'ESCROW_STATE_CONFLICT'), 1);
-    await store.durable();
-    assert.equal(await transfersOf(store, filingNo), 1);
-  });
-
-  test('two open stores on one folder make one move and open one order', async (t) => {
+  test('two open stores on one folder open one order for a filing at a time', async (t) => {
     const dataDir = temporaryFolder(t);
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
-    const { filingNo, escrowId } = await openOrder(one, by, ['frozen']);
+    const { filingNo, escrowId } = await opened(one, by);
     await one.durable();
-    await refused(other.escrows.open(terms(filingNo), noon, by, by.callerId), 'ESCROW_ACTIVE');
+    await refused(opened(other, by, filingNo), 'ESCROW_ACTIVE');
     await other.durable();
-    await one.escrows.move(escrowId, 'released', noon);
+    await settled(one, escrowId, { to: 'CLOSED' });
     await one.durable();
-    await refused(other.escrows.move(escrowId, 'released', noon), 'ESCROW_STATE_CONFLICT');
+    await opened(other, by, filingNo);
     await other.durable();
-    assert.equal(await transfersOf(other, filingNo), 1);
-    await other.escrows.open(terms(filingNo), noon, by, by.callerId);
-    await other.durable();
-    await refused(one.escrows.open(terms(filingNo), noon, by, by.callerId), 'ESCROW_ACTIVE');
-  });
-
-  test('a TRANSFER is dated by its release, where the business is done', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
-    const { filingNo, escrowId } = await openOrder(store, by, ['frozen']);
-    await store.escrows.move(escrowId, 'released', time('2026-12-02T00:30:00+08:00'));
-    const provenance = await store.filings.provenance(filingNo);
-    assert.deepEqual(provenance?.records.at(-1), { event: 'TRANSFER', at: '2026-12-02' });
+    await refused(opened(one, by, filingNo), 'ESCROW_ACTIVE');
   });
 
   test('escrow ids never repeat and do not tell the next one', async (t) => {
@@ -167,9 +150,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const filed = await Promise.all(
       Array.from({ length: 200 }, () => store.filings.file(painting, noon, by)),
     );
-    const orders = await Promise.all(
-      filed.map(({ filingNo }) => store.escrows.open(terms(filingNo), noon, by, by.callerId)),
-    );
+    const orders = await Promise.all(filed.map(({ filingNo }) => opened(store, by, filingNo)));
     const ids = orders.map(({ escrowId }) => escrowId);
     assert.equal(new Set(ids).size, ids.length);
     const places = ids.map((id) => Number.parseInt(id.slice(-4), 36));
@@ -182,20 +163,82 @@ export function escrowPromises(engine: StoreEngine): void {
     const mine = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
-    for (const by of [mine, other, mine, other, mine]) ids.push((await openOrder(store, by, [])).escrowId);
+    for (const by of [mine, other, mine, other, mine]) ids.push((await opened(store, by)).escrowId);
     const newestFirst = ids.toReversed();
-    const idsOf = async (owner: number | undefined, size: number) =>
-      (await allPages((page) => store.escrows.list(owner, page), size)).map((page) =>
-        page.map(({ escrowId }) => escrowId),
-      );
     const [e = '', d = '', c = '', b = '', a = ''] = newestFirst;
-    assert.deepEqual(await idsOf(undefined, 2), [[e, d], [c, b], [a]]);
-    assert.deepEqual(await idsOf(undefined, 5), [newestFirst]);
-    assert.deepEqual(await idsOf(mine.callerId, 2), [[e, c], [a]]);
-    assert.deepEqual(await idsOf(other.callerId, 2), [[d, b]]);
+    assert.deepEqual(await idsOf(store, {}, 2), [[e, d], [c, b], [a]]);
+    assert.deepEqual(await idsOf(store, {}, 5), [newestFirst]);
+    assert.deepEqual(await idsOf(store, { owner: mine.callerId }, 2), [[e, c], [a]]);
+    assert.deepEqual(await idsOf(store, { owner: other.callerId }, 2), [[d, b]]);
     assert.equal(await store.escrows.find(e, other.callerId), undefined);
     assert.equal((await store.escrows.find(e, mine.callerId))?.escrowId, e);
     assert.equal((await store.escrows.find(e, undefined))?.caller, 'gallery');
     assert.equal(await store.escrows.find('ES-2026-', undefined), undefined);
+  });
+
+  test('orders are listed by owner, state and filing, each alone and all together', async (t) => {
+    const store = await openStore(t, engine);
+    const mine = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const filings = [await fileOne(store, mine), await fileOne(store, mine), await fileOne(store, other)];
+    const all: { escrowId: string; owner: number; state: string; filingNo: string }[] = [];
+    for (const state of ['CLOSED', 'RELEASED', 'CLOSED', 'FROZEN'] as const) {
+      for (const [place, filingNo] of filings.entries()) {
+        const by = place === 2 ? other : mine;
+        // Of the last ones, one stays UNPAID.
+        const isUnpaid = state === 'FROZEN' && place === 1;
+        const { escrowId } = await opened(store, by, filingNo);
+        if (state === 'CLOSED') await settled(store, escrowId, { to: 'CLOSED' });
+        else if (!isUnpaid) await settled(store, escrowId, { to: 'FROZEN' });
+        if (state === 'RELEASED') {
+          await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
+          await settled(store, escrowId, { to: 'RELEASED' });
+        }
+        all.unshift({ escrowId, owner: by.callerId, state: isUnpaid ? 'UNPAID' : state, filingNo });
+      }
+    }
+    for (const owner of [undefined, mine.callerId, other.callerId, 99]) {
+      for (const state of [undefined, ...states]) {
+        for (const filingNo of [undefined, ...filings, 'AS-2026-000099', '']) {
+          const expected = all
+            .filter((order) => owner === undefined || order.owner === owner)
+            .filter((order) => state === undefined || order.state === state)
+            .filter((order) => filingNo === undefined || order.filingNo === filingNo)
+            .map(({ escrowId }) => escrowId);
+          for (const size of [1, 2, 100]) {
+            const pages = await idsOf(store, { owner, state, filingNo }, size);
+            assert.deepEqual(pages.flat(), expected, `${owner} ${state} ${filingNo}`);
+            assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / size)));
+          }
+        }
+      }
+    }
+  });
+
+  test('each order of a list has its own history', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const state of states) await orderIn(store, by, state);
+    const { items } = await store.escrows.list(anyOrder, { from: undefined, size: 10 });
+    assert.deepEqual(
+      items.map(({ state, history }) => [state, history.map((been) => been.state)]),
+      states.map((state) => [state, waysTo[state]]).reverse(),
+    );
+  });
+
+  test('what is opened while somebody turns pages moves nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const ids: string[] = [];
+    for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);
+    const filter = { ...anyOrder, state: 'FROZEN' } as const;
+    const first = await store.escrows.list(filter, { from: undefined, size: 2 });
+    await frozen(store, by);
+    const second = await store.escrows.list(filter, { from: first.next, size: 2 });
+    assert.deepEqual(
+      [...first.items, ...second.items].map(({ escrowId }) => escrowId),
+      ids.reverse(),
+    );
+    assert.equal(second.next, undefined);
   });
 }

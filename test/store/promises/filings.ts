@@ -6,12 +6,14 @@ import { test } from 'node:test';
 import {
   addPlatform,
   allPages,
+  anyFiling,
   fileOne,
+  frozen,
   noon,
   openStore,
   painting,
+  resolved,
   type StoreEngine,
-  terms,
   time,
 } from './fixtures.ts';
 
@@ -87,7 +89,7 @@ export function filingPromises(engine: StoreEngine): void {
     const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => store.filings.file(painting, noon, by)));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
     for (const size of [1, 2, 4, 5, 6, 7, 100]) {
-      const pages = await allPages((page) => store.filings.list(undefined, page), size);
+      const pages = await allPages((page) => store.filings.list(anyFiling, page), size);
       assert.deepEqual(
         pages.flat().map(({ filingNo }) => filingNo),
         newestFirst,
@@ -98,7 +100,7 @@ export function filingPromises(engine: StoreEngine): void {
 
   test('an empty list is one empty page', async (t) => {
     const store = await openStore(t, engine);
-    const page = await store.filings.list(undefined, { from: undefined, size: 1 });
+    const page = await store.filings.list(anyFiling, { from: undefined, size: 1 });
     assert.deepEqual(page, { items: [], next: undefined });
   });
 
@@ -106,9 +108,9 @@ export function filingPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     for (let count = 0; count < 4; count += 1) await store.filings.file(painting, noon, by);
-    const first = await store.filings.list(undefined, { from: undefined, size: 2 });
+    const first = await store.filings.list(anyFiling, { from: undefined, size: 2 });
     await store.filings.file(painting, noon, by);
-    const second = await store.filings.list(undefined, { from: first.next, size: 2 });
+    const second = await store.filings.list(anyFiling, { from: first.next, size: 2 });
     assert.deepEqual(
       [...first.items, ...second.items].map(({ filingNo }) => filingNo.slice(-1)),
       ['4', '3', '2', '1'],
@@ -121,12 +123,45 @@ export function filingPromises(engine: StoreEngine): void {
     const mine = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
     for (const by of [mine, other, other, mine, other, mine]) await store.filings.file(painting, noon, by);
-    const pages = await allPages((page) => store.filings.list(mine.callerId, page), 2);
+    const pages = await allPages(
+      (page) => store.filings.list({ ...anyFiling, owner: mine.callerId }, page),
+      2,
+    );
     assert.deepEqual(
       pages.map((page) => page.map(({ filingNo }) => filingNo.slice(-1))),
       [['6', '4'], ['1']],
     );
     assert.ok(pages.flat().every(({ caller }) => caller === 'gallery'));
+  });
+
+  test('a year lists the filings of its numbers alone, newest first, with full pages', async (t) => {
+    const store = await openStore(t, engine);
+    const mine = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const [first, last] = [time('2026-01-01T00:00:00+08:00'), time('2026-12-31T23:59:59-05:00')];
+    // The years of the numbers, which differ from those in UTC, and the years are not filed in order.
+    const filed: [typeof mine, typeof first][] = [
+      [mine, time('2027-01-01T00:00:00+08:00')],
+      [mine, first],
+      [other, last],
+      [mine, time('2025-12-31T23:59:59-05:00')],
+      [mine, last],
+      [other, time('2027-01-01T00:00:00+08:00')],
+      [mine, last],
+    ];
+    for (const [by, at] of filed) await store.filings.file(painting, at, by);
+    const listed = async (owner: number | undefined, year: number) => {
+      const pages = await allPages((page) => store.filings.list({ owner, year }, page), 2);
+      return pages.map((page) => page.map(({ filingNo }) => filingNo));
+    };
+    const of2026 = (...places: number[]) => places.map((place) => `AS-2026-00000${place}`);
+    assert.deepEqual(await listed(undefined, 2026), [of2026(4, 3), of2026(2, 1)]);
+    assert.deepEqual(await listed(mine.callerId, 2026), [of2026(4, 3), of2026(1)]);
+    assert.deepEqual(await listed(other.callerId, 2026), [of2026(2)]);
+    assert.deepEqual(await listed(undefined, 2027), [['AS-2027-000002', 'AS-2027-000001']]);
+    assert.deepEqual(await listed(mine.callerId, 2025), [['AS-2025-000001']]);
+    assert.deepEqual(await listed(other.callerId, 2025), [[]]);
+    for (const year of [2024, 2028, 20, 202, 20_261]) assert.deepEqual(await listed(undefined, year), [[]]);
   });
 
   test('a filing has its SUBMITTED record, dated where the business is done', async (t) => {
@@ -147,9 +182,8 @@ export function filingPromises(engine: StoreEngine): void {
     const filingNo = await fileOne(store, by);
     for (const day of ['2026-11-22', '2026-11-22', '2026-12-01']) {
       const at = time(`${day}T10:00:00+00:00`);
-      const { escrowId } = await store.escrows.open(terms(filingNo), at, by, by.callerId);
-      await store.escrows.move(escrowId, 'frozen', at);
-      await store.escrows.move(escrowId, 'released', at);
+      const { escrowId } = await frozen(store, by, filingNo);
+      await resolved(store, by, escrowId, 'RELEASE', at);
     }
     const provenance = await store.filings.provenance(filingNo);
     assert.deepEqual(provenance?.records, [

@@ -1,19 +1,26 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../../../src/domain/reason.ts';
 import type {
   BusinessTime,
   CallerRef,
+  CaseSelection,
+  EscrowCase,
+  EscrowFilter,
+  FilingFilter,
   NewKey,
   NewToken,
   Page,
   PageQuery,
+  Settlement,
   Store,
   StoredKey,
   StoreOptions,
+  Work,
 } from '../../../src/store/store.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -24,6 +31,18 @@ export interface StoreEngine {
   open(options: StoreOptions): Promise<Store>;
 }
 
+/** What the stores of tests are made for, unless a test says otherwise. */
+export const sandbox = { environment: 'sandbox', currency: 'CNY' } as const satisfies Partial<StoreOptions>;
+
+/** Names all filings. */
+export const anyFiling: FilingFilter = { owner: undefined, year: undefined };
+
+/** Names all orders. */
+export const anyOrder: EscrowFilter = { owner: undefined, state: undefined, filingNo: undefined };
+
+/** Selects the orders that wait for a person. */
+export const inNeed: CaseSelection = { state: undefined, isInNeed: true };
+
 type Cleanup = Pick<TestContext, 'after'>;
 
 /** Opens a store on a folder of its own or on a given one; closed after the test. */
@@ -32,7 +51,7 @@ export async function openStore(
   engine: StoreEngine,
   dataDir: string = temporaryFolder(test),
 ): Promise<Store> {
-  const store = await engine.open({ dataDir, environment: 'sandbox' });
+  const store = await engine.open({ dataDir, ...sandbox });
   test.after(() => store.close());
   return store;
 }
@@ -85,6 +104,123 @@ export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = no
   const { filingNo } = await store.filings.file(painting, at, by);
   await store.durable();
   return filingNo;
+}
+
+/** What a caller gives an instruction under: a name that no other has, and no idempotency key. */
+export function workOf({ callerId, caller }: CallerRef, over: Partial<Work> = {}): Work {
+  return { callerId, caller, operationId: randomUUID(), idempotencyKey: undefined, ...over };
+}
+
+/** An order of a test. */
+export interface TestOrder {
+  readonly escrowId: string;
+  readonly filingNo: string;
+  /** The operation id of its FREEZE. */
+  readonly holdId: string;
+}
+
+/** Opens an order: for a new filing, or for a given one. */
+export async function opened(store: Store, by: CallerRef, filingNo?: string): Promise<TestOrder> {
+  const number = filingNo ?? (await fileOne(store, by));
+  const { operationId, order } = await store.escrows.open(terms(number), noon, workOf(by), by.callerId);
+  return { escrowId: order.escrowId, filingNo: number, holdId: operationId };
+}
+
+/** An order as its settlement sees it. */
+export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase> {
+  const found = await store.escrows.findCase(escrowId);
+  assert.ok(found, escrowId);
+  return found;
+}
+
+/** A settlement of an order that changes nothing, but for what is said. */
+export function settlementOf({ order }: EscrowCase, over: Partial<Settlement> = {}): Settlement {
+  return {
+    escrowId: order.escrowId,
+    from: order.state,
+    to: order.state,
+    ended: [],
+    prepared: undefined,
+    reference: undefined,
+    attention: undefined,
+    lookUpAtMs: undefined,
+    ...over,
+  };
+}
+
+/** Ends all open instructions of an order. */
+export function endedAs(status: Settlement['ended'][number]['status'], found: EscrowCase) {
+  return found.open.map(({ operationId }) => ({ operationId, status }));
+}
+
+/** Settles an order as it stands, its instructions confirmed; asserts that it was written. */
+export async function settled(
+  store: Store,
+  escrowId: string,
+  over: Partial<Settlement>,
+  at: BusinessTime = noon,
+): Promise<void> {
+  const found = await caseOf(store, escrowId);
+  const settlement = settlementOf(found, { ended: endedAs('CONFIRMED', found), ...over });
+  assert.equal(await store.escrows.settle(settlement, at), true);
+}
+
+/** Lets a FROZEN order be paid out or back; at the end it is RELEASED or REFUNDED. */
+export async function resolved(
+  store: Store,
+  by: CallerRef,
+  escrowId: string,
+  kind: 'RELEASE' | 'REFUND',
+  at: BusinessTime = noon,
+): Promise<void> {
+  await store.escrows.prepare(kind, escrowId, at, workOf(by), undefined);
+  await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' }, at);
+}
+
+/** Opens an order and has it frozen. */
+export async function frozen(store: Store, by: CallerRef, filingNo?: string): Promise<TestOrder> {
+  const order = await opened(store, by, filingNo);
+  await settled(store, order.escrowId, { to: 'FROZEN' });
+  return order;
+}
+
+/** All states that an order can be in, and those on the way to each. */
+export const waysTo = {
+  UNPAID: ['UNPAID'],
+  FROZEN: ['UNPAID', 'FROZEN'],
+  RELEASED: ['UNPAID', 'FROZEN', 'RELEASED'],
+  REFUNDED: ['UNPAID', 'FROZEN', 'REFUNDED'],
+  CLOSED: ['UNPAID', 'CLOSED'],
+} as const satisfies Record<EscrowState, readonly EscrowState[]>;
+
+/** The states of `waysTo`. */
+export const states = Object.keys(waysTo) as readonly EscrowState[];
+
+/** Opens an order and brings it into a state. */
+export async function orderIn(store: Store, by: CallerRef, state: EscrowState): Promise<TestOrder> {
+  const order = await opened(store, by);
+  const { escrowId } = order;
+  if (state === 'CLOSED') {
+    const found = await caseOf(store, escrowId);
+    await settled(store, escrowId, { to: 'CLOSED', ended: endedAs('DECLINED', found) });
+  } else if (state !== 'UNPAID') {
+    await settled(store, escrowId, { to: 'FROZEN' });
+  }
+  if (state === 'RELEASED') await resolved(store, by, escrowId, 'RELEASE');
+  if (state === 'REFUNDED') await resolved(store, by, escrowId, 'REFUND');
+  return order;
+}
+
+/** Has an order wait for a person. */
+export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {
+  await settled(store, escrowId, { ended: [], attention: why });
+}
+
+/** The circulation records of a filing that say that it changed hands. */
+export async function transfersOf(store: Store, filingNo: string): Promise<number> {
+  const provenance = await store.filings.provenance(filingNo);
+  assert.ok(provenance, filingNo);
+  return provenance.records.filter(({ event }) => event === 'TRANSFER').length;
 }
 
 /** All items of a list, page by page. */

@@ -15,26 +15,26 @@ const claimer =
 
 /** Idempotency keys. */
 export function idempotencyPromises(engine: StoreEngine): void {
-  test('a key is claimed once, runs until its answer is kept, and then has that answer', async (t) => {
+  test('a key can be claimed until its answer is kept, and then has that answer', async (t) => {
     const store = await openStore(t, engine);
     const claim = claimer(store);
     assert.deepEqual(await claim('k'), { kind: 'CLAIMED' });
-    assert.deepEqual(await claim('k'), { kind: 'RUNNING' });
+    assert.deepEqual(await claim('k'), { kind: 'CLAIMED' });
     await store.idempotency.keep(1, 'k', answer);
     assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
     assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
   });
 
-  test('of claims made at once, one is granted', async (t) => {
+  test('of claims for different requests made at once, the first is granted', async (t) => {
     const claim = claimer(await openStore(t, engine));
-    const standings = await Promise.all([claim('k'), claim('k'), claim('k')]);
+    const standings = await Promise.all([claim('k'), claim('k', other), claim('k'), claim('k', other)]);
     assert.deepEqual(
       standings.map(({ kind }) => kind),
-      ['CLAIMED', 'RUNNING', 'RUNNING'],
+      ['CLAIMED', 'REUSED', 'CLAIMED', 'REUSED'],
     );
   });
 
-  test('another request under a key that is running or answered is REUSED', async (t) => {
+  test('another request under a key that is claimed or answered is REUSED', async (t) => {
     const store = await openStore(t, engine);
     const claim = claimer(store);
     await claim('k');
@@ -60,6 +60,23 @@ export function idempotencyPromises(engine: StoreEngine): void {
     await claim('k');
     await store.idempotency.release(1, 'k');
     assert.deepEqual(await claim('k', other), { kind: 'CLAIMED' });
+    await store.idempotency.release(1, 'no key');
+  });
+
+  test('a key with a kept answer is not released', async (t) => {
+    const store = await openStore(t, engine);
+    const claim = claimer(store);
+    await claim('k');
+    await store.idempotency.keep(1, 'k', answer);
+    await store.idempotency.release(1, 'k');
+    assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
+  });
+
+  test('a claim that is made again does not make the key be remembered longer', async (t) => {
+    const claim = claimer(await openStore(t, engine));
+    await claim('k');
+    await claim('k', one, start + idempotencyRetentionS - 1);
+    assert.deepEqual(await claim('k', other, start + idempotencyRetentionS), { kind: 'CLAIMED' });
   });
 
   test('a key is remembered for its time, counted from its claim, and then free', async (t) => {
@@ -67,14 +84,15 @@ export function idempotencyPromises(engine: StoreEngine): void {
     const claim = claimer(store);
     await claim('answered');
     await store.idempotency.keep(1, 'answered', answer);
-    await claim('running');
+    await claim('unanswered');
     const last = start + idempotencyRetentionS - 1;
     // Others are claimed as time goes by, and may sweep.
     for (let count = 0; count < 5; count += 1) await claim(`other ${count}`, other, last);
     assert.deepEqual(await claim('answered', one, last), { kind: 'ANSWERED', answer });
-    assert.deepEqual(await claim('running', one, last), { kind: 'RUNNING' });
+    assert.deepEqual(await claim('unanswered', one, last), { kind: 'CLAIMED' });
+    assert.deepEqual(await claim('unanswered', other, last), { kind: 'REUSED' });
     assert.deepEqual(await claim('answered', other, last + 2), { kind: 'CLAIMED' });
-    assert.deepEqual(await claim('running', other, last + 2), { kind: 'CLAIMED' });
+    assert.deepEqual(await claim('unanswered', other, last + 2), { kind: 'CLAIMED' });
   });
 
   test('a key stays what it is when the clock is set back', async (t) => {
@@ -85,15 +103,16 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.deepEqual(await claim('k', one, start - 86_400), { kind: 'ANSWERED', answer });
   });
 
-  test('a kept answer survives opening again; the calls of a process that ended are forgotten', async (t) => {
+  test('a kept answer survives opening again, and so does what an unanswered key stands for', async (t) => {
     const dataDir = temporaryFolder(t);
     const before = await openStore(t, engine, dataDir);
-    for (const key of ['answered', 'running']) await claimer(before)(key);
+    for (const key of ['answered', 'unanswered']) await claimer(before)(key);
     await before.idempotency.keep(1, 'answered', answer);
     await before.close();
     const after = await openStore(t, engine, dataDir);
     await after.beginServing();
     assert.deepEqual(await claimer(after)('answered'), { kind: 'ANSWERED', answer });
-    assert.deepEqual(await claimer(after)('running', other), { kind: 'CLAIMED' });
+    assert.deepEqual(await claimer(after)('unanswered', other), { kind: 'REUSED' });
+    assert.deepEqual(await claimer(after)('unanswered'), { kind: 'CLAIMED' });
   });
 }

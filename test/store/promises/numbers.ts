@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
+  anyFiling,
   fileOne,
   fulfilledOf,
   noon,
@@ -12,6 +13,7 @@ import {
   type StoreEngine,
   terms,
   time,
+  workOf,
 } from './fixtures.ts';
 
 const numbers = (first: number, count: number) =>
@@ -57,7 +59,7 @@ export function numberPromises(engine: StoreEngine): void {
       settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value.filingNo] : [])),
       numbers(1, 3),
     );
-    assert.equal((await store.filings.list(undefined, { from: undefined, size: 10 })).items.length, 3);
+    assert.equal((await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length, 3);
     assert.equal(await fileOne(store, by), 'AS-2026-000004');
   });
 
@@ -65,11 +67,11 @@ export function numberPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const first = await fileOne(store, by);
-    await store.escrows.open(terms(first), noon, by, by.callerId);
+    await store.escrows.open(terms(first), noon, workOf(by), by.callerId);
     const filed: Promise<{ filingNo: string }>[] = [];
     const refusals: Promise<unknown>[] = [];
     for (let round = 0; round < 10; round += 1) {
-      refusals.push(store.escrows.open(terms(first), noon, by, by.callerId));
+      refusals.push(store.escrows.open(terms(first), noon, workOf(by), by.callerId));
       filed.push(store.filings.file(painting, noon, by));
     }
     assert.equal(await fulfilledOf(refusals, 'ESCROW_ACTIVE'), 0);

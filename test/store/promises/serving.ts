@@ -43,7 +43,9 @@ export function servingPromises(engine: StoreEngine): void {
     await serving.durable();
     await assert.rejects(other.beginServing());
     await other.durable();
-    assert.deepEqual(await serving.idempotency.claim({ ...claim, key: 'k' }), { kind: 'RUNNING' });
+    assert.deepEqual(await serving.idempotency.claim({ ...claim, key: 'k' }), { kind: 'CLAIMED' });
+    const another = { ...claim, key: 'k', fingerprint: new Uint8Array(32).fill(1) };
+    assert.deepEqual(await serving.idempotency.claim(another), { kind: 'REUSED' });
   });
 
   test('stores on different folders are served at the same time', async (t) => {

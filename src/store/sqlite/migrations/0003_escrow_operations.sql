@@ -41,6 +41,10 @@ CREATE INDEX `escrow_by_state` ON `escrow` (`state`);--> statement-breakpoint
 CREATE INDEX `escrow_by_look_up` ON `escrow` (`look_up_at_ms`) WHERE "escrow"."look_up_at_ms" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `escrow_in_need` ON `escrow` (`id`) WHERE "escrow"."attention" IS NOT NULL;--> statement-breakpoint
 ALTER TABLE `idempotency_key` ADD `operation_id` text;--> statement-breakpoint
+DROP INDEX `filing_by_caller`;--> statement-breakpoint
+CREATE INDEX `filing_by_caller_and_number` ON `filing` (`caller_id`,`filing_no`);--> statement-breakpoint
+CREATE INDEX `escrow_by_caller_and_state` ON `escrow` (`caller_id`,`state`);--> statement-breakpoint
+CREATE INDEX `escrow_operation_open` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
 CREATE TRIGGER `escrow_change_never_changes` BEFORE UPDATE ON `escrow_change`
 BEGIN SELECT RAISE(ABORT, 'a state that an order has been in never changes'); END;
 --> statement-breakpoint

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
+import type { CaseSelection, Decision, Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  allPages,
+  caseOf,
+  endedAs,
+  frozen,
+  inNeed,
+  noon,
+  opened,
+  openStore,
+  orderIn,
+  refused,
+  type StoreEngine,
+  settled,
+  states,
+  stopped,
+  workOf,
+} from './fixtures.ts';
+
+const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
+
+/** What giving back comes to in each state: an instruction, or a conflict where the money was paid. */
+const returnOf: Readonly<Record<EscrowState, 'CANCEL' | 'REFUND' | undefined>> = {
+  UNPAID: 'CANCEL',
+  FROZEN: 'REFUND',
+  RELEASED: undefined,
+  REFUNDED: undefined,
+  CLOSED: 'REFUND',
+};
+
+/** The ids of the cases that a selection lists, page by page. */
+const caseIds = async (store: Store, selection: CaseSelection, size: number) =>
+  (await allPages((page) => store.escrows.listCases(selection, page), size)).map((page) =>
+    page.map(({ order }) => order.escrowId),
+  );
+
+/** A person's decisions. */
+export function decisionPromises(engine: StoreEngine): void {
+  for (const state of states) {
+    for (const decision of decisions) {
+      const kind = decision === 'RETURN' ? returnOf[state] : undefined;
+      const isConflict = decision === 'RETURN' && kind === undefined;
+      const outcome = isConflict ? 'is a conflict' : kind ? `prepares a ${kind}` : 'prepares nothing';
+      test(`${decision} of an order that is ${state} ${outcome}`, async (t) => {
+        const store = await openStore(t, engine);
+        const by = await addPlatform(store, 'gallery');
+        const { escrowId } = await orderIn(store, by, state);
+        await stopped(store, escrowId);
+        const before = await caseOf(store, escrowId);
+        const { operationId } = workOf(by);
+        const deciding = store.escrows.decide(escrowId, decision, operationId, 5_000);
+        if (isConflict) {
+          await refused(deciding, 'ESCROW_STATE_CONFLICT');
+          assert.deepEqual(await caseOf(store, escrowId), before);
+          assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), []);
+          return;
+        }
+        const decided = await deciding;
+        assert.deepEqual(await caseOf(store, escrowId), decided);
+        const { open, ...rest } = decided;
+        const { open: openBefore, ...restBefore } = before;
+        assert.deepEqual(rest, { ...restBefore, attention: undefined, trusted: decision !== 'LOOK_AGAIN' });
+        const prepared = kind ? [{ operationId, kind, status: 'PREPARED' }] : [];
+        assert.equal(open.length, openBefore.length + prepared.length);
+        assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
+        assert.deepEqual(await store.escrows.due(4_999, 9_000, 10), []);
+        assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), [escrowId]);
+      });
+    }
+  }
+
+  test('an order that waits for nobody is not decided about', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await frozen(store, by);
+    const before = await caseOf(store, escrowId);
+    for (const decision of decisions) {
+      const decide = (id: string) => store.escrows.decide(id, decision, workOf(by).operationId, 5_000);
+      await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
+      await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
+    }
+    assert.deepEqual(await caseOf(store, escrowId), before);
+    assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), []);
+  });
+
+  test('one of two decisions made at once counts', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await frozen(store, by);
+    await stopped(store, escrowId);
+    const { operationId } = workOf(by);
+    const first = store.escrows.decide(escrowId, 'RETURN', operationId, 1);
+    await refused(
+      store.escrows.decide(escrowId, 'ACCEPT', workOf(by).operationId, 1),
+      'ESCROW_STATE_CONFLICT',
+    );
+    assert.partialDeepStrictEqual((await first).open, [{ operationId, kind: 'REFUND' }]);
+  });
+
+  test('money that is being paid out is not given back until it is known not to be', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await frozen(store, by);
+    await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    await stopped(store, escrowId);
+    const before = await caseOf(store, escrowId);
+    const { operationId } = workOf(by);
+    const giveBack = () => store.escrows.decide(escrowId, 'RETURN', operationId, 1);
+    await refused(giveBack(), 'ESCROW_STATE_CONFLICT');
+    assert.deepEqual(await caseOf(store, escrowId), before);
+    await store.escrows.decide(escrowId, 'ACCEPT', operationId, 1);
+    const ended = endedAs('DECLINED', before);
+    await settled(store, escrowId, { ended, attention: 'The amounts differ.' });
+    assert.partialDeepStrictEqual((await giveBack()).open, [{ operationId, kind: 'REFUND' }]);
+  });
+
+  test('money that is on its way back is not given back a second time', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const refunding = await frozen(store, by);
+    const { operationId } = await store.escrows.prepare(
+      'REFUND',
+      refunding.escrowId,
+      noon,
+      workOf(by),
+      undefined,
+    );
+    const cancelling = await opened(store, by);
+    const cancel = { operationId: workOf(by).operationId, kind: 'CANCEL' } as const;
+    await settled(store, cancelling.escrowId, { ended: [], prepared: cancel });
+    for (const { escrowId } of [refunding, cancelling]) {
+      await stopped(store, escrowId);
+      const { open } = await caseOf(store, escrowId);
+      const decided = await store.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1);
+      assert.deepEqual(decided.open, open);
+    }
+    assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.operationId, operationId);
+  });
+
+  test('an order that was given back after it closed is not given back a second time', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    await settled(store, escrowId, { prepared: { operationId: workOf(by).operationId, kind: 'REFUND' } });
+    await settled(store, escrowId, {});
+    await stopped(store, escrowId);
+    const again = store.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1);
+    await refused(again, 'ESCROW_STATE_CONFLICT');
+  });
+
+  test('a decision to ask again takes back that the word of the institution holds', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await opened(store, by);
+    for (const [decision, trusted] of [
+      ['ACCEPT', true],
+      ['LOOK_AGAIN', false],
+      ['RETURN', true],
+    ] as const) {
+      await stopped(store, escrowId);
+      await store.escrows.decide(escrowId, decision, workOf(by).operationId, 1);
+      assert.equal((await caseOf(store, escrowId)).trusted, trusted);
+    }
+    await settled(store, escrowId, { to: 'FROZEN' });
+    assert.equal((await caseOf(store, escrowId)).trusted, true, 'settling leaves it as it was decided');
+  });
+
+  test('a decision reaches the process that takes calls', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [serving, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    await serving.beginServing();
+    const by = await addPlatform(serving, 'gallery');
+    const { escrowId } = await frozen(serving, by);
+    await stopped(serving, escrowId);
+    await serving.durable();
+    await command.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1_000);
+    await command.durable();
+    assert.deepEqual(await serving.escrows.due(1_000, 9_000, 10), [escrowId]);
+    assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
+  });
+
+  test('cases are listed newest first: all, of a state, those that wait for a person', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const all: { escrowId: string; state: EscrowState; isInNeed: boolean }[] = [];
+    for (const isInNeed of [true, false, true]) {
+      for (const state of states) {
+        const { escrowId } = await orderIn(store, by, state);
+        if (isInNeed) await stopped(store, escrowId, `why ${escrowId}`);
+        all.unshift({ escrowId, state, isInNeed });
+      }
+    }
+    for (const state of [undefined, ...states]) {
+      for (const isInNeed of [true, false]) {
+        const expected = all
+          .filter((each) => state === undefined || each.state === state)
+          .filter((each) => !isInNeed || each.isInNeed)
+          .map(({ escrowId }) => escrowId);
+        for (const size of [1, 2, 5, 100]) {
+          const pages = await caseIds(store, { state, isInNeed }, size);
+          assert.deepEqual(pages.flat(), expected, `${state} ${isInNeed}`);
+          assert.equal(pages.length, Math.ceil(expected.length / size));
+        }
+      }
+    }
+    const { items } = await store.escrows.listCases(inNeed, { from: undefined, size: 100 });
+    for (const item of items) {
+      assert.deepEqual(item, await caseOf(store, item.order.escrowId));
+      assert.equal(item.attention, `why ${item.order.escrowId}`);
+    }
+  });
+
+  test('an order that was decided about is not listed as waiting, and moves no others', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const ids: string[] = [];
+    for (let count = 0; count < 4; count += 1) {
+      const { escrowId } = await frozen(store, by);
+      await stopped(store, escrowId);
+      ids.unshift(escrowId);
+    }
+    const [newest = '', second = '', ...older] = ids;
+    const first = await store.escrows.listCases(inNeed, { from: undefined, size: 2 });
+    await store.escrows.decide(newest, 'LOOK_AGAIN', workOf(by).operationId, 1);
+    const next = await store.escrows.listCases(inNeed, { from: first.next, size: 2 });
+    assert.deepEqual(
+      next.items.map(({ order }) => order.escrowId),
+      older,
+    );
+    assert.equal(next.next, undefined);
+    assert.deepEqual(await caseIds(store, inNeed, 10), [[second, ...older]]);
+  });
+}

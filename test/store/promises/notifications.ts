@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { notificationRetentionS } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  caseOf,
+  crashCopy,
+  frozen,
+  opened,
+  openStore,
+  type StoreEngine,
+  settled,
+} from './fixtures.ts';
+
+const nowMs = 1_790_000_000_999;
+const retentionMs = notificationRetentionS * 1_000;
+
+/** What the institution tells of its own accord. */
+export function notificationPromises(engine: StoreEngine): void {
+  test('a notification makes its order due, and changes nothing else', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [{ escrowId, holdId }, other] = [await frozen(store, by), await frozen(store, by)];
+    await settled(store, escrowId, { lookUpAtMs: nowMs + 60_000 });
+    await settled(store, other.escrowId, { lookUpAtMs: nowMs + 60_000 });
+    const before = await caseOf(store, escrowId);
+    assert.equal(await store.escrows.notified('event', holdId, nowMs), true);
+    assert.deepEqual(await caseOf(store, escrowId), before);
+    assert.deepEqual(await store.escrows.due(nowMs - 1, nowMs + 60_000, 10), []);
+    assert.deepEqual(await store.escrows.due(nowMs, nowMs + 60_000, 10), [escrowId]);
+  });
+
+  test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [one, other] = [await opened(store, by), await opened(store, by)];
+    assert.equal(await store.escrows.notified('event', one.holdId, nowMs), true);
+    await settled(store, one.escrowId, { to: 'FROZEN' });
+    const repeated = await Promise.all(
+      [one, one, other].map(({ holdId }) => store.escrows.notified('event', holdId, nowMs + 1)),
+    );
+    assert.deepEqual(repeated, [false, false, false]);
+    assert.deepEqual(await store.escrows.due(nowMs + 1, nowMs + 60_000, 10), []);
+    assert.equal(await store.escrows.notified('another event', one.holdId, nowMs + 1), true);
+    assert.deepEqual(await store.escrows.due(nowMs + 1, nowMs + 60_000, 10), [one.escrowId]);
+  });
+
+  test('of a notification that comes many times at once, one counts', async (t) => {
+    const store = await openStore(t, engine);
+    const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const first = await Promise.all([1, 2, 3, 4].map(() => store.escrows.notified('event', holdId, nowMs)));
+    assert.deepEqual(first, [true, false, false, false]);
+  });
+
+  test('a notification about no order is remembered and does no harm', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const before = await caseOf(store, escrowId);
+    for (const holdId of ['', 'unknown', "' OR 1 = 1", escrowId]) {
+      assert.equal(await store.escrows.notified(`event ${holdId}`, holdId, nowMs), true);
+      assert.equal(await store.escrows.notified(`event ${holdId}`, holdId, nowMs), false);
+    }
+    assert.deepEqual(await caseOf(store, escrowId), before);
+    assert.deepEqual(await store.escrows.due(nowMs, nowMs, 10), []);
+  });
+
+  test('a notification is remembered for its time and then forgotten, however many there are', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const events = Array.from({ length: 20 }, (_, place) => `event ${place}`);
+    for (const event of events) assert.equal(await store.escrows.notified(event, holdId, nowMs), true);
+    for (let place = 0; place < 5; place += 1) {
+      await store.escrows.notified(`late ${place}`, 'unknown', nowMs + retentionMs);
+    }
+    for (const event of events) {
+      assert.equal(await store.escrows.notified(event, holdId, nowMs + retentionMs), false, event);
+    }
+    await settled(store, escrowId, { ended: [] });
+    const afterMs = nowMs + retentionMs + 1_000;
+    for (const event of events.toReversed()) {
+      assert.equal(await store.escrows.notified(event, holdId, afterMs), true, event);
+      assert.equal(await store.escrows.notified(event, holdId, afterMs + retentionMs), false, event);
+    }
+    assert.deepEqual(await store.escrows.due(afterMs, afterMs, 10), [escrowId]);
+  });
+
+  test('a notification is not forgotten where the clock is set back', async (t) => {
+    const store = await openStore(t, engine);
+    const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    await store.escrows.notified('event', holdId, nowMs);
+    for (const backMs of [1_000, retentionMs, 10 * retentionMs]) {
+      assert.equal(await store.escrows.notified('event', holdId, nowMs - backMs), false);
+    }
+  });
+
+  test('a durable notification is known after a crash, and its order due', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    await store.durable();
+    await store.escrows.notified('event', holdId, nowMs);
+    const early = await openStore(t, engine, crashCopy(t, dataDir));
+    await store.durable();
+    const after = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.deepEqual(await early.escrows.due(nowMs, nowMs, 10), []);
+    assert.equal(await early.escrows.notified('event', holdId, nowMs), true);
+    assert.deepEqual(await after.escrows.due(nowMs, nowMs, 10), [escrowId]);
+    assert.equal(await after.escrows.notified('event', holdId, nowMs), false);
+  });
+}

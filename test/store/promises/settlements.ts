@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
+import type { Settlement, Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  caseOf,
+  endedAs,
+  frozen,
+  noon,
+  opened,
+  openStore,
+  orderIn,
+  refused,
+  type StoreEngine,
+  settled,
+  settlementOf,
+  states,
+  time,
+  transfersOf,
+  workOf,
+} from './fixtures.ts';
+
+const later = time('2026-12-02T00:30:00+08:00');
+
+/** All that the store tells of an order and its filing. */
+async function toldOf(store: Store, escrowId: string) {
+  const found = await caseOf(store, escrowId);
+  return { found, provenance: await store.filings.provenance(found.order.filingNo) };
+}
+
+/** An order in a state, with an instruction that is open: what settling it may end. */
+async function withOpenInstruction(store: Store, state: EscrowState) {
+  const by = await addPlatform(store, 'gallery');
+  const order = await orderIn(store, by, state);
+  if (state === 'FROZEN') {
+    await store.escrows.prepare('RELEASE', order.escrowId, noon, workOf(by), by.callerId);
+  } else if (state !== 'UNPAID') {
+    const { operationId } = workOf(by);
+    await settled(store, order.escrowId, { prepared: { operationId, kind: 'REFUND' } });
+  }
+  return order;
+}
+
+/** What the institution's word comes to. */
+export function settlementPromises(engine: StoreEngine): void {
+  for (const from of states) {
+    for (const to of states) {
+      const written = to === from ? 'no history' : 'it into the history, once';
+      test(`settling ${from} as ${to} writes ${written}`, async (t) => {
+        const store = await openStore(t, engine);
+        const { escrowId, filingNo } = await withOpenInstruction(store, from);
+        const before = await caseOf(store, escrowId);
+        const transfers = await transfersOf(store, filingNo);
+        const ended = endedAs('DECLINED', before);
+        const settlement = settlementOf(before, { to, ended, lookUpAtMs: 5 });
+        assert.equal(await store.escrows.settle(settlement, later), true);
+        const { order, open } = await caseOf(store, escrowId);
+        assert.equal(order.state, to);
+        const change = to === from ? [] : [{ state: to, at: later.timestamp }];
+        assert.deepEqual(order.history, [...before.order.history, ...change]);
+        assert.deepEqual(open, []);
+        const isReleased = to === 'RELEASED' && from !== 'RELEASED';
+        assert.equal(await transfersOf(store, filingNo), transfers + (isReleased ? 1 : 0));
+        assert.deepEqual(await store.escrows.due(5, 10, 10), [escrowId]);
+      });
+
+      if (to === from) continue;
+      test(`an order that is ${from} is not settled from ${to}, and nothing is written`, async (t) => {
+        const store = await openStore(t, engine);
+        const { escrowId } = await withOpenInstruction(store, from);
+        const before = await toldOf(store, escrowId);
+        for (const target of states) {
+          const settlement = settlementOf(before.found, {
+            from: to,
+            to: target,
+            ended: endedAs('CONFIRMED', before.found),
+            reference: 'theirs',
+            attention: 'why',
+            lookUpAtMs: 5,
+          });
+          assert.equal(await store.escrows.settle(settlement, later), false);
+        }
+        assert.deepEqual(await toldOf(store, escrowId), before);
+        assert.deepEqual(await store.escrows.due(5, 10, 10), []);
+      });
+    }
+  }
+
+  test('a settlement that ends what is not open any more, or never was, is not made', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await frozen(store, by);
+    const another = await opened(store, by);
+    const release = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    const before = await toldOf(store, escrowId);
+    const confirmed = (operationId: string) => ({ operationId, status: 'CONFIRMED' }) as const;
+    const prepared = { operationId: workOf(by).operationId, kind: 'REFUND' } as const;
+    for (const ended of [
+      [confirmed(holdId)],
+      [confirmed(release.operationId), confirmed(holdId)],
+      [confirmed(release.operationId), confirmed(another.holdId)],
+      [confirmed(release.operationId), confirmed('no instruction')],
+    ]) {
+      const settlement = settlementOf(before.found, { to: 'RELEASED', ended, prepared, reference: 'theirs' });
+      assert.equal(await store.escrows.settle(settlement, later), false);
+      assert.deepEqual(await toldOf(store, escrowId), before);
+    }
+    assert.equal((await store.escrows.findOperation(another.holdId))?.status, 'PREPARED');
+    assert.equal(await store.escrows.findOperation(prepared.operationId), undefined);
+  });
+
+  test('of settlements made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { filingNo, escrowId } = await frozen(store, by);
+    await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    const found = await caseOf(store, escrowId);
+    const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
+    const made = await Promise.all([1, 2, 3, 4].map(() => store.escrows.settle(settlement, noon)));
+    await store.durable();
+    assert.deepEqual(made, [true, false, false, false]);
+    assert.equal(await transfersOf(store, filingNo), 1);
+    assert.equal((await caseOf(store, escrowId)).order.history.length, 3);
+  });
+
+  test('two open stores on one folder make one settlement', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const by = await addPlatform(one, 'gallery');
+    const { filingNo, escrowId } = await frozen(one, by);
+    await one.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    await one.durable();
+    const found = await caseOf(other, escrowId);
+    const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
+    assert.equal(await one.escrows.settle(settlement, noon), true);
+    await one.durable();
+    assert.equal(await other.escrows.settle(settlement, noon), false);
+    await other.durable();
+    assert.equal(await transfersOf(other, filingNo), 1);
+    assert.equal((await caseOf(other, escrowId)).order.state, 'RELEASED');
+  });
+
+  test('an order that is RELEASED already gets no second TRANSFER', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId, filingNo } = await orderIn(store, await addPlatform(store, 'gallery'), 'RELEASED');
+    for (let again = 0; again < 2; again += 1) await settled(store, escrowId, { lookUpAtMs: 5 });
+    assert.equal(await transfersOf(store, filingNo), 1);
+  });
+
+  test('a TRANSFER is dated by its release, where the business is done', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { filingNo, escrowId } = await frozen(store, by);
+    await settled(store, escrowId, { to: 'RELEASED' }, later);
+    const provenance = await store.filings.provenance(filingNo);
+    assert.deepEqual(provenance?.records.at(-1), { event: 'TRANSFER', at: '2026-12-02' });
+  });
+
+  test('instructions end as the settlement says, and the one that it prepares is open', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await opened(store, by);
+    await store.escrows.send(holdId, 1);
+    const { operationId: cancelId } = workOf(by);
+    await settled(store, escrowId, { ended: [], prepared: { operationId: cancelId, kind: 'CANCEL' } });
+    assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [
+      { operationId: holdId, kind: 'FREEZE', status: 'SENT' },
+      { operationId: cancelId, kind: 'CANCEL', status: 'PREPARED' },
+    ]);
+    const { operationId: refundId } = workOf(by);
+    const ended = [
+      { operationId: holdId, status: 'CONFIRMED' },
+      { operationId: cancelId, status: 'DECLINED' },
+    ] as const;
+    await settled(store, escrowId, {
+      to: 'CLOSED',
+      ended,
+      prepared: { operationId: refundId, kind: 'REFUND' },
+    });
+    const statuses = await Promise.all([holdId, cancelId, refundId].map(store.escrows.findOperation));
+    assert.deepEqual(
+      statuses.map((operation) => [operation?.kind, operation?.status, operation?.order.state]),
+      [
+        ['FREEZE', 'CONFIRMED', 'CLOSED'],
+        ['CANCEL', 'DECLINED', 'CLOSED'],
+        ['REFUND', 'PREPARED', 'CLOSED'],
+      ],
+    );
+    assert.equal((await caseOf(store, escrowId)).holdId, holdId);
+  });
+
+  test("the institution's reference is kept until it gives another one", async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    for (const [given, kept] of [
+      [undefined, undefined],
+      ['one', 'one'],
+      [undefined, 'one'],
+      ['two', 'two'],
+    ]) {
+      await settled(store, escrowId, { ended: [], reference: given });
+      assert.equal((await caseOf(store, escrowId)).reference, kept);
+    }
+    await settled(store, escrowId, { to: 'FROZEN' });
+    assert.equal((await caseOf(store, escrowId)).reference, 'two');
+  });
+
+  test('a settlement counts as an answer, and says when to ask again', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7);
+    assert.equal((await caseOf(store, escrowId)).unanswered, 3);
+    await settled(store, escrowId, { ended: [], lookUpAtMs: 9 });
+    assert.equal((await caseOf(store, escrowId)).unanswered, 0);
+    assert.deepEqual(await store.escrows.due(8, 100, 10), []);
+    assert.deepEqual(await store.escrows.due(9, 100, 10), [escrowId]);
+    await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
+    assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
+  });
+
+  test('attention lasts until a settlement without it, and stops the looking up', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    await settled(store, escrowId, { ended: [], attention: 'It differs.', lookUpAtMs: 1 });
+    assert.equal((await caseOf(store, escrowId)).attention, 'It differs.');
+    assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), []);
+    assert.equal((await caseOf(store, escrowId)).open.length, 1);
+    await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
+    assert.equal((await caseOf(store, escrowId)).attention, undefined);
+    assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), [escrowId]);
+  });
+
+  test('a settlement of which a part is impossible is not made at all', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await opened(store, by);
+    const before = await toldOf(store, escrowId);
+    // The name of the new instruction is taken.
+    const prepared = { operationId: holdId, kind: 'REFUND' } as const;
+    const settlement = settlementOf(before.found, {
+      to: 'RELEASED',
+      ended: endedAs('CONFIRMED', before.found),
+      prepared,
+      reference: 'theirs',
+    });
+    await assert.rejects(store.escrows.settle(settlement, noon));
+    await store.durable();
+    assert.deepEqual(await toldOf(store, escrowId), before);
+  });
+
+  test('a settlement of no order is refused', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const nowhere: Settlement = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };
+    await refused(store.escrows.settle(nowhere, noon), 'ESCROW_NOT_FOUND');
+  });
+}

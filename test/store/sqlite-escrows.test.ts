@@ -1,0 +1,318 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import type { Store, StoredKey } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  addPlatform,
+  anyOrder,
+  caseOf,
+  endedAs,
+  fileOne,
+  frozen,
+  inNeed,
+  noon,
+  opened,
+  refused,
+  sandbox,
+  settled,
+  settlementOf,
+  stopped,
+  terms,
+  transfersOf,
+  workOf,
+} from './promises/fixtures.ts';
+
+/** A store with a platform in it, and a connection to its database that has nothing to do with it. */
+async function openWithRaw(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const by = await addPlatform(store, 'gallery');
+  await store.durable();
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  return { store, by, raw };
+}
+
+/** Puts an instruction of an order into the database, past the store. */
+function insertOperation(raw: Sqlite.Database, escrowId: string, kind: string, status: string): void {
+  raw
+    .prepare(
+      `INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+       SELECT hex(randomblob(16)), id, ?, ?, 0 FROM escrow WHERE escrow_id = ?`,
+    )
+    .run(kind, status, escrowId);
+}
+
+const unique = { code: 'SQLITE_CONSTRAINT_UNIQUE' };
+const openStatuses = ['PREPARED', 'SENT', 'UNKNOWN'];
+const endStatuses = ['CONFIRMED', 'DECLINED'];
+const resolutions = ['RELEASE', 'REFUND', 'CANCEL'];
+
+test('the database itself refuses a second FREEZE of an order, whoever connects', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const [one, other] = [await opened(store, by), await frozen(store, by)];
+  await store.durable();
+  for (const { escrowId } of [one, other]) {
+    for (const status of [...openStatuses, ...endStatuses]) {
+      assert.throws(() => insertOperation(raw, escrowId, 'FREEZE', status), unique);
+    }
+  }
+});
+
+for (const underWay of openStatuses) {
+  test(`the database itself refuses a second open resolution beside one that is ${underWay}`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    const { escrowId } = await frozen(store, by);
+    await store.durable();
+    insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+    insertOperation(raw, escrowId, 'CANCEL', 'CONFIRMED');
+    insertOperation(raw, escrowId, 'REFUND', underWay);
+    for (const kind of resolutions) {
+      for (const status of openStatuses) {
+        assert.throws(() => insertOperation(raw, escrowId, kind, status), unique);
+      }
+    }
+    assert.throws(
+      () => raw.exec("UPDATE escrow_operation SET status = 'SENT' WHERE kind IN ('RELEASE', 'CANCEL')"),
+      unique,
+    );
+    insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+  });
+}
+
+for (const [kind, other] of [
+  ['RELEASE', 'REFUND'],
+  ['REFUND', 'RELEASE'],
+] as const) {
+  test(`the database itself refuses a second resolution that paid, beside a ${kind}`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    const { escrowId } = await frozen(store, by);
+    await store.durable();
+    insertOperation(raw, escrowId, kind, 'CONFIRMED');
+    for (const each of [kind, other]) {
+      assert.throws(() => insertOperation(raw, escrowId, each, 'CONFIRMED'), unique);
+    }
+    insertOperation(raw, escrowId, other, 'DECLINED');
+    insertOperation(raw, escrowId, other, 'SENT');
+    assert.throws(
+      () => raw.exec("UPDATE escrow_operation SET status = 'CONFIRMED' WHERE status = 'SENT'"),
+      unique,
+    );
+  });
+}
+
+test('the database itself refuses a second order of a filing that is UNPAID or FROZEN', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const { escrowId } = await opened(store, by);
+  await store.durable();
+  const columns = 'filing_no, caller_id, type, amount, buyer_id, seller_id, timestamp';
+  const insert = (state: string) =>
+    raw.exec(
+      `INSERT INTO escrow (escrow_id, state, ${columns})
+       SELECT hex(randomblob(4)), '${state}', ${columns} FROM escrow WHERE escrow_id = '${escrowId}'`,
+    );
+  for (const state of ['UNPAID', 'FROZEN']) assert.throws(() => insert(state), unique);
+  for (const state of ['RELEASED', 'REFUNDED', 'CLOSED']) insert(state);
+  assert.throws(() => raw.exec("UPDATE escrow SET state = 'FROZEN' WHERE state = 'CLOSED'"), unique);
+});
+
+test('the database itself refuses an instruction of a name that is taken, and one of no order', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const { holdId } = await opened(store, by);
+  await store.durable();
+  const insert = (operationId: string, orderId: number) =>
+    raw.exec(`INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+      VALUES ('${operationId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
+  assert.throws(() => insert(holdId, 1), unique);
+  raw.pragma('foreign_keys = ON');
+  assert.throws(() => insert('another', 99), { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' });
+});
+
+/** An order of which the RELEASE is under way, and what settles it. */
+async function releasing(store: Store, by: StoredKey) {
+  const { escrowId, filingNo } = await frozen(store, by);
+  const { operationId } = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
+  await settled(store, escrowId, { ended: [], lookUpAtMs: 7 });
+  await store.durable();
+  const found = await caseOf(store, escrowId);
+  const settlement = settlementOf(found, {
+    to: 'RELEASED',
+    ended: endedAs('CONFIRMED', found),
+    reference: 'theirs',
+  });
+  const told = async () => ({
+    found: await caseOf(store, escrowId),
+    release: await store.escrows.findOperation(operationId),
+    transfers: await transfersOf(store, filingNo),
+    due: await store.escrows.due(7, 9, 10),
+  });
+  return { escrowId, settlement, told };
+}
+
+for (const [table, part] of [
+  ['provenance_record', 'a TRANSFER'],
+  ['escrow_change', 'a row of history'],
+] as const) {
+  test(`${part} that cannot be appended undoes the release`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    const { settlement, told } = await releasing(store, by);
+    const before = await told();
+    raw.exec(`CREATE TRIGGER nothing_more BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`);
+    await assert.rejects(store.escrows.settle(settlement, noon));
+    await store.durable();
+    assert.deepEqual(await told(), before);
+    raw.exec('DROP TRIGGER nothing_more');
+    assert.equal(await store.escrows.settle(settlement, noon), true);
+    await store.durable();
+    const after = await told();
+    assert.deepEqual([after.found.order.state, after.release?.status], ['RELEASED', 'CONFIRMED']);
+    assert.deepEqual([after.transfers, after.due], [1, []]);
+  });
+}
+
+test('a settlement whose commit fails is undone as a whole, and made when tried again', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const { settlement, told } = await releasing(store, by);
+  const before = await told();
+  // A child without its parent is found out by the commit, and by nothing before it.
+  raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
+    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER orphan AFTER INSERT ON escrow_change BEGIN INSERT INTO child VALUES (1); END;`);
+  assert.equal(await store.escrows.settle(settlement, noon), true);
+  await refused(store.durable(), 'UNAVAILABLE');
+  assert.deepEqual(await told(), before);
+  raw.exec('DROP TRIGGER orphan');
+  assert.equal(await store.escrows.settle(settlement, noon), true);
+  await store.durable();
+  assert.equal((await told()).found.order.state, 'RELEASED');
+  assert.equal((await told()).transfers, 1);
+});
+
+test('opening whose commit fails leaves no order, no instruction and no number behind', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const filingNo = await fileOne(store, by);
+  const claim = { callerId: by.callerId, key: 'k', fingerprint: new Uint8Array(32), nowS: 1_790_000_000 };
+  await store.idempotency.claim(claim);
+  await store.durable();
+  raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
+    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER orphan AFTER INSERT ON escrow_operation BEGIN INSERT INTO child VALUES (1); END;`);
+  const open = () => {
+    const work = workOf(by, { idempotencyKey: 'k' });
+    return store.escrows.open(terms(filingNo), noon, work, by.callerId);
+  };
+  const lost = await open();
+  await refused(store.durable(), 'UNAVAILABLE');
+  assert.equal(await store.escrows.findOperation(lost.operationId), undefined);
+  raw.exec('DROP TRIGGER orphan');
+  const anew = await open();
+  await store.durable();
+  assert.notEqual(anew.operationId, lost.operationId);
+  assert.equal(anew.order.escrowId, lost.order.escrowId, 'the number that was not used is given out');
+  assert.equal((await store.escrows.list(anyOrder, { from: undefined, size: 10 })).items.length, 1);
+});
+
+test('forgotten notifications are swept away as others come', async (t) => {
+  const { store, raw } = await openWithRaw(t);
+  const nowMs = 1_790_000_000_000;
+  const month = 31 * 86_400_000;
+  for (let event = 0; event < 100; event += 1) await store.escrows.notified(`old ${event}`, 'x', nowMs);
+  for (let event = 0; event < 50; event += 1) {
+    await store.escrows.notified(`new ${event}`, 'x', nowMs + month);
+  }
+  await store.durable();
+  const remembered = raw.prepare('SELECT event_id FROM institution_notification').pluck().all() as string[];
+  assert.equal(remembered.length, 50);
+  assert.ok(remembered.every((event) => event.startsWith('new ')));
+});
+
+/** How SQLite goes about each statement that a verb runs, as EXPLAIN QUERY PLAN tells it. */
+async function plansOf(t: TestContext, raw: Sqlite.Database, verb: () => Promise<unknown>) {
+  const sources = new Set<string>();
+  const { prepare } = Sqlite.prototype;
+  const watched = t.mock.method(Sqlite.prototype, 'prepare', function (
+    this: Sqlite.Database,
+    source: string,
+  ) {
+    sources.add(source);
+    return prepare.call(this, source);
+  } as typeof prepare);
+  await verb();
+  watched.mock.restore();
+  const explained = [...sources].filter((source) => /^(select|update|delete)/i.test(source));
+  assert.ok(explained.length > 0, 'the verb prepares its statements when it is called');
+  return explained.flatMap((source) => {
+    const values = Array.from(source.matchAll(/\?/g), () => 1);
+    const steps = raw.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${source}`).all(...values);
+    return steps.map(({ detail }) => ({ source, detail }));
+  });
+}
+
+const page = { from: 5, size: 10 };
+
+/** Each way of looking orders up, and the index that it must go by. */
+const lookUps: Record<
+  string,
+  [(store: Store, escrowId: string, holdId: string) => Promise<unknown>, RegExp]
+> = {
+  'orders that are due': [({ escrows }) => escrows.due(1, 2, 10), /escrow_by_look_up/],
+  'the orders of a caller': [
+    ({ escrows }) => escrows.list({ ...anyOrder, owner: 1 }, page),
+    /escrow USING INDEX escrow_by_caller/,
+  ],
+  'the orders in a state': [
+    ({ escrows }) => escrows.list({ ...anyOrder, state: 'FROZEN' }, page),
+    /escrow USING INDEX escrow_by_state/,
+  ],
+  'the orders of a filing': [
+    ({ escrows }) => escrows.list({ ...anyOrder, filingNo: 'AS-2026-000001' }, page),
+    /escrow USING INDEX escrow_by_filing/,
+  ],
+  'the orders of a filing, a caller and a state': [
+    ({ escrows }) => escrows.list({ owner: 1, state: 'FROZEN', filingNo: 'AS-2026-000001' }, page),
+    /escrow USING INDEX escrow_by_filing/,
+  ],
+  'all orders': [({ escrows }) => escrows.list(anyOrder, page), /escrow USING INTEGER PRIMARY KEY/],
+  'the orders that wait for a person': [
+    ({ escrows }) => escrows.listCases(inNeed, page),
+    /escrow USING INDEX escrow_in_need/,
+  ],
+  'the orders in a state that wait for a person': [
+    ({ escrows }) => escrows.listCases({ ...inNeed, state: 'FROZEN' }, page),
+    /escrow USING INDEX escrow_in_need/,
+  ],
+  'an instruction': [({ escrows }, _, holdId) => escrows.findOperation(holdId), /operation_id_unique/],
+  'an order with its instructions': [
+    ({ escrows }, escrowId) => escrows.findCase(escrowId),
+    /escrow_operation USING INDEX escrow_operation_by_order/,
+  ],
+  'giving an instruction': [({ escrows }, _, holdId) => escrows.send(holdId, 1), /operation_id_unique/],
+  'leaving an order open': [({ escrows }, escrowId) => escrows.leaveOpen(escrowId, 1), /escrow_id_unique/],
+  'taking a notification': [
+    ({ escrows }, _, holdId) => escrows.notified('event', holdId, 1),
+    /institution_notification_by_age/,
+  ],
+};
+
+for (const [what, [verb, index]] of Object.entries(lookUps)) {
+  test(`an index answers ${what}, and nothing is sorted`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    for (let count = 0; count < 3; count += 1) await stopped(store, (await frozen(store, by)).escrowId);
+    const { escrowId, holdId } = await opened(store, by);
+    await store.durable();
+    const plans = await plansOf(t, raw, () => verb(store, escrowId, holdId));
+    for (const { source, detail } of plans) {
+      // Of no orders the history is read with WHERE false, which reads nothing.
+      if (/where false/.test(source)) continue;
+      assert.doesNotMatch(detail, /^SCAN|TEMP B-TREE/, source);
+    }
+    assert.ok(
+      plans.some(({ detail }) => index.test(detail)),
+      plans.map(({ detail }) => detail).join('\n'),
+    );
+  });
+}

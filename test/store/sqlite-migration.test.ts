@@ -1,0 +1,234 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import type { EscrowState } from '../../src/domain/escrow.ts';
+import { DatabaseRefused, openDatabase } from '../../src/store/sqlite/database.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  anyOrder,
+  caseOf,
+  noon,
+  opened,
+  refused,
+  resolved,
+  sandbox,
+  settled,
+  transfersOf,
+  workOf,
+} from './promises/fixtures.ts';
+
+const migrations = join(import.meta.dirname, '..', '..', 'src', 'store', 'sqlite', 'migrations');
+const before = ['0000_tables', '0001_append_only', '0002_idempotency'];
+const timestamp = '2026-11-20T23:30:00+08:00';
+const openedAtS = Date.parse(timestamp) / 1_000;
+
+/** The states that an order could be in before, in the order in which they are stored here. */
+const states = ['UNPAID', 'FROZEN', 'RELEASED', 'CLOSED'] as const satisfies readonly EscrowState[];
+
+/** Makes the database of the release before, with a platform, and an order of it in each state. */
+function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sqlite.Database } {
+  const dataDir = temporaryFolder(t);
+  const open = () => {
+    const raw = new Sqlite(join(dataDir, 'artseal.db'));
+    t.after(() => raw.close());
+    return raw;
+  };
+  const raw = open();
+  for (const name of before) raw.exec(readFileSync(join(migrations, `${name}.sql`), 'utf8'));
+  raw.pragma(`user_version = ${before.length}`);
+  raw.prepare("INSERT INTO deployment VALUES (1, 'sandbox', ?)").run(Buffer.alloc(32, 7));
+  raw.exec("INSERT INTO caller VALUES (1, 'gallery', 'ENTERPRISE', NULL)");
+  raw.exec(`INSERT INTO number_sequence VALUES ('FILING', 2026, 4), ('ESCROW', 2026, 4)`);
+  const fileArtwork = raw.prepare(
+    `INSERT INTO filing VALUES (?, ?, 1, 'a', 'b', 'c', 'd', 'e', 1, 'f', '${timestamp}', ${openedAtS})`,
+  );
+  const record = raw.prepare(`INSERT INTO provenance_record VALUES (?, ?, ?, '2026-11-20', ${openedAtS})`);
+  const order = raw.prepare(
+    `INSERT INTO escrow VALUES (?, ?, ?, 1, 'GUARANTEE', 500, 'buyer', 'seller', ?, '${timestamp}')`,
+  );
+  for (const [place, state] of states.entries()) {
+    const filingNo = `AS-2026-00000${place + 1}`;
+    fileArtwork.run(place + 1, filingNo);
+    record.run(filingNo, 1, 'SUBMITTED');
+    if (state === 'RELEASED') record.run(filingNo, 2, 'TRANSFER');
+    order.run(place + 1, idOf(state), filingNo, state);
+  }
+  const claim = raw.prepare('INSERT INTO idempotency_key VALUES (1, ?, ?, ?, ?, ?)');
+  claim.run('answered', Buffer.alloc(32), 1_790_000_000, 200, '{}');
+  claim.run('unanswered', Buffer.alloc(32), 1_790_000_000, null, null);
+  return { dataDir, open };
+}
+
+const idOf = (state: (typeof states)[number]) => `ES-2026-000${states.indexOf(state)}`;
+const filingOf = (state: (typeof states)[number]) => `AS-2026-00000${states.indexOf(state) + 1}`;
+const gallery = { callerId: 1, caller: 'gallery' };
+
+/** The store on such a database. */
+function openEarlier(t: TestContext) {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  return { store, dataDir, open };
+}
+
+test('earlier orders get the instructions and the history that their state tells of', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  openDatabase({ dataDir, ...sandbox }).$client.close();
+  const raw = open();
+  const operations = raw
+    .prepare('SELECT order_id, kind, status, prepared_at_ms FROM escrow_operation ORDER BY order_id, id')
+    .raw()
+    .all();
+  const openedAtMs = openedAtS * 1_000;
+  assert.deepEqual(operations, [
+    [1, 'FREEZE', 'UNKNOWN', openedAtMs],
+    [2, 'FREEZE', 'CONFIRMED', openedAtMs],
+    [3, 'FREEZE', 'CONFIRMED', openedAtMs],
+    [3, 'RELEASE', 'CONFIRMED', openedAtMs],
+    [4, 'FREEZE', 'DECLINED', openedAtMs],
+  ]);
+  const names = raw.prepare('SELECT operation_id FROM escrow_operation').pluck().all() as string[];
+  assert.equal(new Set(names).size, 5);
+  for (const name of names) assert.match(name, /^[0-9a-f]{32}$/);
+  const history = raw.prepare('SELECT * FROM escrow_change ORDER BY order_id, position').raw().all();
+  assert.deepEqual(history, [
+    [1, 1, 'UNPAID', timestamp, openedAtS],
+    [2, 1, 'UNPAID', timestamp, openedAtS],
+    [2, 2, 'FROZEN', timestamp, openedAtS],
+    [3, 1, 'UNPAID', timestamp, openedAtS],
+    [3, 2, 'FROZEN', timestamp, openedAtS],
+    [3, 3, 'RELEASED', timestamp, openedAtS],
+    [4, 1, 'UNPAID', timestamp, openedAtS],
+    [4, 2, 'CLOSED', timestamp, openedAtS],
+  ]);
+  assert.equal(raw.pragma('integrity_check', { simple: true }), 'ok');
+  assert.deepEqual(raw.pragma('foreign_key_check'), []);
+});
+
+test('earlier orders are found and listed as they were', async (t) => {
+  const { store } = openEarlier(t);
+  const { items } = await store.escrows.list({ ...anyOrder, owner: 1 }, { from: undefined, size: 10 });
+  assert.deepEqual(
+    items.map(({ escrowId, state, filingNo, amount }) => [escrowId, state, filingNo, amount]),
+    states.map((state) => [idOf(state), state, filingOf(state), 500n]).reverse(),
+  );
+  for (const state of states) {
+    const found = await caseOf(store, idOf(state));
+    const { reference, unanswered, attention, trusted, openedAtMs } = found;
+    assert.deepEqual(
+      { reference, unanswered, attention, trusted, openedAtMs },
+      {
+        reference: undefined,
+        unanswered: 0,
+        attention: undefined,
+        trusted: false,
+        openedAtMs: openedAtS * 1_000,
+      },
+    );
+    assert.equal(found.open.length, state === 'UNPAID' ? 1 : 0);
+    assert.equal(found.order.history.at(-1)?.state, state);
+  }
+});
+
+test('an earlier order that is UNPAID is asked about at the start, and settles', async (t) => {
+  const { store } = openEarlier(t);
+  await store.escrows.resume(5);
+  assert.deepEqual(await store.escrows.due(5, 9, 10), [idOf('UNPAID')]);
+  await refused(opened(store, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
+  await store.escrows.send((await caseOf(store, idOf('UNPAID'))).holdId, 6);
+  await settled(store, idOf('UNPAID'), { to: 'FROZEN' });
+  await resolved(store, gallery, idOf('UNPAID'), 'RELEASE');
+  await store.durable();
+  assert.equal(await transfersOf(store, filingOf('UNPAID')), 1);
+  const { order } = await caseOf(store, idOf('UNPAID'));
+  assert.deepEqual(
+    order.history.map(({ state, at }) => [state, at]),
+    [
+      ['UNPAID', timestamp],
+      ['FROZEN', noon.timestamp],
+      ['RELEASED', noon.timestamp],
+    ],
+  );
+});
+
+for (const kind of ['RELEASE', 'REFUND'] as const) {
+  test(`an earlier order that is FROZEN can have its ${kind}`, async (t) => {
+    const { store } = openEarlier(t);
+    await refused(opened(store, gallery, filingOf('FROZEN')), 'ESCROW_ACTIVE');
+    await resolved(store, gallery, idOf('FROZEN'), kind);
+    await store.durable();
+    const { order, open } = await caseOf(store, idOf('FROZEN'));
+    assert.deepEqual([order.state, open], [kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED', []]);
+    assert.equal(order.history.length, 3);
+    assert.equal(await transfersOf(store, filingOf('FROZEN')), kind === 'RELEASE' ? 1 : 0);
+    await opened(store, gallery, filingOf('FROZEN'));
+  });
+}
+
+for (const state of ['RELEASED', 'CLOSED'] as const) {
+  test(`an earlier order that is ${state} stays so, and its filing can be sold again`, async (t) => {
+    const { store } = openEarlier(t);
+    for (const kind of ['RELEASE', 'REFUND'] as const) {
+      const prepared = store.escrows.prepare(kind, idOf(state), noon, workOf(gallery), 1);
+      await refused(prepared, 'ESCROW_STATE_CONFLICT');
+    }
+    const transfers = await transfersOf(store, filingOf(state));
+    const { escrowId } = await opened(store, gallery, filingOf(state));
+    await settled(store, escrowId, { to: 'FROZEN' });
+    await resolved(store, gallery, escrowId, 'RELEASE');
+    await store.durable();
+    assert.equal(await transfersOf(store, filingOf(state)), transfers + 1);
+    assert.equal((await caseOf(store, idOf(state))).order.state, state);
+  });
+}
+
+test('earlier idempotency keys stand for what they stood for', async (t) => {
+  const { store } = openEarlier(t);
+  const claim = (key: string, fill: number) =>
+    store.idempotency.claim({
+      callerId: 1,
+      key,
+      fingerprint: new Uint8Array(32).fill(fill),
+      nowS: 1_790_000_001,
+    });
+  assert.deepEqual(await claim('answered', 0), { kind: 'ANSWERED', answer: { status: 200, body: '{}' } });
+  assert.deepEqual(await claim('answered', 1), { kind: 'REUSED' });
+  assert.deepEqual(await claim('unanswered', 0), { kind: 'CLAIMED' });
+  assert.deepEqual(await claim('unanswered', 1), { kind: 'REUSED' });
+});
+
+test('a database from before is stamped with the currency of its first opening', async (t) => {
+  const { store, dataDir, open } = openEarlier(t);
+  assert.equal(open().prepare('SELECT currency FROM deployment').pluck().get(), 'CNY');
+  await store.close();
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, currency: 'USD' }), DatabaseRefused);
+  await createSqliteStore({ dataDir, ...sandbox }).close();
+});
+
+test('a database from before that is refused is neither migrated nor stamped', (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  const environment = 'production';
+  assert.throws(() => createSqliteStore({ dataDir, environment, currency: 'CNY' }), DatabaseRefused);
+  const raw = open();
+  assert.equal(raw.pragma('user_version', { simple: true }), before.length);
+  assert.equal(
+    raw.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'escrow_change'").pluck().get(),
+    0,
+  );
+});
+
+test('opening again migrates nothing a second time', async (t) => {
+  const { store, dataDir, open } = openEarlier(t);
+  const count = () =>
+    open()
+      .prepare('SELECT (SELECT count(*) FROM escrow_operation), (SELECT count(*) FROM escrow_change)')
+      .raw()
+      .get();
+  assert.deepEqual(count(), [5, 8]);
+  await store.close();
+  await createSqliteStore({ dataDir, ...sandbox }).close();
+  assert.deepEqual(count(), [5, 8]);
+});
