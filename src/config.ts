@@ -130,6 +130,13 @@ export const settings = {
 } as const satisfies Record<string, Setting>;
 
 const institutionNames: readonly InstitutionName[] = ['simulated', 'stripe'];
+/** The variables that say to `artseal call` and the like how to call a service; a sandbox on this machine needs none. */
+export const clientVariables = {
+  url: 'ARTSEAL_URL',
+  apiKey: 'ARTSEAL_API_KEY',
+  apiSecret: 'ARTSEAL_API_SECRET',
+} as const;
+
 const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const ownMasterKeyFile = 'master-key';
 /** By environment: what a key of Stripe is like there. */
@@ -180,8 +187,7 @@ export function refuseSimulatedInProduction(config: Pick<Config, 'environment' |
 /** Variables that look like settings and are none: probably misspelt. */
 export function unknownSettings(env: NodeJS.ProcessEnv): string[] {
   const known = new Set<string>(Object.values(settings).map(({ variable }) => variable));
-  const clientOnly = ['ARTSEAL_URL', 'ARTSEAL_API_KEY', 'ARTSEAL_API_SECRET', 'ARTSEAL_TOKEN'];
-  for (const variable of clientOnly) known.add(variable);
+  for (const variable of Object.values(clientVariables)) known.add(variable);
   return Object.keys(env).filter((variable) => variable.startsWith('ARTSEAL_') && !known.has(variable));
 }
 

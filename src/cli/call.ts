@@ -1,6 +1,7 @@
 import { createRestClient } from '../client/rest.ts';
+import { clientVariables } from '../config.ts';
 import { readTarget, readWords } from './arguments.ts';
-import { clientVariables, publicUrl, readCredentials } from './client-settings.ts';
+import { publicUrl, readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal call` */

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { signedHeaders } from '../client/sign.ts';
+import { clientVariables } from '../config.ts';
 import { readTarget, readWords } from './arguments.ts';
-import { clientVariables, readCredentials } from './client-settings.ts';
+import { readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal sign` */
