@@ -5,14 +5,20 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { create, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { createClient } from '@connectrpc/connect';
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  getOption,
+  ScalarType,
+} from '@bufbuild/protobuf';
 import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
-import { CreateEscrowRequestSchema, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { CreateEscrowRequestSchema, Escrow_State, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
+import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/access/credentials.ts';
-import { createTypedTransport } from '../src/client/typed.ts';
 import { settings } from '../src/config.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
@@ -36,11 +42,13 @@ import {
 import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText } from '../src/domain/text.ts';
-import { declinedPrefix, silentPrefix } from '../src/payment/simulated/institution.ts';
+import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
 import { bodyBytesMax } from '../src/rest/body.ts';
 import { jsonType } from '../src/rest/envelope.ts';
 import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
+import { pageSize, pageToken } from '../src/rpc/paging.ts';
+import { settlementLimits } from '../src/settlement/limits.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';
 import {
@@ -159,13 +167,33 @@ function requestFieldsOf({ parameters = [], requestBody }: Operation): (readonly
   ];
 }
 
+/** The message that answers a call: that of the method, or the one in it that its annotation names. */
+function answerOf(method: DescMethod): DescMessage {
+  const { responseBody } = getOption(method, http);
+  if (responseBody === '') return method.output;
+  const { message } = method.output.fields.find(({ name }) => name === responseBody) ?? {};
+  assert.ok(message !== undefined, `${method.output} has no message ${responseBody}`);
+  return message;
+}
+
 for (const route of routes) {
-  const { localName, input, output } = route.method;
+  const { localName, input } = route.method;
+  const output = answerOf(route.method);
   const operation = operationOf(route);
 
   test(`${localName} takes the fields of ${input.name}, in a body if its annotation says so`, () => {
     assert.deepEqual(shapesOf(requestFieldsOf(operation)), shapeOfMessage(input));
     assert.equal(operation.requestBody?.required, route.hasBody || undefined);
+  });
+
+  test(`${localName} takes from its path what its annotation says, and all else from elsewhere`, () => {
+    const inTarget = (operation.parameters ?? []).filter((parameter) => parameter.in !== 'header');
+    const named = input.fields.map(({ name, jsonName }) => {
+      if (route.template.includes(`{${name}}`)) return `path ${jsonName} true`;
+      return route.hasBody ? '' : `query ${jsonName} false`;
+    });
+    const documented = inTarget.map((parameter) => `${parameter.in} ${parameter.name} ${parameter.required}`);
+    assert.deepEqual(documented, named.filter(Boolean));
   });
 
   test(`${localName} answers the fields of ${output.name}`, () => {
@@ -212,6 +240,11 @@ test('texts and money are bounded as in the domain', () => {
   assert.deepEqual(lengths('Provenance', 'author'), artworkTextBounds.author);
   assert.deepEqual(lengths('EscrowRequest', 'buyerId'), partyIdBounds);
   assert.deepEqual(lengths('EscrowRequest', 'sellerId'), partyIdBounds);
+  for (const [name, bounds] of Object.entries(artworkTextBounds)) {
+    assert.deepEqual(lengths('Filing', name), bounds, name);
+  }
+  assert.deepEqual(lengths('Escrow', 'buyerId'), partyIdBounds);
+  assert.deepEqual(lengths('Escrow', 'sellerId'), partyIdBounds);
 
   const range = (schema: string, name: string) => {
     const { minimum, maximum } = propertyOf(schema, name);
@@ -219,7 +252,27 @@ test('texts and money are bounded as in the domain', () => {
   };
   assert.deepEqual(range('FilingRequest', 'price'), [Number(priceMin), Number(moneyMax)]);
   assert.deepEqual(range('EscrowRequest', 'amount'), [Number(amountMin), Number(moneyMax)]);
-  assert.deepEqual(range('Escrow', 'amount'), [Number(amountMin), Number(moneyMax)]);
+  assert.deepEqual(range('Filing', 'price'), [Number(priceMin), Number(moneyMax)]);
+  for (const schema of ['EscrowReceipt', 'Escrow']) {
+    assert.deepEqual(range(schema, 'amount'), [Number(amountMin), Number(moneyMax)]);
+  }
+});
+
+test('pages, years and states are bounded as the service bounds them', () => {
+  for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
+    const parameters = findOperation('GET', list)?.parameters ?? [];
+    const schemaOf = (name: string) => parameters.find((parameter) => parameter.name === name)?.schema ?? {};
+    for (const size of [0, 1, pageSize.max]) assert.deepEqual(misfits(schemaOf('pageSize'), size), []);
+    for (const size of [-1, pageSize.max + 1]) assert.notDeepEqual(misfits(schemaOf('pageSize'), size), []);
+    for (const next of [undefined, 1, Number.MAX_SAFE_INTEGER]) {
+      assert.deepEqual(misfits(schemaOf('pageToken'), pageToken({ items: [], next })), []);
+    }
+  }
+  assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
+  assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
+  const { parameters = [] } = findOperation('GET', '/api/v1/filing') ?? {};
+  const year = parameters.find(({ name }) => name === 'year')?.schema;
+  assert.deepEqual([year?.minimum, year?.maximum], [0, 9_999]);
 });
 
 test('a text fits its schema exactly if the service takes it, whatever characters it has', () => {
@@ -282,9 +335,14 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     unfit: [randomUUID(), randomUUIDv7().toUpperCase(), ''],
   },
   'state of a new order': {
-    schema: propertyOf('Escrow', 'state'),
+    schema: propertyOf('EscrowReceipt', 'state'),
     fit: ['FROZEN'],
     unfit: ['UNPAID', 'RELEASED'],
+  },
+  'state of an order': {
+    schema: propertyOf('Escrow', 'state'),
+    fit: Object.keys(Escrow_State).filter((name) => name !== 'STATE_UNSPECIFIED'),
+    unfit: ['STATE_UNSPECIFIED', 'frozen', ''],
   },
   clearing: {
     schema: propertyOf('Escrow', 'clearing'),
@@ -397,7 +455,9 @@ const keptAnswers: readonly string[] = [
   'OK',
   'VALIDATION_FAILED',
   'FILING_NOT_FOUND',
+  'ESCROW_NOT_FOUND',
   'ESCROW_ACTIVE',
+  'ESCROW_STATE_CONFLICT',
   'PAYMENT_DECLINED',
 ];
 
@@ -528,6 +588,11 @@ test('the examples are what a sandbox answers to them', async (t) => {
       ...(body && { body: JSON.stringify(body) }),
     });
   };
+  const resolve = (escrowId: string, verb: 'release' | 'refund') => {
+    const timestamp = String(Math.floor(clock.nowMs() / 1000));
+    const target = `/api/v1/escrow/${escrowId}/${verb}`;
+    return send(service.publicUrl, platform, { method: 'POST', target, timestamp });
+  };
   const filing = await call('/api/v1/filing', exampleOf('createFiling', 'request', 'scroll'));
   assert.deepEqual(filing.json, filed);
   const provenance = () => call(`/api/v1/provenance/${filed.filingNo}`);
@@ -536,11 +601,31 @@ test('the examples are what a sandbox answers to them', async (t) => {
   const escrow = await call('/api/v1/escrow', exampleOf('createEscrow', 'request', 'sale'));
   const { escrowId } = escrow.json;
   assert.deepEqual(escrow.json, { ...exampleOf('createEscrow', 200, 'held'), escrowId });
+  const { caller } = platform;
+  const order = { ...exampleOf('getEscrow', 200, 'held'), escrowId, caller };
+  assert.deepEqual((await call(`/api/v1/escrow/${escrowId}`)).json, order);
+  const page = { ...exampleOf('listEscrows', 200, 'page'), escrows: [order] };
+  assert.deepEqual((await call('/api/v1/escrow?state=FROZEN')).json, page);
+  const scroll = { ...exampleOf('getFiling', 200, 'scroll'), caller };
+  assert.deepEqual((await call(`/api/v1/filing/${filed.filingNo}`)).json, scroll);
+  const filings = { ...exampleOf('listFilings', 200, 'page'), filings: [scroll] };
+  assert.deepEqual((await call('/api/v1/filing?year=2026')).json, filings);
+
   const sold = exampleOf('getProvenance', 200, 'sold');
   clock.advance(Date.parse(sold.records[1].at) - Date.parse(sold.records[0].at));
-  const transport = createTypedTransport(service.internalUrl, await service.token());
-  await createClient(EscrowService, transport).releaseEscrow({ escrowId });
+  const released = await resolve(escrowId, 'release');
+  assert.deepEqual(released.json, { ...exampleOf('releaseEscrow', 200, 'released'), escrowId, caller });
   assert.deepEqual((await provenance()).json, sold);
+
+  const again = await call('/api/v1/escrow', exampleOf('createEscrow', 'request', 'sale'));
+  const refunded = await resolve(again.json.escrowId, 'refund');
+  const example = { ...exampleOf('refundEscrow', 200, 'refunded'), caller };
+  const { escrowId: otherId, timestamp, history, ...rest } = refunded.json;
+  const { escrowId: _, timestamp: __, history: shown, ...restShown } = example;
+  assert.deepEqual(rest, restShown);
+  const states = (changes: { state: string }[]) => changes.map(({ state }) => state);
+  assert.deepEqual([otherId, states(history)], [again.json.escrowId, states(shown)]);
+  assert.equal(history[0].at, timestamp);
 });
 
 /** A service with a platform that filed an artwork, and a way to ask it for what is documented. */
@@ -597,16 +682,35 @@ test('what the service answers to an Idempotency-Key is documented', async (t) =
 });
 
 test('what the service answers about an escrow is documented', async (t) => {
-  const { service, filingNo, expect } = await startFiled(t, { verdictTimeoutMs: 50 });
+  const { service, filingNo, expect } = await startFiled(t, { limits: { answerTimeoutMs: 50 } });
   const sale = (terms: object = {}) => ({
     target: '/api/v1/escrow',
     body: JSON.stringify({ ...escrowTerms(filingNo), ...terms }),
   });
+  const post = (escrowId: string, verb: string) => ({
+    method: 'POST',
+    target: `/api/v1/escrow/${escrowId}/${verb}`,
+    body: '',
+  });
   await expect('FILING_NOT_FOUND', sale({ filingNo: 'AS-1999-000001' }));
   await expect('PERMISSION_DENIED', sale(), await service.platform());
-  await expect('PAYMENT_DECLINED', sale({ buyerId: `${declinedPrefix}-1` }));
-  await expect('PAYMENT_PENDING', sale({ buyerId: `${silentPrefix}-1` }));
+  await expect('PAYMENT_DECLINED', sale({ buyerId: `${partyPrefixes.declined}-1` }));
+  const { escrowId } = (await expect(undefined, sale({ sellerId: `${partyPrefixes.silent}-1` }))).json;
   await expect('ESCROW_ACTIVE', sale());
+  await expect('PAYMENT_PENDING', post(escrowId, 'release'));
+  await expect('ESCROW_STATE_CONFLICT', post(escrowId, 'refund'));
+  await expect('ESCROW_NOT_FOUND', post('ES-1999-0000', 'release'));
+  await expect('ESCROW_NOT_FOUND', post('ES-1999-0000', 'refund'));
+  await expect('ESCROW_NOT_FOUND', { method: 'GET', target: '/api/v1/escrow/ES-1999-0000', body: '' });
+  await expect('FILING_NOT_FOUND', { method: 'GET', target: '/api/v1/filing/AS-1999-000001', body: '' });
+  const other = await service.platform();
+  const theirs = await expect(undefined, {}, other);
+  const silent = sale({ buyerId: `${partyPrefixes.silent}-1`, filingNo: theirs.json.filingNo });
+  await expect('PAYMENT_PENDING', silent, other);
+  const unpaid = await expect(undefined, {}, other);
+  const declining = sale({ sellerId: `${partyPrefixes.declined}-1`, filingNo: unpaid.json.filingNo });
+  const declined = await expect(undefined, declining, other);
+  await expect('PAYMENT_DECLINED', post(declined.json.escrowId, 'release'), other);
 });
 
 test('what the service answers beyond a limit is documented', async (t) => {
@@ -666,8 +770,11 @@ test('the numbers and names of the prose are those of the service', () => {
     assert.ok(prose.includes(sentence), sentence);
   }
   const escrow = findOperation('POST', '/api/v1/escrow')?.description ?? '';
-  for (const prefix of [declinedPrefix, silentPrefix]) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
+  for (const prefix of Object.values(partyPrefixes)) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
   assert.match(keyed?.description ?? '', new RegExp(`kept for ${idempotencyRetentionS / 86_400} days`));
+  assert.equal(settlementLimits.freezeDeadlineMs, 10 * 60_000);
+  assert.ok(prose.includes('not funded within ten minutes is called off'));
+  assert.ok(prose.includes(`\`pageSize\` is 1 to ${pageSize.max}, or 0 for ${pageSize.default}`));
 });
 
 const goodAnswer: LiveAnswer = {

@@ -95,14 +95,18 @@ export function createTypedCalls({ dispatcher, bearerCheck, durable }: TypedCall
     const principal = context.values.get(principalKey);
     const { requestId } = context.values.get(traceKey);
     context.values.set(begunKey, true);
+    let isDurable = false;
+    const stands = () => {
+      isDurable = true;
+    };
     try {
       if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
-      return await dispatcher.invoke(method, request, { requestId, principal });
+      return await dispatcher.invoke(method, request, { requestId, principal, stands });
     } catch (error) {
       throw refusing(context, error);
     } finally {
       // A refusal, too, may tell of something that is not on disk yet.
-      await durable().catch((error) => Promise.reject(refusing(context, error)));
+      if (!isDurable) await durable().catch((error) => Promise.reject(refusing(context, error)));
     }
   }
 

@@ -33,6 +33,8 @@ interface Progress {
   underWay?: boolean;
   /** Whether the call reached its operation. */
   reached?: boolean;
+  /** Whether the answer is durable, whatever becomes of what is booked with it. */
+  stands?: boolean;
 }
 
 /** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
@@ -77,7 +79,10 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
     const { message, violations } = route.read(path, target.query, body);
     progress.reached = true;
     const { key: idempotencyKey } = progress.idempotent;
-    const call = { requestId: trace.requestId, principal: platform, idempotencyKey };
+    const stands = () => {
+      progress.stands = true;
+    };
+    const call = { requestId: trace.requestId, principal: platform, idempotencyKey, stands };
     return jsonAnswer(200, route.write(await dispatcher.invoke(route.method, message, call, violations)));
   }
 
@@ -113,12 +118,13 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
 
   return async (request, trace) => {
     const progress: Progress = {};
+    let answered: Answer | undefined;
     try {
-      const answer = await carryOut(request, trace, progress).catch((error) => refuse(error, trace));
-      await settle(answer, progress);
-      return await conclude(answer, progress);
+      answered = await carryOut(request, trace, progress).catch((error) => refuse(error, trace));
+      await settle(answered, progress);
+      return await conclude(answered, progress);
     } catch (error) {
-      const answer = refuse(error, trace);
+      const answer = progress.stands && answered ? answered : refuse(error, trace);
       // The commit that counted the call is undone, so the quota stands where it stood.
       delete progress.quota;
       return await conclude(answer, progress).catch(() => answer);

@@ -8,6 +8,7 @@ import {
 import { ownerScope } from '../access/principal.ts';
 import { checkTerms, clearing, type Escrow, type EscrowState, escrowStates } from '../domain/escrow.ts';
 import { Refusal } from '../domain/reason.ts';
+import type { Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
 import { paymentPending, type Settlement } from '../settlement/settlement.ts';
 import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
@@ -36,20 +37,23 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
   });
 
   /** The order once the institution did as it was told. Throws PAYMENT_DECLINED, PAYMENT_PENDING. */
-  async function confirmed(prepared: Operation): Promise<Escrow> {
-    const { kind, status, order } = (await settlement.carryOut(prepared)) ?? prepared;
-    if (status === 'DECLINED') {
+  async function confirmed(prepared: Operation, call: Call): Promise<Escrow> {
+    const { kind, status, order } = await settlement.carryOut(prepared);
+    call.stands?.();
+    // A hold that went back before the order was FROZEN was one for nobody.
+    const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
+    if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
       const message = `The payment institution declined the ${kind} of ${order.escrowId}, which is ${order.state}.`;
       throw new Refusal('PAYMENT_DECLINED', message);
     }
-    if (status !== 'CONFIRMED') throw paymentPending(order.escrowId);
+    if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
     return order;
   }
 
   async function resolve(kind: 'RELEASE' | 'REFUND', escrowId: string, call: Call) {
     const owner = ownerScope(call.principal);
     const prepared = await escrows.prepare(kind, escrowId, now(), workFor(call), owner);
-    return { escrow: toMessage(await confirmed(prepared)) };
+    return { escrow: toMessage(await confirmed(prepared, call)) };
   }
 
   return implement(EscrowService, {
@@ -61,7 +65,8 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       run: async ({ filingNo, amount, buyerId, sellerId }, call) => {
         const terms = { filingNo, type: 'GUARANTEE', amount, buyerId, sellerId } as const;
         const owner = ownerScope(call.principal);
-        const { escrowId } = await confirmed(await escrows.open(terms, now(), workFor(call), owner));
+        const prepared = await escrows.open(terms, now(), workFor(call), owner);
+        const { escrowId } = await confirmed(prepared, call);
         return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
       },
     },
@@ -74,7 +79,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       },
     },
     listEscrows: {
-      check: checkPage,
+      check: (request) => [...checkPage(request), ...checkState(request.state)],
       run: async (request, { principal }) => {
         const filter = {
           owner: ownerScope(principal),
@@ -92,6 +97,11 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
 
 function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
   return type === Escrow_Type.GUARANTEE ? 'GUARANTEE' : undefined;
+}
+
+function checkState(state: Escrow_State): Violation[] {
+  if (state === Escrow_State.STATE_UNSPECIFIED || stateOf(state) !== undefined) return [];
+  return [{ field: 'state', rule: `must be ${escrowStates.join(' or ')}` }];
 }
 
 /** The state that a filter names; undefined for all. */

@@ -16,6 +16,11 @@ export interface Call {
   readonly principal: Principal;
   /** The key that the caller claimed for it, so that a repetition goes on with what it began. */
   readonly idempotencyKey?: string | undefined;
+  /**
+   * Called by an operation that has made durable by itself what it is about to answer, a refusal too: it goes out even
+   * if what the door books along with it is lost.
+   */
+  readonly stands?: () => void;
 }
 
 /** An RPC method: the use case itself. */

@@ -7,7 +7,7 @@ import {
   type OperationKind,
   operationOutcomes,
 } from '../domain/escrow.ts';
-import { Refusal } from '../domain/reason.ts';
+import { Refusal, unavailable } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type {
   BusinessTime,
@@ -22,11 +22,11 @@ import { createOneAtATime } from './one-at-a-time.ts';
 /** Brings orders and the institution to agreement. Everything that is said to the institution is said here. */
 export interface Settlement {
   /**
-   * Gives a prepared instruction and waits for the institution's word on it; the instruction as it then stands, on
-   * disk. One that was given before is not given again: it is returned as it stands. Throws PAYMENT_PENDING if the word
-   * is not known in time; UNAVAILABLE if the instruction could not be written down, and then it was not given.
+   * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
+   * then stands, on disk. One that was given before is not given again: it is returned as it stands. Throws UNAVAILABLE
+   * if the instruction could not be written down, and then it was not given.
    */
-  carryOut(operation: Operation): Promise<Operation | undefined>;
+  carryOut(operation: Operation): Promise<Operation>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
   recover(escrowId: string): Promise<void>;
   /** Whether something is under way for an order. */
@@ -66,11 +66,11 @@ const closing = 'The service is closing.';
 const pendingRetryAfterS = 5;
 
 /** The refusal for an order whose money is not where it was asked to be, as far as is known. */
-export function paymentPending(escrowId: string, cause?: unknown): Refusal {
+export function paymentPending(escrowId: string): Refusal {
   const message =
     `The payment institution has not answered yet for ${escrowId}; ` +
     'it is being asked, and GET /api/v1/escrow/{escrowId} tells what it said.';
-  return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS }, { cause });
+  return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
 /** Settlement between this store and this institution. */
@@ -89,6 +89,12 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   async function caseOf(escrowId: string): Promise<EscrowCase> {
     const found = await escrows.findCase(escrowId);
     if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
+    return found;
+  }
+
+  async function operationOf(operationId: string): Promise<Operation> {
+    const found = await escrows.findOperation(operationId);
+    if (found === undefined) throw new Error(`There is no operation ${operationId}.`);
     return found;
   }
 
@@ -141,12 +147,11 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
       return write({ ...stays, attention: judgement.why, lookUpAtMs: undefined });
     }
     const { to } = judgement;
-    const borneOut = ended.flatMap((ending) => borneOutBy(to, hold, ending));
     const prepared = judgement.givesBack ? newOperation('REFUND') : undefined;
-    const isDone = prepared === undefined && borneOut.length === open.length;
+    const isDone = prepared === undefined && ended.length === open.length;
     const lookUpAtMs = isDone ? quietLookUpAtMs(from, to) : clock.nowMs();
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
-    return write({ ...stays, to, ended: borneOut, prepared, attention: undefined, lookUpAtMs });
+    return write({ ...stays, to, ended, prepared, attention: undefined, lookUpAtMs });
   }
 
   /** When to ask about an order that nothing is left to do for; undefined for never. */
@@ -202,18 +207,21 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     carryOut: ({ operationId, order: { escrowId } }) =>
       turns.run(escrowId, async () => {
         const operation = await escrows.findOperation(operationId);
-        if (operation?.status !== 'PREPARED') return operation;
+        // It waited for its turn before it was durable, and the disk had no room for it.
+        if (operation === undefined) throw unavailable('The instruction could not be written down.');
+        if (operation.status !== 'PREPARED') return operation;
         const before = await caseOf(escrowId);
         await send(operationId);
         try {
           await give(before, operation);
           await durable();
         } catch (error) {
-          // The instruction may have been carried out: whatever failed, nothing may be answered but that.
-          await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'store failed'));
-          throw paymentPending(escrowId, error);
+          // The instruction may have been carried out: whatever failed, it is open until recovery knows.
+          log.warn({ escrowId, err: error }, 'an order is not settled yet');
+          await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
+          return { ...operation, status: 'UNKNOWN' };
         }
-        return escrows.findOperation(operationId);
+        return operationOf(operationId);
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
@@ -237,23 +245,11 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   };
 }
 
-/** An instruction that the institution's word ends. */
-type Ending = StoredSettlement['ended'][number] & { readonly kind: OperationKind };
-
 /** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
-function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined): Ending[] {
+function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined) {
   return open.flatMap(({ operationId, kind }) => {
     const outcome = operationOutcomes[kind][hold.standing];
-    if (outcome !== 'OPEN') return [{ operationId, kind, status: outcome }];
-    return operationId === answered?.operationId ? [{ operationId, kind, status: 'DECLINED' as const }] : [];
+    if (outcome !== 'OPEN') return [{ operationId, status: outcome }];
+    return operationId === answered?.operationId ? [{ operationId, status: 'DECLINED' as const }] : [];
   });
-}
-
-/**
- * The ending of an instruction as far as the order bears it out: only a FROZEN order confirms its FREEZE, since
- * whoever asks for it again is answered FROZEN. While the money is on its way back, the FREEZE is left open.
- */
-function borneOutBy(to: EscrowState, { standing }: Hold, ending: Ending): Ending[] {
-  if (ending.kind !== 'FREEZE' || to === 'FROZEN') return [ending];
-  return to === 'UNPAID' && standing === 'HELD' ? [] : [{ ...ending, status: 'DECLINED' }];
 }

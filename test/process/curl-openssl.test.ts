@@ -38,13 +38,18 @@ request() {
 }
 `;
 
-const threeCalls = `${client}
+const allCalls = `${client}
 request POST /api/v1/filing "$FILING" > "$WORK/filing"
 cat "$WORK/filing"
 filing_no=$(sed -n 's/.*"filingNo":"\\([^"]*\\)".*/\\1/p' "$WORK/filing")
 request GET "/api/v1/provenance/$filing_no"
 request POST /api/v1/escrow \\
-  '{"filingNo":"'"$filing_no"'","type":"GUARANTEE","amount":128000000,"buyerId":"买方-1","sellerId":"seller-1"}'
+  '{"filingNo":"'"$filing_no"'","type":"GUARANTEE","amount":128000000,"buyerId":"买方-1","sellerId":"seller-1"}' \\
+  > "$WORK/escrow"
+cat "$WORK/escrow"
+escrow_id=$(sed -n 's/.*"escrowId":"\\([^"]*\\)".*/\\1/p' "$WORK/escrow")
+request POST "/api/v1/escrow/$escrow_id/release"
+request GET "/api/v1/escrow?filingNo=$filing_no&state=RELEASED"
 `;
 
 const replay = `${client}
@@ -91,9 +96,9 @@ function evidenceHash(filingNo: string, timestamp: string): string {
 
 test('sh, openssl and curl are client enough', { timeout: 60_000 }, async (t) => {
   const run = await clientOf(t);
-  await t.test('for filing, provenance and escrow', async () => {
-    const [filing, provenance, escrow] = answersOf(await run(threeCalls));
-    assert.deepEqual([filing?.status, provenance?.status, escrow?.status], [200, 200, 200]);
+  await t.test('for filing, provenance, escrow, release and a list', async () => {
+    const [filing, provenance, escrow, release, list] = answersOf(await run(allCalls));
+    for (const answer of [filing, provenance, escrow, release, list]) assert.equal(answer?.status, 200);
     const { filingNo, timestamp, hash, status } = filing?.json ?? {};
     assert.match(filingNo, /^AS-\d{4}-000001$/);
     assert.equal(status, 'SUBMITTED');
@@ -108,6 +113,8 @@ test('sh, openssl and curl are client enough', { timeout: 60_000 }, async (t) =>
     assert.match(escrowId, /^ES-\d{4}-[0-9A-Z]{4}$/);
     const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
     assert.deepEqual(terms, { state: 'FROZEN', clearing, amount: 128_000_000 });
+    assert.deepEqual([release?.json.escrowId, release?.json.state], [escrowId, 'RELEASED']);
+    assert.deepEqual(list?.json, { escrows: [release?.json], nextPageToken: '' });
   });
 
   await t.test('to be refused when it sends a request twice', async () => {

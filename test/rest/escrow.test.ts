@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Reason } from '../../src/domain/reason.ts';
-import type { PaymentOrder, Verdict } from '../../src/payment/institution.ts';
 import { askProvenance, fileArtwork, jsonWith, openEscrow } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { createHeldInstitution } from '../support/held-institution.ts';
 import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { escrowTerms } from '../support/samples.ts';
@@ -168,7 +168,7 @@ test('an order that the institution declines is CLOSED, and the work can be sold
 });
 
 test('an order that the institution is silent about stays UNPAID and open, and is named', async (t) => {
-  const impatient = await startService(t, { verdictTimeoutMs: 20 });
+  const impatient = await startService(t, { limits: { answerTimeoutMs: 20 } });
   const by = await impatient.platform();
   const { filingNo } = (await fileArtwork(impatient, by)).json;
   const pending = await openEscrow(impatient, by, filingNo, { buyerId: 'sim-silent-1' });
@@ -181,32 +181,35 @@ test('an order that the institution is silent about stays UNPAID and open, and i
 });
 
 test('an institution that fails is as one that is silent, and its words are not shown', async (t) => {
-  const fail = () => Promise.reject(new Error('account 4711 at bank.example'));
-  const failing = await startService(t, { institution: { freeze: fail, release: fail } });
+  const institution = createHeldInstitution('FREEZE');
+  const failing = await startService(t, { institution });
   const by = await failing.platform();
   const { filingNo } = (await fileArtwork(failing, by)).json;
-  const pending = await openEscrow(failing, by, filingNo);
+  const opening = openEscrow(failing, by, filingNo);
+  await institution.instructed(1);
+  institution.fail(new Error('account 4711 at bank.example'));
+  const pending = await opening;
   assertRefused(pending, 503, 'PAYMENT_PENDING', /ES-\d{4}-[0-9A-Z]{4}/);
   assert.doesNotMatch(pending.text, /4711|bank/);
 });
 
 test('the institution is instructed once an order is on disk, with the terms as sent and no more', async (t) => {
-  const orders: PaymentOrder[] = [];
-  let storedBefore = false;
-  const freeze = async (order: PaymentOrder): Promise<Verdict> => {
-    orders.push(order);
-    storedBefore = openLedger(t, instructed).holdings().escrows === 1;
-    return 'CONFIRMED';
-  };
-  const instructed = await startService(t, { institution: { freeze, release: freeze } });
+  const institution = createHeldInstitution('FREEZE');
+  const instructed = await startService(t, { institution });
   const by = await instructed.platform();
   const { filingNo } = (await fileArtwork(instructed, by)).json;
   const terms = { amount: 7, buyerId: ' Käufer\u00a0', sellerId: '卖方' };
-  const { escrowId } = (await openEscrow(instructed, by, filingNo, terms)).json;
-  assert.equal(orders.length, 1);
-  const [{ escrowId: told, amount, buyerId, sellerId } = assert.fail()] = orders;
-  assert.deepEqual({ told, amount, buyerId, sellerId }, { told: escrowId, ...terms, amount: 7n });
-  assert.ok(storedBefore, 'the institution was instructed before the order was on disk');
+  const opening = openEscrow(instructed, by, filingNo, terms);
+  await institution.instructed(1);
+  assert.equal(openLedger(t, instructed).holdings().escrows, 1, 'instructed before the order was on disk');
+  institution.answer('CONFIRMED');
+  const { escrowId } = (await opening).json;
+  assert.equal(institution.instructions.length, 1);
+  const [{ holdId, operationId, openedAtMs, ...told } = assert.fail()] = institution.instructions;
+  const expected = { kind: 'FREEZE', escrowId, ...terms, amount: 7n, currency: 'CNY', reference: undefined };
+  assert.deepEqual(told, expected);
+  assert.equal(holdId, operationId);
+  assert.ok(openedAtMs <= Date.now());
 });
 
 test('opening an escrow leaves the provenance as it is', async () => {

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { idempotencyRetentionS } from '../../src/store/store.ts';
 import { createManualClock } from '../support/clock.ts';
+import { createHeldInstitution } from '../support/held-institution.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
@@ -50,8 +51,7 @@ test('fifty repetitions at once file once', async (t) => {
 });
 
 test('a repetition while the first call waits is told so, and later gets its answer', async (t) => {
-  const { promise: verdict, resolve } = Promise.withResolvers<'CONFIRMED'>();
-  const institution = { freeze: () => verdict, release: () => verdict };
+  const institution = createHeldInstitution('FREEZE');
   const service = await startService(t, { institution });
   const platform = await service.platform();
   const { filingNo } = (await file(service, platform, 'filing')).json;
@@ -66,7 +66,8 @@ test('a repetition while the first call waits is told so, and later gets its ans
   while (second.json.code !== 'IDEMPOTENCY_IN_PROGRESS') second = await open();
   assert.equal(second.status, 409);
   assert.equal(second.headers['retry-after'], '1');
-  resolve('CONFIRMED');
+  await institution.instructed(1);
+  institution.answer('CONFIRMED');
   assert.equal((await first).json.state, 'FROZEN');
   assertReplays(await open(), await first);
 });
@@ -103,26 +104,6 @@ test("the operation's own refusal is kept; a refusal before it is not", async (t
   const broken = await file(service, platform, 'broken', { body: '{' });
   assert.equal(broken.json.code, 'INVALID_JSON');
   assert.equal((await file(service, platform, 'broken')).status, 200);
-});
-
-test('an answer that was the service’s fault is not kept', async (t) => {
-  let silent = true;
-  const verdict = async () => {
-    if (silent) throw new Error('no line');
-    return 'CONFIRMED' as const;
-  };
-  const service = await startService(t, { institution: { freeze: verdict, release: verdict } });
-  const platform = await service.platform();
-  const body = JSON.stringify(escrowTerms((await file(service, platform, 'f')).json.filingNo));
-  const open = () =>
-    send(service.publicUrl, platform, {
-      target: '/api/v1/escrow',
-      body,
-      headers: { 'Idempotency-Key': 'e' },
-    });
-  assert.equal((await open()).json.code, 'PAYMENT_PENDING');
-  silent = false;
-  assert.equal((await open()).json.code, 'ESCROW_ACTIVE');
 });
 
 test('a repetition costs no quota', async (t) => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { createHeldInstitution } from '../support/held-institution.ts';
 import { rawExchange } from '../support/raw-http.ts';
 import { startService } from '../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../support/signed-request.ts';
@@ -15,8 +16,7 @@ const marked = {
 };
 
 test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
-  const fail = () => Promise.reject(new Error('no line'));
-  const service = await startService(t, { institution: { freeze: fail, release: fail } });
+  const service = await startService(t, { institution: createHeldInstitution('FREEZE', 'LOST') });
   const platform = await service.platform();
   const confidential = new Set<string>([
     platform.apiSecret,
@@ -91,17 +91,18 @@ test('a line names the caller once it is identified and the operation once it is
 });
 
 test('a failure of the service is logged as an error with its cause, a refusal is not', async (t) => {
-  const fail = () => Promise.reject(new Error('the line to the institution is down'));
-  const service = await startService(t, { institution: { freeze: fail, release: fail } });
+  const service = await startService(t, { institution: createHeldInstitution('FREEZE', 'LOST') });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await openEscrow(service, platform, filingNo);
   await openEscrow(service, platform, 'none');
   const lines = service.logLines.map((line) => JSON.parse(line));
-  const [filed, failed, refused] = lines;
-  const [info, error] = [30, 50];
+  const [filed, failed, refused] = lines.filter(({ requestId }) => requestId !== undefined);
+  const [info, warning, error] = [30, 40, 50];
   assert.deepEqual([filed.level, failed.level, refused.level], [info, error, info]);
-  assert.match(failed.err.message, /line to the institution is down/);
+  const cause = lines.find(({ level }) => level === warning);
+  assert.match(cause.err.message, /connection to the held institution broke/);
+  assert.match(cause.escrowId, /^ES-/);
 });
 
 test('bytes that are no request leave a line without a byte of theirs', async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Reason } from '../../src/domain/reason.ts';
+import { partyPrefixes } from '../../src/payment/simulated/script-by-parties.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -13,14 +14,7 @@ import { startService } from '../support/service.ts';
 import { headersOf, newNonce, type SignedRequest } from '../support/signed-request.ts';
 
 const clock = createManualClock(Date.UTC(2026, 5, 10, 12));
-const institution = {
-  freeze: async ({ buyerId }: { buyerId: string }) => {
-    if (buyerId === 'unreachable') throw new Error('no line');
-    return 'DECLINED' as const;
-  },
-  release: async () => 'CONFIRMED' as const,
-};
-const service = await startService(fileScope, { clock, institution });
+const service = await startService(fileScope, { clock });
 const ledger = openLedger(fileScope, service);
 const stamp = (differenceS = 0) => String(Math.floor(clock.nowMs() / 1_000) + differenceS);
 
@@ -131,7 +125,7 @@ const pairs: readonly Pair[] = [
   {
     what: 'a used-up rate before a wrong method',
     by: hasty,
-    request: { target: '/api/v1/filing' },
+    request: { ...filing, method: 'PUT' },
     status: 429,
     code: 'RATE_LIMITED',
   },
@@ -237,7 +231,7 @@ const afterNonce: readonly Pair[] = [
   {
     what: 'the method',
     by: platform,
-    request: { target: '/api/v1/filing' },
+    request: { ...filing, method: 'PUT' },
     status: 405,
     code: 'METHOD_NOT_ALLOWED',
   },
@@ -274,14 +268,14 @@ const afterNonce: readonly Pair[] = [
   {
     what: 'the institution that declines',
     by: platform,
-    request: escrow(escrowTerms(own)),
+    request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.declined }),
     status: 402,
     code: 'PAYMENT_DECLINED',
   },
   {
     what: 'the institution that cannot be reached',
     by: platform,
-    request: escrow({ ...escrowTerms(own), buyerId: 'unreachable' }),
+    request: escrow({ ...escrowTerms(own), buyerId: partyPrefixes.lostRequest }),
     status: 503,
     code: 'PAYMENT_PENDING',
   },

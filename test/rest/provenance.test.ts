@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
+import { askProvenance, fileArtwork, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { assertRefused } from '../support/refused.ts';
@@ -90,10 +90,8 @@ test('each released escrow adds one TRANSFER, on its own day and after what was 
   for (const day of days) {
     clock.advance(86_400_000);
     const { escrowId } = (await openEscrow(sold, by, number, {}, now())).json;
-    await sold.store.escrows.move(escrowId, 'released', {
-      atMs: clock.nowMs(),
-      timestamp: `${day}T12:00:00+00:00`,
-    });
+    const released = await releaseEscrow(sold, by, escrowId, now());
+    assert.equal(released.json.history.at(-1).at, `${day}T12:00:00+00:00`);
   }
   const asked = await askProvenance(sold, by, number, now());
   const transfers = days.map((at) => ({ event: 'TRANSFER', at }));

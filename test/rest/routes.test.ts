@@ -43,12 +43,17 @@ const unknownRoutes = [
   '/api/v1/Filing',
   '/API/v1/filing',
   '/api/v1/filings',
-  '/api/v1/filing/AS-2026-000001',
+  '/api/v1/filing/AS-2026-000001/',
+  '/api/v1/filing/AS-2026-000001/provenance',
   '/api/v1/provenance',
   '/api/v1/provenance/',
   '/api/v1/provenance/a/b',
   '/api/v1/provenance/a/',
-  '/api/v1/escrow/ES-2026-0000',
+  '/api/v1/escrow/',
+  '/api/v1/escrow/ES-2026-0000/',
+  '/api/v1/escrow/ES-2026-0000/cancel',
+  '/api/v1/escrow/ES-2026-0000/Release',
+  '/api/v1/escrow/ES-2026-0000/release/',
   '/artseal.v1.FilingService/CreateFiling',
   '/artseal.v1.AdminService/ListKeys',
 ];
@@ -68,8 +73,12 @@ for (const target of unknownRoutes) {
 }
 
 const wrongMethods: readonly (readonly [target: string, allow: string, methods: readonly string[]])[] = [
-  ['/api/v1/filing', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'QUERY']],
-  ['/api/v1/escrow', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'TRACE']],
+  ['/api/v1/filing', 'GET, POST', ['PUT', 'PATCH', 'OPTIONS', 'DELETE', 'QUERY']],
+  ['/api/v1/escrow', 'GET, POST', ['PUT', 'PATCH', 'OPTIONS', 'DELETE', 'TRACE']],
+  ['/api/v1/filing/AS-2026-000001', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
+  ['/api/v1/escrow/ES-2026-0000', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
+  ['/api/v1/escrow/ES-2026-0000/release', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
+  ['/api/v1/escrow/ES-2026-0000/refund', 'POST', ['GET', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
   ['/api/v1/provenance/AS-2026-000001', 'GET', ['POST', 'PUT', 'PATCH', 'OPTIONS', 'DELETE']],
 ];
 
@@ -114,13 +123,19 @@ test('unknown routes are refused unsigned calls like all others', async () => {
 
 const services = [AdminService, EscrowService, FilingService, ProvenanceService];
 
-test('the routes are the three documented ones', () => {
+test('the routes are the documented ones', () => {
   const routes = createRoutes(services).map(
     ({ verb, template, hasBody }) => `${verb} ${template} ${hasBody}`,
   );
   assert.deepEqual(routes.sort(), [
+    'GET /api/v1/escrow false',
+    'GET /api/v1/escrow/{escrow_id} false',
+    'GET /api/v1/filing false',
+    'GET /api/v1/filing/{filing_no} false',
     'GET /api/v1/provenance/{filing_no} false',
     'POST /api/v1/escrow true',
+    'POST /api/v1/escrow/{escrow_id}/refund false',
+    'POST /api/v1/escrow/{escrow_id}/release false',
     'POST /api/v1/filing true',
   ]);
 });
@@ -132,7 +147,8 @@ interface MethodShape {
   readonly input?: DescriptorProto;
 }
 
-const { INT32, INT64, STRING, DOUBLE, BYTES, UINT64 } = FieldDescriptorProto_Type;
+const { INT32, INT64, STRING, DOUBLE, BYTES, UINT64, MESSAGE } = FieldDescriptorProto_Type;
+const { OPTIONAL, REPEATED } = FieldDescriptorProto_Label;
 
 const messageOf = (name: string, fields: Record<string, FieldDescriptorProto_Type>): DescriptorProto =>
   create(DescriptorProtoSchema, {
@@ -142,11 +158,21 @@ const messageOf = (name: string, fields: Record<string, FieldDescriptorProto_Typ
         name: field,
         number: index + 1,
         type,
-        label: FieldDescriptorProto_Label.OPTIONAL,
+        label: OPTIONAL,
         jsonName: field.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase()),
       }),
     ),
   });
+
+/** What every made-up method answers. */
+const answerProto = create(DescriptorProtoSchema, {
+  name: 'Answer',
+  field: [
+    { name: 'thing', number: 1, type: MESSAGE, typeName: '.t.Thing', jsonName: 'thing' },
+    { name: 'count', number: 2, type: INT32, jsonName: 'count' },
+    { name: 'things', number: 3, type: MESSAGE, typeName: '.t.Thing', jsonName: 'things', label: REPEATED },
+  ].map((field) => create(FieldDescriptorProtoSchema, { label: OPTIONAL, ...field })),
+});
 
 /** A service as if from a schema of its own. */
 function serviceOf(methods: Record<string, MethodShape>): DescService {
@@ -160,7 +186,7 @@ function serviceOf(methods: Record<string, MethodShape>): DescService {
     const method = create(MethodDescriptorProtoSchema, {
       name,
       inputType: `.t.${name}Request`,
-      outputType: '.t.Empty',
+      outputType: '.t.Answer',
       serverStreaming: streams,
       options,
     });
@@ -170,7 +196,11 @@ function serviceOf(methods: Record<string, MethodShape>): DescService {
     name: 't.proto',
     package: 't',
     syntax: 'proto3',
-    messageType: [messageOf('Empty', {}), ...things.map(({ request }) => request)],
+    messageType: [
+      answerProto,
+      messageOf('Thing', { thing_no: STRING }),
+      ...things.map(({ request }) => request),
+    ],
     service: [
       create(ServiceDescriptorProtoSchema, { name: 'T', method: things.map(({ method }) => method) }),
     ],
@@ -264,6 +294,17 @@ test('what the path does not take is read from the query of a GET and from the b
   assert.deepEqual(read('POST', '/m/a?count=7', '{"thingNo":"b"}').broken, ['count', 'thingNo']);
 });
 
+test('the body of an answer is the whole message, or the one in it that the annotation names', () => {
+  const part = get('/b', { responseBody: 'thing' });
+  const [all, one] = createRoutes([serviceOf({ All: get('/a'), One: part })]);
+  assert.ok(all && one);
+  const thing = { thingNo: 'a' };
+  const answer = create(all.method.output, { thing, count: 7, things: [] } as Record<string, unknown>);
+  assert.deepEqual(all.write(answer), { thing, count: 7, things: [] });
+  assert.deepEqual(one.write(answer), thing);
+  assert.throws(() => one.write(create(one.method.output)), /is not set/);
+});
+
 const unservable: readonly (readonly [what: string, shape: MethodShape])[] = [
   ['a stream', { ...get('/a'), streams: true }],
   [
@@ -272,7 +313,9 @@ const unservable: readonly (readonly [what: string, shape: MethodShape])[] = [
   ],
   ['no verb at all', { rule: {} }],
   ['a body that is one field', post('/a', 'thing_no')],
-  ['a response body', get('/a', { responseBody: 'thing' })],
+  ['a response body that is no field', get('/a', { responseBody: 'nothing' })],
+  ['a response body that is no message', get('/a', { responseBody: 'count' })],
+  ['a response body that is a list', get('/a', { responseBody: 'things' })],
   ['a template without its slash', get('a')],
   ['a variable that is no field', get('/a/{nothing}')],
   ['a double', { ...post('/a'), input: messageOf('', { weight: DOUBLE }) }],

@@ -82,7 +82,7 @@ export interface Kit {
   /** Opens an order and gives its FREEZE; the id of the order, whatever became of it. */
   open(): Promise<string>;
   /** Prepares a resolution and gives it. */
-  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Operation | undefined>;
+  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Operation>;
   case(escrowId: string): Promise<EscrowCase>;
   /** Moves time on, step by step, with recovery at work. */
   pass(ms: number): Promise<void>;

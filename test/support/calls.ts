@@ -40,6 +40,45 @@ export function openEscrow(
   return send(publicUrl, platform, { target: '/api/v1/escrow', body, ...options });
 }
 
+/** GET /api/v1/escrow/{escrowId}; the id is sent as given. */
+export function getEscrow(
+  { publicUrl }: Door,
+  platform: ApiCredentials,
+  escrowId: string,
+  options: CallOptions = {},
+): Promise<RestAnswer> {
+  return send(publicUrl, platform, { target: `/api/v1/escrow/${escrowId}`, ...options });
+}
+
+/** POST /api/v1/escrow/{escrowId}/release. */
+export function releaseEscrow(
+  { publicUrl }: Door,
+  platform: ApiCredentials,
+  escrowId: string,
+  options: CallOptions = {},
+): Promise<RestAnswer> {
+  const target = `/api/v1/escrow/${escrowId}/release`;
+  return send(publicUrl, platform, { method: 'POST', target, ...options });
+}
+
+/** POST /api/v1/escrow/{escrowId}/refund. */
+export function refundEscrow(
+  { publicUrl }: Door,
+  platform: ApiCredentials,
+  escrowId: string,
+  options: CallOptions = {},
+): Promise<RestAnswer> {
+  const target = `/api/v1/escrow/${escrowId}/refund`;
+  return send(publicUrl, platform, { method: 'POST', target, ...options });
+}
+
+/** The escrow id that a refusal names. */
+export function escrowIdIn({ json }: RestAnswer): string {
+  const [escrowId] = /ES-\d{4}-[0-9A-Z]{4}/.exec(json.message) ?? [];
+  if (escrowId === undefined) throw new Error(`No escrow is named: ${json.message}`);
+  return escrowId;
+}
+
 /** The JSON of an object, one member of which is written as given. */
 export function jsonWith(object: object, member: string, json: string): string {
   const members = Object.entries({ ...object, [member]: undefined }).map(([name, value]) => {

@@ -1,4 +1,4 @@
-import { asc, inArray, sql } from 'drizzle-orm';
+import { asc, eq, sql } from 'drizzle-orm';
 import type { EscrowChange, EscrowState } from '../../domain/escrow.ts';
 import type { BusinessTime } from '../store.ts';
 import type { Database } from './database.ts';
@@ -9,13 +9,13 @@ import { prepareHot } from './statement.ts';
 export interface EscrowHistory {
   /** Appends a state. Runs inside the effect that it belongs to. */
   append(orderId: number, state: EscrowState, at: BusinessTime): void;
-  /** The states of orders, each in order of happening. */
-  of(orderIds: readonly number[]): ReadonlyMap<number, readonly EscrowChange[]>;
+  /** The states of an order, in order of happening. */
+  of(orderId: number): EscrowChange[];
 }
 
 /** The history of the orders in a database. */
 export function createEscrowHistory(database: Database): EscrowHistory {
-  const ofOrder = sql`${escrowChange.orderId} = ${sql.placeholder('orderId')}`;
+  const ofOrder = eq(escrowChange.orderId, sql.placeholder('orderId'));
   const insertNext = prepareHot(
     database,
     database.insert(escrowChange).values({
@@ -26,24 +26,18 @@ export function createEscrowHistory(database: Database): EscrowHistory {
       changedAtS: sql.placeholder('changedAtS'),
     }),
   );
+  const select = prepareHot<EscrowChange>(
+    database,
+    database
+      .select({ state: escrowChange.state, at: escrowChange.at })
+      .from(escrowChange)
+      .where(ofOrder)
+      .orderBy(asc(escrowChange.position)),
+  );
   return {
     append: (orderId, state, { atMs, timestamp }) => {
       insertNext.run({ orderId, state, at: timestamp, changedAtS: Math.floor(atMs / 1000) });
     },
-    of: (orderIds) => {
-      const rows = database
-        .select({ orderId: escrowChange.orderId, state: escrowChange.state, at: escrowChange.at })
-        .from(escrowChange)
-        .where(inArray(escrowChange.orderId, [...orderIds]))
-        .orderBy(asc(escrowChange.orderId), asc(escrowChange.position))
-        .all();
-      const changes = rows.map(({ orderId, state, at }) => [orderId, { state, at }] as const);
-      return new Map(
-        [...Map.groupBy(changes, ([orderId]) => orderId)].map(([orderId, grouped]) => [
-          orderId,
-          grouped.map(([, change]) => change),
-        ]),
-      );
-    },
+    of: (orderId) => select.all({ orderId }),
   };
 }

@@ -8,9 +8,12 @@ import {
 import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
+import { prepareHot } from './statement.ts';
 
 /** How many forgotten keys a claim sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerClaim = 2;
+
+const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
 
 /** Which instruction a call gave that claimed an idempotency key. */
 export interface OperationBinding {
@@ -22,25 +25,28 @@ export interface OperationBinding {
 
 /** The bindings of a database. */
 export function createOperationBinding(database: Database): OperationBinding {
-  const isKeyOf = ({ callerId, idempotencyKey }: Work) =>
-    and(eq(keyRow.callerId, callerId), eq(keyRow.key, idempotencyKey ?? ''));
+  const select = prepareHot<{ operation_id: string | null }>(
+    database,
+    database.select({ operationId: keyRow.operationId }).from(keyRow).where(isKey),
+  );
+  const update = prepareHot(
+    database,
+    database
+      .update(keyRow)
+      .set({ operationId: sql`${sql.placeholder('operationId')}` })
+      .where(isKey),
+  );
   return {
-    operationOf: (work) => {
-      if (work.idempotencyKey === undefined) return undefined;
-      const columns = { operationId: keyRow.operationId };
-      return database.select(columns).from(keyRow).where(isKeyOf(work)).get()?.operationId ?? undefined;
-    },
-    bind: (work) => {
-      if (work.idempotencyKey === undefined) return;
-      const { operationId } = work;
-      database.update(keyRow).set({ operationId }).where(isKeyOf(work)).run();
+    operationOf: ({ callerId, idempotencyKey: key }) =>
+      key === undefined ? undefined : (select.get({ callerId, key })?.operation_id ?? undefined),
+    bind: ({ callerId, idempotencyKey: key, operationId }) => {
+      if (key !== undefined) update.run({ callerId, key, operationId });
     },
   };
 }
 
 /** Idempotency keys and the answers kept under them. */
 export function createIdempotencyStore(database: Database, { write }: GroupCommit): IdempotencyStore {
-  const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const sweep = database
     .delete(keyRow)
     .where(lte(keyRow.claimedAtS, sql.placeholder('forgottenS')))

@@ -1,7 +1,8 @@
-import { and, asc, eq, inArray, type SQLWrapper } from 'drizzle-orm';
+import { and, asc, eq, inArray, type SQLWrapper, sql } from 'drizzle-orm';
 import type { OperationKind, OperationStatus } from '../../domain/escrow.ts';
 import type { Database } from './database.ts';
 import { escrowOperation } from './schema.ts';
+import { prepareHot } from './statement.ts';
 
 /** One instruction as the ledger has it. */
 export interface OperationRow {
@@ -30,8 +31,10 @@ export interface OperationLedger {
   ordersWithOpen(): SQLWrapper;
 }
 
-const open: OperationStatus[] = ['PREPARED', 'SENT', 'UNKNOWN'];
-const isOpen = inArray(escrowOperation.status, open);
+// Literals, so that SQLite sees that the partial index answers this.
+const isOpen = sql`${escrowOperation.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`;
+const isThis = eq(escrowOperation.operationId, sql.placeholder('operationId'));
+const ofOrder = eq(escrowOperation.orderId, sql.placeholder('orderId'));
 
 /** The ledger of a database. */
 export function createOperationLedger(database: Database): OperationLedger {
@@ -43,39 +46,60 @@ export function createOperationLedger(database: Database): OperationLedger {
     preparedAtMs: escrowOperation.preparedAtMs,
   };
   const select = () => database.select(columns).from(escrowOperation).$dynamic();
+  const byId = select().where(isThis).prepare();
+  const freeze = select()
+    .where(and(ofOrder, sql`${escrowOperation.kind} = 'FREEZE'`))
+    .prepare();
+  const open = select().where(and(ofOrder, isOpen)).orderBy(asc(escrowOperation.id)).prepare();
+  const paid = select()
+    .where(
+      and(
+        ofOrder,
+        inArray(escrowOperation.kind, ['RELEASE', 'REFUND']),
+        eq(escrowOperation.status, 'CONFIRMED'),
+      ),
+    )
+    .prepare();
+  const insert = prepareHot(
+    database,
+    database.insert(escrowOperation).values({
+      operationId: sql.placeholder('operationId'),
+      orderId: sql.placeholder('orderId'),
+      kind: sql.placeholder('kind'),
+      status: 'PREPARED',
+      preparedAtMs: sql.placeholder('preparedAtMs'),
+    }),
+  );
+  const move = prepareHot(
+    database,
+    database
+      .update(escrowOperation)
+      .set({ status: sql`${sql.placeholder('status')}` })
+      .where(and(isThis, isOpen)),
+  );
+  const leaveOpen = prepareHot(
+    database,
+    database
+      .update(escrowOperation)
+      .set({ status: 'UNKNOWN' })
+      .where(and(ofOrder, eq(escrowOperation.status, 'SENT'))),
+  );
   return {
     prepare: (orderId, kind, operationId, preparedAtMs) => {
-      const row = { operationId, orderId, kind, status: 'PREPARED', preparedAtMs } as const;
-      database.insert(escrowOperation).values(row).run();
+      insert.run({ operationId, orderId, kind, preparedAtMs });
     },
-    move: (operationId, status) => {
-      const isThis = and(eq(escrowOperation.operationId, operationId), isOpen);
-      return database.update(escrowOperation).set({ status }).where(isThis).run().changes === 1;
-    },
+    move: (operationId, status) => move.run({ operationId, status }) === 1,
     leaveOpen: (orderId) => {
-      const isSent = and(eq(escrowOperation.orderId, orderId), eq(escrowOperation.status, 'SENT'));
-      database.update(escrowOperation).set({ status: 'UNKNOWN' }).where(isSent).run();
+      leaveOpen.run({ orderId });
     },
-    find: (operationId) => select().where(eq(escrowOperation.operationId, operationId)).get(),
+    find: (operationId) => byId.get({ operationId }),
     freezeOf: (orderId) => {
-      const isFreeze = and(eq(escrowOperation.orderId, orderId), eq(escrowOperation.kind, 'FREEZE'));
-      const row = select().where(isFreeze).get();
+      const row = freeze.get({ orderId });
       if (row === undefined) throw new Error(`Order ${orderId} has no FREEZE.`);
       return row;
     },
-    openOf: (orderId) =>
-      select()
-        .where(and(eq(escrowOperation.orderId, orderId), isOpen))
-        .orderBy(asc(escrowOperation.id))
-        .all(),
-    hasPaid: (orderId) => {
-      const isPaid = and(
-        eq(escrowOperation.orderId, orderId),
-        inArray(escrowOperation.kind, ['RELEASE', 'REFUND']),
-        eq(escrowOperation.status, 'CONFIRMED'),
-      );
-      return select().where(isPaid).get() !== undefined;
-    },
+    openOf: (orderId) => open.all({ orderId }),
+    hasPaid: (orderId) => paid.get({ orderId }) !== undefined,
     ordersWithOpen: () =>
       database.select({ orderId: escrowOperation.orderId }).from(escrowOperation).where(isOpen),
   };

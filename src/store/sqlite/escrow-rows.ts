@@ -1,0 +1,193 @@
+import { and, asc, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import type { EscrowState, EscrowTerms } from '../../domain/escrow.ts';
+import type { PageQuery } from '../store.ts';
+import type { Database } from './database.ts';
+import { rowsFor } from './paging.ts';
+import { caller, escrow } from './schema.ts';
+import { prepareHot } from './statement.ts';
+
+const columns = {
+  id: escrow.id,
+  escrowId: escrow.escrowId,
+  filingNo: escrow.filingNo,
+  callerId: escrow.callerId,
+  type: escrow.type,
+  amount: escrow.amount,
+  buyerId: escrow.buyerId,
+  sellerId: escrow.sellerId,
+  state: escrow.state,
+  timestamp: escrow.timestamp,
+  reference: escrow.reference,
+  unanswered: escrow.unanswered,
+  attention: escrow.attention,
+  trusted: escrow.trusted,
+  caller: caller.name,
+};
+
+/** An order as its table has it. */
+export interface EscrowRow extends EscrowTerms {
+  readonly id: number;
+  readonly escrowId: string;
+  readonly callerId: number;
+  readonly state: EscrowState;
+  readonly timestamp: string;
+  readonly reference: string | null;
+  readonly unanswered: number;
+  readonly attention: string | null;
+  readonly trusted: boolean;
+  /** Name of the caller. */
+  readonly caller: string;
+}
+
+/** An order to store. */
+export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> & EscrowTerms;
+
+/** What a settlement writes into the row of an order. */
+export interface SettledRow {
+  readonly id: number;
+  readonly from: EscrowState;
+  readonly to: EscrowState;
+  readonly reference: string | null;
+  readonly attention: string | null;
+  readonly lookUpAtMs: number | null;
+}
+
+/** The rows of orders. All verbs that write run inside the effect that they belong to. */
+export interface EscrowRows {
+  /** Stores an UNPAID order; its id. */
+  insert(order: NewEscrowRow): number;
+  find(escrowId: string): EscrowRow | undefined;
+  byId(id: number): EscrowRow | undefined;
+  /** The order of a filing that is UNPAID or FROZEN. */
+  activeOf(filingNo: string): string | undefined;
+  /** Rows that all conditions hold for, newest first; one more than the page has, if there is one. */
+  list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
+  /** Writes a settlement down, if the order is still in the state that it leads from. */
+  settle(row: SettledRow): boolean;
+  /** Makes an order due at a time, unless it waits for a person. */
+  makeDue(id: number, lookUpAtMs: number): void;
+  /** The same for all orders of a subquery. */
+  makeAllDue(which: SQL, lookUpAtMs: number): void;
+  /** The same, and one attempt more was not answered. */
+  leaveOpen(id: number, lookUpAtMs: number): void;
+  /** Lets an order that waits for a person go on. */
+  decided(id: number, trusted: boolean, lookUpAtMs: number): void;
+  /** Orders that are due until a time, longest due first. */
+  dueUntil(nowMs: number, count: number): string[];
+  /** Orders that are due later than a time. */
+  dueBehind(horizonMs: number, count: number): string[];
+}
+
+const isThis = eq(escrow.id, sql.placeholder('id'));
+const isNoPersons = isNull(escrow.attention);
+const at = sql`${sql.placeholder('lookUpAtMs')}`;
+
+/** The rows of a database. */
+export function createEscrowRows(database: Database): EscrowRows {
+  const select = () =>
+    database.select(columns).from(escrow).innerJoin(caller, eq(caller.id, escrow.callerId)).$dynamic();
+  const byEscrowId = select()
+    .where(eq(escrow.escrowId, sql.placeholder('escrowId')))
+    .prepare();
+  const byId = select().where(isThis).prepare();
+  const active = prepareHot<{ escrow_id: string }>(
+    database,
+    database
+      .select({ escrowId: escrow.escrowId })
+      .from(escrow)
+      .where(
+        and(
+          eq(escrow.filingNo, sql.placeholder('filingNo')),
+          // Literals, so that SQLite sees that the partial index answers this.
+          sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
+        ),
+      ),
+  );
+  const insert = prepareHot<{ id: number }>(
+    database,
+    database
+      .insert(escrow)
+      .values({
+        escrowId: sql.placeholder('escrowId'),
+        filingNo: sql.placeholder('filingNo'),
+        callerId: sql.placeholder('callerId'),
+        type: sql.placeholder('type'),
+        amount: sql.placeholder('amount'),
+        buyerId: sql.placeholder('buyerId'),
+        sellerId: sql.placeholder('sellerId'),
+        state: 'UNPAID',
+        timestamp: sql.placeholder('timestamp'),
+      })
+      .returning({ id: escrow.id }),
+  );
+  const settle = prepareHot(
+    database,
+    database
+      .update(escrow)
+      .set({
+        state: sql`${sql.placeholder('to')}`,
+        reference: sql`${sql.placeholder('reference')}`,
+        attention: sql`${sql.placeholder('attention')}`,
+        lookUpAtMs: at,
+        unanswered: 0,
+      })
+      .where(and(isThis, eq(escrow.state, sql.placeholder('from')))),
+  );
+  const makeDue = prepareHot(
+    database,
+    database.update(escrow).set({ lookUpAtMs: at }).where(and(isThis, isNoPersons)),
+  );
+  const leaveOpen = prepareHot(
+    database,
+    database
+      .update(escrow)
+      .set({ lookUpAtMs: at, unanswered: sql`${escrow.unanswered} + 1` })
+      .where(and(isThis, isNoPersons)),
+  );
+  // One range of the index each, so that orders that are not due are never read.
+  const dueWhere = (range: SQL) =>
+    prepareHot<{ escrow_id: string }>(
+      database,
+      database
+        .select({ escrowId: escrow.escrowId })
+        .from(escrow)
+        .where(range)
+        .orderBy(asc(escrow.lookUpAtMs))
+        .limit(sql.placeholder('count')),
+    );
+  const until = dueWhere(lte(escrow.lookUpAtMs, at));
+  const behind = dueWhere(gt(escrow.lookUpAtMs, at));
+
+  return {
+    insert: (order) => {
+      const row = insert.get({ ...order });
+      if (row === undefined) throw new Error(`${order.escrowId} was not stored.`);
+      return row.id;
+    },
+    find: (escrowId) => byEscrowId.get({ escrowId }),
+    byId: (id) => byId.get({ id }),
+    activeOf: (filingNo) => active.get({ filingNo })?.escrow_id,
+    list: (conditions, page) =>
+      select()
+        .where(and(...conditions))
+        .orderBy(desc(escrow.id))
+        .limit(rowsFor(page))
+        .all(),
+    settle: (row) => settle.run({ ...row }) === 1,
+    makeDue: (id, lookUpAtMs) => {
+      makeDue.run({ id, lookUpAtMs });
+    },
+    makeAllDue: (which, lookUpAtMs) => {
+      database.update(escrow).set({ lookUpAtMs }).where(and(which, isNoPersons)).run();
+    },
+    leaveOpen: (id, lookUpAtMs) => {
+      leaveOpen.run({ id, lookUpAtMs });
+    },
+    decided: (id, trusted, lookUpAtMs) => {
+      database.update(escrow).set({ attention: null, trusted, lookUpAtMs }).where(eq(escrow.id, id)).run();
+    },
+    dueUntil: (nowMs, count) => until.all({ lookUpAtMs: nowMs, count }).map(({ escrow_id }) => escrow_id),
+    dueBehind: (horizonMs, count) =>
+      behind.all({ lookUpAtMs: horizonMs, count }).map(({ escrow_id }) => escrow_id),
+  };
+}

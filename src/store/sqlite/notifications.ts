@@ -1,0 +1,38 @@
+import { lt, sql } from 'drizzle-orm';
+import { notificationRetentionS } from '../store.ts';
+import type { Database } from './database.ts';
+import { institutionNotification } from './schema.ts';
+import { prepareHot } from './statement.ts';
+
+/** How many forgotten notifications a new one sweeps away. */
+const sweptPerNotification = 2;
+
+/**
+ * Remembers notifications of the institution; the function returns true where one is not remembered yet. Runs inside
+ * the effect that it belongs to.
+ */
+export function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
+  const isForgotten = lt(institutionNotification.receivedAtS, sql.placeholder('forgottenS'));
+  const remember = prepareHot(
+    database,
+    database
+      .insert(institutionNotification)
+      .values({ eventId: sql.placeholder('eventId'), receivedAtS: sql.placeholder('receivedAtS') })
+      .onConflictDoUpdate({
+        target: institutionNotification.eventId,
+        set: { receivedAtS: sql`excluded.received_at_s` },
+        setWhere: isForgotten,
+      }),
+  );
+  const sweep = prepareHot(
+    database,
+    database.delete(institutionNotification).where(isForgotten).limit(sweptPerNotification),
+  );
+  return (eventId, nowMs) => {
+    const receivedAtS = Math.floor(nowMs / 1000);
+    const forgottenS = receivedAtS - notificationRetentionS;
+    const isNew = remember.run({ eventId, receivedAtS, forgottenS }) === 1;
+    sweep.run({ forgottenS });
+    return isNew;
+  };
+}

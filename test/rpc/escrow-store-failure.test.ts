@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { OperationKind } from '../../src/domain/escrow.ts';
+import { onBadDisk } from '../support/bad-disk.ts';
+import { escrowIdIn, openEscrow, releaseEscrow } from '../support/calls.ts';
+import { doorNames, type EscrowDoor, startDoors } from '../support/escrow-doors.ts';
+import { eventually } from '../support/eventually.ts';
+import { createHeldInstitution } from '../support/held-institution.ts';
+import { assertRefused } from '../support/refused.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 20_000;
+/** Recovery that does not wait, and patience that outlasts the test. */
+const limits = { firstRetryMs: 10, longestRetryMs: 40, pollMs: 10, answerTimeoutMs: 500 };
+
+/** A service on a disk that can fail, whose institution keeps instructions of one kind back. */
+async function startOnBadDisk(t: TestContext, kind: OperationKind) {
+  const institution = createHeldInstitution(kind);
+  const [all, disk] = await onBadDisk(t, () => startDoors(t, { institution, limits }));
+  t.after(disk.heal);
+  return { ...all, institution, disk };
+}
+
+const comesTo = (door: EscrowDoor, escrowId: string, state: string) =>
+  eventually(`${escrowId} is ${state}`, patienceMs, async () => {
+    const now = await door.get(escrowId);
+    return now.state === state && now;
+  });
+
+for (const name of doorNames) {
+  for (const [how, failures] of [
+    ['once', 1],
+    ['until it is mended', Number.POSITIVE_INFINITY],
+  ] as const) {
+    test(`${name}: a hold that is not written down (fails ${how}) is pending, then FROZEN`, async (t) => {
+      const { doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
+      const opening = doors[name].open(await file());
+      await institution.instructed(1);
+      disk.failCommits(0, failures);
+      institution.answer('CONFIRMED');
+      const pending = await opening;
+      assert.ok(disk.failed() > 0);
+      assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
+      assert.match(pending.message, /for ES-\d{4}-[0-9A-Z]{4}/);
+      assert.match(pending.retryAfter ?? '', /^[1-9]\d*$/);
+      disk.heal();
+      const frozen = await comesTo(doors[name], pending.escrowId, 'FROZEN');
+      assert.deepEqual(frozen.history, ['UNPAID', 'FROZEN']);
+      assert.equal(institution.carriedOut('FREEZE'), 1);
+    });
+
+    for (const [kind, verb, state, transfers] of [
+      ['RELEASE', 'release', 'RELEASED', 1],
+      ['REFUND', 'refund', 'REFUNDED', 0],
+    ] as const) {
+      test(`${name}: a ${verb} not written down (fails ${how}) is pending, then ${state}`, async (t) => {
+        const { doors, file, transfersOf, institution, disk } = await startOnBadDisk(t, kind);
+        const filingNo = await file();
+        const { escrowId } = await doors[name].open(filingNo);
+        const resolving = doors[name][verb](escrowId);
+        await institution.instructed(1);
+        disk.failCommits(0, failures);
+        institution.answer('CONFIRMED');
+        const pending = await resolving;
+        assert.ok(disk.failed() > 0);
+        assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
+        assert.equal(pending.escrowId, escrowId);
+        disk.heal();
+        const settled = await comesTo(doors[name], escrowId, state);
+        assert.deepEqual(settled.history, ['UNPAID', 'FROZEN', state]);
+        assert.deepEqual([institution.carriedOut(kind), await transfersOf(filingNo)], [1, transfers]);
+      });
+    }
+  }
+
+  test(`${name}: an order that cannot be stored is not told to the institution`, async (t) => {
+    const { doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
+    const filingNo = await file();
+    disk.failCommits();
+    const lost = await doors[name].open(filingNo);
+    assert.equal(lost.code, 'UNAVAILABLE', lost.message);
+    disk.heal();
+    assert.equal(institution.instructions.length, 0);
+    institution.treat('CONFIRMED');
+    assert.equal((await doors[name].open(filingNo)).state, 'FROZEN', 'nothing was stored of it');
+  });
+}
+
+for (const [what, kept] of [
+  ['that the store cannot write down', 0],
+  ['that is written down, though what follows is not,', 1],
+  ['that is written down with what follows', 2],
+] as const) {
+  test(`REST: a hold under a key ${what} is never denied`, async (t) => {
+    const { service, platform, doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
+    const filingNo = await file();
+    const headers = { 'Idempotency-Key': 'k' };
+    const open = () => openEscrow(service, platform, filingNo, {}, { headers });
+    const opening = open();
+    await institution.instructed(1);
+    disk.failCommits(kept);
+    institution.answer('CONFIRMED');
+    const answer = await opening;
+    disk.heal();
+    const [order] = (
+      await service.store.escrows.list(
+        { owner: undefined, state: undefined, filingNo },
+        { from: undefined, size: 1 },
+      )
+    ).items;
+    const { escrowId } = order ?? assert.fail();
+    if (answer.status !== 200) {
+      assertRefused(answer, 503, 'PAYMENT_PENDING');
+      assert.equal(escrowIdIn(answer), escrowId);
+    }
+    await comesTo(doors.REST, escrowId, 'FROZEN');
+    const again = await open();
+    assert.deepEqual([again.status, again.json.escrowId, again.json.state], [200, escrowId, 'FROZEN']);
+    assert.equal(institution.instructions.length, 1);
+    assert.equal((await releaseEscrow(service, platform, escrowId)).json.state, 'RELEASED');
+  });
+}

@@ -1,0 +1,50 @@
+import type { TestContext } from 'node:test';
+import Sqlite from 'better-sqlite3';
+
+/** A disk whose commits can be made to fail. */
+export interface BadDisk {
+  /** Fails so many commits that follow after `kept` more were kept; all of them unless told how many. */
+  failCommits(kept?: number, count?: number): void;
+  /** Keeps all commits from now on. */
+  heal(): void;
+  /** How many commits failed. */
+  failed(): number;
+}
+
+/** Has the databases that are opened while `open` runs stand on a disk that can be made to fail. */
+export async function onBadDisk<T>(
+  test: Pick<TestContext, 'mock'>,
+  open: () => Promise<T>,
+): Promise<readonly [T, BadDisk]> {
+  let keptLeft = Number.POSITIVE_INFINITY;
+  let failuresLeft = 0;
+  let failed = 0;
+  const { prepare } = Sqlite.prototype;
+  function prepareOnBadDisk(this: Sqlite.Database, sql: string): Sqlite.Statement {
+    const statement: Sqlite.Statement = prepare.call(this, sql);
+    if (sql !== 'COMMIT') return statement;
+    const run = statement.run.bind(statement);
+    statement.run = () => {
+      keptLeft -= 1;
+      if (keptLeft >= 0 || failuresLeft <= 0) return run();
+      failuresLeft -= 1;
+      failed += 1;
+      throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
+    };
+    return statement;
+  }
+  const opening = test.mock.method(Sqlite.prototype, 'prepare', prepareOnBadDisk as typeof prepare);
+  const opened = await open();
+  opening.mock.restore();
+  const disk: BadDisk = {
+    failCommits: (kept = 0, count = Number.POSITIVE_INFINITY) => {
+      keptLeft = kept;
+      failuresLeft = count;
+    },
+    heal: () => {
+      failuresLeft = 0;
+    },
+    failed: () => failed,
+  };
+  return [opened, disk];
+}
