@@ -1,0 +1,168 @@
+import type { Hold } from '../src/domain/escrow.ts';
+import type { Instruction, PaymentOrder } from '../src/payment/institution.ts';
+import { faultless, type Script } from '../src/payment/simulated/faults.ts';
+import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
+import { seededScript } from '../src/payment/simulated/seeded-script.ts';
+import { openSimulator, type SimulatorConnection } from '../src/payment/simulated/simulator.ts';
+import { odds, weathers, worldLimits } from './limits.ts';
+import { everybody } from './trace.ts';
+import { sleep, type World } from './world.ts';
+
+/** The institution of a world: the simulated one, under the world's weather, and now and then down. */
+export interface Bank {
+  /** A connection for one life of the service. */
+  connect(): SimulatorConnection;
+  /** Chooses what goes wrong from now on. */
+  changeWeather(): void;
+  /** Kills it, if it runs; it comes back by itself. */
+  kill(): void;
+  /** Makes a hold run out that it holds. */
+  lapseOne(): void;
+  /** Runs from now on, and nothing goes wrong. */
+  calm(): void;
+  close(): void;
+}
+
+/** How the buyers' names begin whose amounts the institution reports wrongly: always, or a few times. */
+export const differing = { always: 'differs-always', aWhile: 'differs-a-while' } as const;
+
+/** Whether a person is bound to have to look at the orders of a buyer. */
+export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('differs-');
+
+/** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
+const reportsMax = { right: 3, wrong: 4 } as const;
+
+/** Opens the institution in its folder; `deliver` takes its notifications to the service. */
+export function openBank(
+  world: World,
+  dataDir: string,
+  deliver: (notification: SignedNotification) => Promise<void>,
+): Bank {
+  const { clock, trace, tally } = world;
+  const dice = world.dice.fork('bank');
+  const reports = new Map<string, { right: number; wrong: number }>();
+  let isDown = false;
+  const simulator = openSimulator({
+    dataDir,
+    clock,
+    secret: Buffer.alloc(32, 7),
+    script: faultless,
+    deliver,
+  });
+
+  function kill(): void {
+    if (isDown || world.isCalm()) return;
+    isDown = true;
+    simulator.kill();
+    tally.count('institution kills');
+    trace.note(everybody, 'the institution is killed');
+    clock.after(dice.upTo(worldLimits.downMaxMs), reopen);
+  }
+  function reopen(): void {
+    if (!isDown) return;
+    isDown = false;
+    simulator.reopen();
+    trace.note(everybody, 'the institution is back');
+  }
+  function perhapsKill(): void {
+    if (!world.isCalm() && dice.oneIn(odds.institutionKillAtCall)) kill();
+  }
+
+  /** What the institution says, with another amount where the buyer asks for it. */
+  function reported({ buyerId, holdId }: PaymentOrder, hold: Hold): Hold {
+    if (!isDiffering(buyerId) || hold.amount === undefined) return hold;
+    const left = reports.get(holdId) ?? {
+      right: dice.below(reportsMax.right),
+      wrong: dice.upTo(reportsMax.wrong),
+    };
+    reports.set(holdId, left);
+    const which = left.right > 0 ? 'right' : 'wrong';
+    left[which] -= 1;
+    const isWrong = buyerId.startsWith(differing.always) || (which === 'wrong' && left.wrong >= 0);
+    if (!isWrong) return hold;
+    tally.count('fault wrong amount');
+    return { ...hold, amount: hold.amount + 1n };
+  }
+
+  async function called(order: PaymentOrder, what: string, call: () => Promise<Hold>): Promise<Hold> {
+    trace.note(order.escrowId, `> ${what}`);
+    perhapsKill();
+    try {
+      const hold = reported(order, await call());
+      perhapsKill();
+      trace.note(order.escrowId, `< ${what}: ${hold.standing} ${hold.amount ?? ''}`);
+      return hold;
+    } catch (error) {
+      trace.note(order.escrowId, `< ${what}: ${error instanceof Error ? error.message : error}`);
+      throw error;
+    }
+  }
+
+  return {
+    connect: () => {
+      const connection = simulator.connect();
+      const name = ({ kind, operationId }: Instruction) => `${kind} ${operationId}`;
+      return {
+        ...connection,
+        instruct: (instruction, signal) =>
+          called(instruction, name(instruction), () => connection.instruct(instruction, signal)),
+        lookUp: (order, signal) => called(order, 'look-up', () => connection.lookUp(order, signal)),
+      };
+    },
+    changeWeather: () => {
+      const weather = dice.pick(Object.keys(weathers) as (keyof typeof weathers)[]);
+      trace.note(everybody, `the weather is ${weather}`);
+      simulator.follow(counted(seededScript(dice.below(2 ** 32), weathers[weather]), world));
+    },
+    kill,
+    lapseOne: () => {
+      if (isDown) return;
+      const held = simulator.holds().filter(({ standing }) => standing === 'HELD');
+      if (held.length === 0) return;
+      const { holdId, escrowId } = dice.pick(held);
+      trace.note(escrowId, 'its hold runs out');
+      tally.count('fault hold ran out');
+      simulator.lapse(holdId);
+    },
+    calm: () => {
+      reopen();
+      simulator.follow(faultless);
+    },
+    close: simulator.close,
+  };
+}
+
+/** The same script, whose faults are noted. */
+function counted(script: Script, { tally, trace }: World): Script {
+  function noted<Fault extends { readonly kind: string }>(
+    subject: string,
+    what: string,
+    fault: Fault,
+  ): Fault {
+    if (fault.kind === 'NONE') return fault;
+    tally.count(`fault ${what} ${fault.kind}`);
+    trace.note(subject, `fault: ${what} ${JSON.stringify(fault)}`);
+    return fault;
+  }
+  return {
+    instruction: (instruction, attempt) =>
+      noted(instruction.escrowId, 'instruction', script.instruction(instruction, attempt)),
+    lookUp: (order) => noted(order.escrowId, 'look-up', script.lookUp(order)),
+    notification: (notification, attempt) =>
+      noted(notification.eventId, 'notification', script.notification(notification, attempt)),
+  };
+}
+
+/** Calls back again and again, each time after a while, until the world is calm. */
+export async function nowAndThen(
+  world: World,
+  name: string,
+  maxMs: number,
+  strike: () => void,
+): Promise<void> {
+  const dice = world.dice.fork(name);
+  while (!world.isCalm()) {
+    await sleep(world, dice.upTo(maxMs));
+    if (!world.isCalm()) strike();
+  }
+}

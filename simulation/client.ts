@@ -1,0 +1,112 @@
+import type { Principal } from '../src/access/principal.ts';
+import type { EscrowState } from '../src/domain/escrow.ts';
+import type { Reason } from '../src/domain/reason.ts';
+import type { Dice } from './dice.ts';
+import type { Answer, Request } from './door.ts';
+import { ConnectionLost, type Life } from './life.ts';
+import { worldLimits } from './limits.ts';
+import { must } from './violation.ts';
+import { sleep, type World } from './world.ts';
+
+/** What came of a request: an answer, or nobody knows. */
+export type Outcome = Answer | 'LOST';
+
+/** Sends requests, and keeps in mind what the answers promise. */
+export interface Client {
+  /** Sends a request once; any other refusal than these is a Violation. */
+  send(who: Principal, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
+  /** Sends a request, and the same one again while nobody knows what came of it. */
+  insist(who: Principal, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
+  /** An answer showed an order. */
+  sawOrder(order: ShownOrder): void;
+  /** An answer to the opening of an order came, under a key if there is one. */
+  sawOpening(outcome: Outcome, key: string | undefined): void;
+}
+
+/** An order as an answer shows it. */
+export interface ShownOrder {
+  readonly escrowId: string;
+  readonly state: EscrowState;
+  readonly history: readonly { readonly state: EscrowState }[];
+}
+
+/** What a client needs. */
+export interface ClientOptions {
+  readonly world: World;
+  /** What the trace calls it. */
+  readonly name: string;
+  readonly dice: Dice;
+  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  readonly life: () => Life;
+}
+
+/** The longest that a client waits until it tries again, in simulated milliseconds. */
+const retryMaxMs = 15_000;
+/** Refusals that say nothing of what becomes of the request. */
+const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
+const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
+
+/** Makes a client. */
+export function createClient({ world, name, dice, life }: ClientOptions): Client {
+  const { trace, witness, tally } = world;
+
+  async function send(
+    who: Principal,
+    request: Request,
+    refusals: readonly string[],
+    key?: string,
+  ): Promise<Outcome> {
+    const what = `${request.method.name} ${request.target} by ${who.caller}${key ? ` under ${key}` : ''}`;
+    trace.note(name, `-> ${what}`);
+    tally.count('calls');
+    try {
+      const answer = await life().door(who, request, key);
+      const { status, json } = answer;
+      trace.note(name, `<- ${what}: ${status} ${json.code ?? json.state ?? json.escrow?.state ?? ''}`);
+      tally.count(`answer ${json.code ?? status}`);
+      must(status === 200 || refusals.includes(json.code), name, `${what} got ${JSON.stringify(json)}`);
+      return answer;
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+      trace.note(name, `<- ${what}: ${error.message}`);
+      tally.count('answer lost');
+      return 'LOST';
+    }
+  }
+
+  async function insist(
+    who: Principal,
+    request: Request,
+    refusals: readonly string[],
+    key?: string,
+  ): Promise<Outcome> {
+    for (let tries = 1; ; tries += 1) {
+      const outcome = await send(who, request, refusals, key);
+      const isKnown = outcome !== 'LOST' && !unknown.includes(outcome.json.code);
+      if (isKnown || tries === worldLimits.triesMax) return outcome;
+      await sleep(world, dice.upTo(retryMaxMs));
+    }
+  }
+
+  return {
+    send,
+    insist,
+    sawOrder: ({ escrowId, state, history }) => {
+      const states = history.map((change) => change.state);
+      trace.alias(name, escrowId);
+      must(states.at(-1) === state, escrowId, `it was shown as ${state} with the history ${states}`);
+      witness.told(escrowId, state);
+      witness.shown(escrowId, states);
+    },
+    sawOpening: (outcome, key) => {
+      if (outcome === 'LOST') return;
+      const { status, json } = outcome;
+      const escrowId: string | undefined = json.escrowId ?? escrowIdPattern.exec(json.message)?.[0];
+      if (escrowId === undefined || json.code === 'ESCROW_ACTIVE') return;
+      trace.alias(name, escrowId);
+      if (status === 200) witness.told(escrowId, json.state);
+      if (json.code === 'PAYMENT_DECLINED') witness.told(escrowId, 'CLOSED');
+      if (key !== undefined) witness.keyed(key, escrowId);
+    },
+  };
+}

@@ -1,0 +1,143 @@
+import type { EscrowState, OperationKind, Standing } from '../src/domain/escrow.ts';
+import { isDiffering } from './bank.ts';
+import type { BookedOrder, Books, GivenOperation } from './books.ts';
+import { must } from './violation.ts';
+import type { Witness } from './witness.ts';
+
+/** The states that may follow each. */
+const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
+  UNPAID: ['FROZEN', 'CLOSED'],
+  FROZEN: ['RELEASED', 'REFUNDED', 'CLOSED'],
+  RELEASED: [],
+  REFUNDED: [],
+  CLOSED: [],
+};
+
+/** Where the money of an order may be meanwhile: the institution may know more than the order. */
+const standings: Readonly<Record<EscrowState, readonly (Standing | 'ABSENT')[]>> = {
+  UNPAID: ['ABSENT', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
+  FROZEN: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
+  RELEASED: ['PAID_OUT'],
+  REFUNDED: ['RETURNED'],
+  CLOSED: ['VOID', 'RETURNED', 'LAPSED'],
+};
+
+/** Where it is when all is settled. */
+const finalStandings: typeof standings = { ...standings, UNPAID: [], FROZEN: ['HELD'] };
+
+const isOpen = ({ status }: { readonly status: string }) => ['PREPARED', 'SENT', 'UNKNOWN'].includes(status);
+
+/** Throws a Violation unless all holds that must hold at any moment, also right after a crash. */
+export function checkAlways(books: Books, witness: Witness): void {
+  for (const order of books.orders) {
+    checkHistory(order);
+    checkLedger(order);
+    checkMoney(order, standings);
+    if (order.attention !== null) {
+      must(isDiffering(order.buyerId), order.escrowId, `it needs a person: ${order.attention}`);
+    }
+  }
+  checkGiven(books);
+  checkTransfers(books);
+  checkUniqueness(books);
+  witness.check(new Map(books.orders.map(({ escrowId, history }) => [escrowId, history])));
+}
+
+/** Throws a Violation unless both sides agree, and nothing is left to do. */
+export function checkFinally(books: Books): void {
+  for (const order of books.orders) {
+    const { escrowId, attention, operations } = order;
+    must(attention === null, escrowId, `it still needs a person: ${attention}`);
+    const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
+    must(open.length === 0, escrowId, `instructions are left open: ${open}`);
+    checkMoney(order, finalStandings);
+  }
+  const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
+  const frozen = sum(books.orders.filter(({ state }) => state === 'FROZEN').map(({ amount }) => amount));
+  const held = books.holds.filter(({ standing }) => standing === 'HELD');
+  const heldSum = sum(held.map(({ amount }) => amount ?? 0));
+  must(frozen === heldSum, 'world', `${frozen} is frozen, and the institution holds ${heldSum}`);
+}
+
+function checkHistory({ escrowId, state, history }: BookedOrder): void {
+  must(history[0] === 'UNPAID', escrowId, `its history begins with ${history[0]}`);
+  must(history.at(-1) === state, escrowId, `it is ${state}; its history is ${history}`);
+  for (const [place, next] of history.entries()) {
+    const before = history[place - 1];
+    must(before === undefined || steps[before].includes(next), escrowId, `its history is ${history}`);
+  }
+}
+
+function checkLedger({ escrowId, state, history, operations }: BookedOrder): void {
+  const statusesOf = (...kinds: OperationKind[]) =>
+    operations.filter(({ kind }) => kinds.includes(kind)).map(({ status }) => status);
+  const confirmed = (...kinds: OperationKind[]) =>
+    statusesOf(...kinds).filter((status) => status === 'CONFIRMED').length;
+  const freezes = statusesOf('FREEZE');
+  must(freezes.length === 1, escrowId, `it has ${freezes.length} freezes`);
+  const wasFrozen = history.includes('FROZEN');
+  must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
+  must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
+  must(
+    confirmed('RELEASE') === Number(state === 'RELEASED'),
+    escrowId,
+    `${state}, and its RELEASE is not so`,
+  );
+  must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
+}
+
+function checkMoney({ escrowId, state, hold, amount }: BookedOrder, allowed: typeof standings): void {
+  const standing = hold?.standing ?? 'ABSENT';
+  must(allowed[state].includes(standing), escrowId, `it is ${state}; the institution says ${standing}`);
+  const held = hold?.amount ?? amount;
+  must(held === amount, escrowId, `it is over ${amount}; the institution holds ${held}`);
+  must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
+}
+
+/** What the institution was told was on disk before, and it paid nothing twice. */
+function checkGiven({ orders, given }: Books): void {
+  const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.operationId, one])));
+  for (const { operationId, holdId, kind } of given) {
+    const own = written.get(operationId);
+    const what = `${operationId}, a ${kind} of ${holdId}`;
+    must(own !== undefined, holdId, `the institution was told ${what}, which is written down nowhere`);
+    must(own.kind === kind, holdId, `the institution was told ${what}; it is a ${own.kind}`);
+    must(own.status !== 'PREPARED', holdId, `the institution was told ${what}, which was never sent`);
+  }
+  for (const order of orders) checkPaidOnce(order);
+}
+
+function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
+  const own = new Set(operations.map(({ operationId }) => operationId));
+  const foreign = given.filter(({ operationId }) => !own.has(operationId));
+  must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ operationId }) => operationId)}`);
+  const cameTo = (standing: Standing) => (one: GivenOperation) => one.cameTo === standing;
+  const paid = given.filter(({ kind }) => kind === 'RELEASE').filter(cameTo('PAID_OUT'));
+  const returned = given.filter(({ kind }) => kind === 'REFUND').filter(cameTo('RETURNED'));
+  must(paid.length <= 1, escrowId, `it was paid out ${paid.length} times`);
+  must(returned.length <= 1, escrowId, `it was paid back ${returned.length} times`);
+}
+
+/** Each RELEASED order has its one TRANSFER record. */
+function checkTransfers({ orders, transfers }: Books): void {
+  const byFiling = Map.groupBy(orders, ({ filingNo }) => filingNo);
+  for (const [filingNo, ofFiling] of byFiling) {
+    const released = ofFiling.filter(({ state }) => state === 'RELEASED').length;
+    const recorded = transfers.get(filingNo) ?? 0;
+    const subject = ofFiling.at(-1)?.escrowId ?? filingNo;
+    must(recorded === released, subject, `${filingNo} was sold ${released} times; ${recorded} are recorded`);
+  }
+}
+
+/** Each opening made one order at most, and a filing has one at a time that is under way. */
+function checkUniqueness({ orders }: Books): void {
+  for (const [buyerId, ofBuyer] of Map.groupBy(orders, (order) => order.buyerId)) {
+    const ids = ofBuyer.map(({ escrowId }) => escrowId);
+    must(ids.length === 1, ids[1] ?? '', `one request of ${buyerId} opened ${ids}`);
+  }
+  const active = orders.filter(({ state }) => state === 'UNPAID' || state === 'FROZEN');
+  for (const [filingNo, ofFiling] of Map.groupBy(active, (order) => order.filingNo)) {
+    const ids = ofFiling.map(({ escrowId }) => escrowId);
+    must(ids.length === 1, ids[1] ?? '', `${filingNo} has several orders under way: ${ids}`);
+  }
+}

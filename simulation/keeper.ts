@@ -1,0 +1,150 @@
+import pino, { type Logger } from 'pino';
+import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
+import type { Service, ServiceParts } from '../src/service.ts';
+import type { Bank } from './bank.ts';
+import type { Disk } from './disk.ts';
+import { beginLife, ConnectionLost, type Life } from './life.ts';
+import { odds, worldLimits } from './limits.ts';
+import { everybody } from './trace.ts';
+import type { World } from './world.ts';
+
+/** Keeps the service going, as a supervisor does: after each end comes the next life. */
+export interface Keeper {
+  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  life(): Life;
+  deliver(notification: SignedNotification): Promise<void>;
+  /** Kills the service, if it runs. */
+  kill(): void;
+  /** Stops it as SIGTERM does, if it runs; the next life comes by itself, unless it is stopped for good. */
+  stop(isForGood?: boolean): Promise<void>;
+  /** Starts it now, if it does not run. */
+  begin(): void;
+  /** The folder that the service has, or had last. */
+  folder(): string;
+  /** Resolves when all that earlier lives held is let go of. */
+  buried(): Promise<void>;
+}
+
+/** What the keeper needs. */
+export interface KeeperOptions {
+  readonly world: World;
+  /** How many orders there will be. */
+  readonly orders: number;
+  readonly disk: Disk;
+  readonly bank: () => Bank;
+  readonly createService: (parts: ServiceParts) => Service;
+  /** Looks at what an earlier life left, before the next one touches it. */
+  readonly inspect: (folder: string) => void;
+}
+
+/** Begins with no life, on the database of a folder. */
+export function createKeeper(
+  { world, orders, disk, bank, createService, inspect }: KeeperOptions,
+  first: string,
+): Keeper {
+  const { clock, trace, tally } = world;
+  const dice = world.dice.fork('keeper');
+  const random = world.dice.fork('service').share;
+  const log = createLog(world);
+  const burials = new Set<Promise<void>>();
+  let operations = 0;
+  let folder = first;
+  let current: Life | undefined;
+  let callOffBegin = () => {};
+
+  const newOperationId = () => {
+    operations += 1;
+    return `op-${operations}`;
+  };
+
+  function beginLater(): void {
+    callOffBegin();
+    callOffBegin = clock.after(dice.upTo(worldLimits.downMaxMs), begin);
+  }
+  function begin(): void {
+    callOffBegin();
+    if (current !== undefined) return;
+    trace.note(everybody, 'the service starts');
+    tally.count('starts');
+    try {
+      inspect(folder);
+      const connection = bank().connect();
+      current = beginLife({
+        ...{ world, folder, connection, createService, newOperationId, random, log, point, isDiskFull },
+      });
+      current.start().catch(world.fail);
+    } catch (error) {
+      world.fail(error);
+    }
+  }
+  function isDiskFull(): boolean {
+    if (world.isCalm() || !dice.oneIn(odds.fullDisk)) return false;
+    tally.count('fault full disk');
+    trace.note(everybody, 'the disk is full for a moment');
+    return true;
+  }
+  function point(name: string, life: Life): void {
+    if (life !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;
+    tally.count(`kill ${name}`);
+    end(life, name);
+  }
+  function end(life: Life, where: string): void {
+    trace.note(everybody, `the service is killed ${where}`);
+    current = undefined;
+    folder = disk.crashCopy(life.folder);
+    life.kill();
+    const burial = life
+      .bury()
+      .catch(world.fail)
+      .finally(() => {
+        disk.drop(life.folder);
+        burials.delete(burial);
+      });
+    burials.add(burial);
+    beginLater();
+  }
+
+  return {
+    life: () => {
+      if (current === undefined) throw new ConnectionLost('The service is down.');
+      return current;
+    },
+    deliver: async (notification) => {
+      if (current === undefined) throw new ConnectionLost('The service is down.');
+      await current.take(notification);
+    },
+    kill: () => {
+      if (current === undefined) return;
+      tally.count('kill at any time');
+      end(current, 'at any time');
+    },
+    stop: async (isForGood = false) => {
+      const life = current;
+      if (life === undefined) return;
+      trace.note(everybody, 'the service is stopped');
+      await life.stop();
+      if (life !== current) return;
+      current = undefined;
+      tally.count('stops');
+      trace.note(everybody, 'the service has stopped');
+      if (!isForGood) beginLater();
+    },
+    begin,
+    folder: () => folder,
+    buried: async () => {
+      await Promise.all(burials);
+    },
+  };
+}
+
+/** What the service logs becomes part of the trace. */
+function createLog({ trace, tally }: World): Logger {
+  const write = (line: string) => {
+    const { escrowId, msg, err, from, to } = JSON.parse(line);
+    const change = from === undefined ? '' : ` ${from} to ${to}`;
+    const why = err === undefined ? '' : ` (${err.message})`;
+    trace.note(escrowId ?? everybody, `log: ${msg}${change}${why}`);
+    tally.count(`log ${msg}`);
+  };
+  return pino({ base: null, timestamp: false }, { write });
+}

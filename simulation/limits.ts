@@ -1,0 +1,99 @@
+import type { FaultRates } from '../src/payment/simulated/seeded-script.ts';
+import type { SettlementLimits } from '../src/settlement/limits.ts';
+
+/** The patience of the simulated service: that of a real one, about ten times as hurried. */
+export const simulatedLimits: SettlementLimits = {
+  answerTimeoutMs: 5_000,
+  freezeDeadlineMs: 60_000,
+  firstRetryMs: 500,
+  longestRetryMs: 20_000,
+  quietLookUpMs: 400_000,
+  pollMs: 1_000,
+  atOnce: 8,
+};
+
+/** How big and how patient the simulated world is. All times are in simulated milliseconds. */
+export const worldLimits = {
+  platforms: 3,
+  /** Sessions under way at the same time. */
+  clientsAtOnce: 64,
+  /** Sendings of one request until its client gives up. */
+  triesMax: 6,
+  /** Sales of one artwork, one after the other. */
+  salesMax: 3,
+  /** The longest that time passes at once. */
+  stepMaxMs: 250,
+  /** Turns of the event loop between two steps of time, at most. */
+  turnsMax: 3,
+  /** How long a graceful end waits for the calls in flight. */
+  drainMs: 10_000,
+  /** The longest that the service, or the institution, stays down. */
+  downMaxMs: 2_000,
+  /** How far the wall clock is set back or forward at most. */
+  wallJumpMaxMs: 120_000,
+  /** How long the world is left alone at the end: all that is due by any clock has had its turn by then. */
+  calmMs: 2.2 * simulatedLimits.quietLookUpMs,
+  /** Simulated time until a run counts as hung, for each order and in any case. */
+  patiencePerOrderMs: 60_000,
+  patienceMs: 7_200_000,
+  /** Events of an order that a failure shows. */
+  eventsShown: 80,
+} as const;
+
+/** How often something strikes: one in so many occasions. */
+export const odds = {
+  /** The service is killed at a commit or a call to the institution: more often where orders are few. */
+  killAtPoint: (orders: number) => Math.max(100, orders / 2),
+  /** The disk has no room for a commit, now and then. */
+  fullDisk: 200,
+  /** The institution is killed before or after a call. */
+  institutionKillAtCall: 250,
+  /** An order whose amount the institution reports wrongly. */
+  differs: 12,
+} as const;
+
+/** How long it is between two strikes of the same kind, at most, in simulated milliseconds. */
+export const strikesMs = {
+  kill: 90_000,
+  stop: 150_000,
+  institutionKill: 150_000,
+  wallJump: 120_000,
+  weather: 60_000,
+  lapse: 40_000,
+  decision: 15_000,
+} as const;
+
+/** How much goes wrong at the institution for a while. */
+export const weathers: Readonly<Record<'CLEAR' | 'ROUGH' | 'STORM', FaultRates>> = {
+  CLEAR: {},
+  ROUGH: {
+    delayMaxMs: 4_000,
+    instruction: {
+      DECLINE: 0.05,
+      SHORT_HOLD: 0.03,
+      SLOW: 0.08,
+      SILENT: 0.05,
+      LOST_ANSWER: 0.08,
+      LOST_REQUEST: 0.06,
+      LATE_REQUEST: 0.05,
+      DUPLICATE_REQUEST: 0.1,
+    },
+    lookUp: { LOST: 0.08, SILENT: 0.04, SLOW: 0.1 },
+    notification: { LOST: 0.15, DUPLICATE: 0.15, REORDERED: 0.15, LATE: 0.15 },
+  },
+  STORM: {
+    delayMaxMs: 90_000,
+    instruction: {
+      DECLINE: 0.08,
+      SHORT_HOLD: 0.1,
+      SLOW: 0.12,
+      SILENT: 0.12,
+      LOST_ANSWER: 0.15,
+      LOST_REQUEST: 0.1,
+      LATE_REQUEST: 0.12,
+      DUPLICATE_REQUEST: 0.08,
+    },
+    lookUp: { LOST: 0.15, SILENT: 0.1, SLOW: 0.2 },
+    notification: { LOST: 0.3, DUPLICATE: 0.2, REORDERED: 0.2, LATE: 0.2 },
+  },
+};

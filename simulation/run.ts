@@ -1,0 +1,67 @@
+import { parseArgs } from 'node:util';
+import { type SimulationReport, simulate } from './simulate.ts';
+
+/** What to run: so many seeds, one after the other. */
+interface Plan {
+  readonly seeds: readonly string[];
+  readonly orders: number;
+}
+
+const defaults = { orders: 500, runs: 1 } as const;
+const seedsMax = 1_000_000_000;
+
+const print = (text: string) => process.stdout.write(`${text}\n`);
+
+/** Reads the command line. Throws for what it does not know. */
+function readPlan(words: readonly string[]): Plan {
+  const options = {
+    seed: { type: 'string' },
+    orders: { type: 'string' },
+    runs: { type: 'string' },
+  } as const;
+  const { values } = parseArgs({ args: [...words], options });
+  const whole = (name: keyof typeof options, fallback: number) => {
+    const number = Number(values[name] ?? fallback);
+    if (!Number.isInteger(number) || number < 1) throw new Error(`--${name} must be a whole number from 1.`);
+    return number;
+  };
+  const first = whole('seed', 1 + Math.floor(Math.random() * seedsMax));
+  const seeds = Array.from({ length: whole('runs', defaults.runs) }, (_, place) => String(first + place));
+  return { seeds, orders: whole('orders', defaults.orders) };
+}
+
+/** The figures of a run. */
+function figures({ tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
+  const list = (counts: Record<string, number>) =>
+    Object.entries(counts)
+      .map(([name, count]) => `${name} ${count}`)
+      .join(', ');
+  const states = Map.groupBy(books.orders, ({ state }) => state);
+  const orders = Object.fromEntries([...states].map(([state, of]) => [state, of.length]));
+  const kills = tally.under('kill ');
+  const killed = Object.values(kills).reduce((sum, count) => sum + count, 0);
+  return [
+    `  orders: ${books.orders.length} (${list(orders)})`,
+    `  calls: ${tally.of('calls')} (${list(tally.under('answer '))})`,
+    `  faults: ${list(tally.under('fault '))}`,
+    `  kills of the service: ${killed} (${list(kills)})`,
+    `  stops of the service: ${tally.of('stops')}; starts: ${tally.of('starts')}`,
+    `  kills of the institution: ${tally.of('institution kills')}`,
+    `  wall clock jumps: ${tally.of('wall clock jumps')}; decisions: ${list(tally.under('decision '))}`,
+    `  log: ${list(tally.under('log '))}`,
+    `  time: ${(simulatedMs / 1000).toFixed(0)} s simulated in ${(tookMs / 1000).toFixed(1)} s; ${digest}`,
+  ].join('\n');
+}
+
+const { seeds, orders } = readPlan(process.argv.slice(2));
+for (const seed of seeds) {
+  print(`seed ${seed}, ${orders} orders`);
+  const beganMs = performance.now();
+  try {
+    print(figures(await simulate({ seed, orders }), performance.now() - beganMs));
+  } catch (error) {
+    print(error instanceof Error ? error.message : String(error));
+    process.exitCode = 1;
+    break;
+  }
+}

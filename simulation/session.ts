@@ -1,0 +1,203 @@
+import type { Platform, Principal, Service } from '../src/access/principal.ts';
+import type { EscrowState } from '../src/domain/escrow.ts';
+import type { Reason } from '../src/domain/reason.ts';
+import { differing } from './bank.ts';
+import { type Client, createClient, type Outcome } from './client.ts';
+import type { Dice } from './dice.ts';
+import {
+  filingRequest,
+  getRequest,
+  listRequest,
+  openingRequest,
+  type Request,
+  resolvingRequest,
+} from './door.ts';
+import type { Life } from './life.ts';
+import { odds, worldLimits } from './limits.ts';
+import { must } from './violation.ts';
+import { sleep, type World } from './world.ts';
+
+/** Who calls. */
+export interface Callers {
+  readonly platforms: readonly Platform[];
+  readonly internal: Service;
+}
+
+/** What sessions need. */
+export interface SessionOptions {
+  readonly world: World;
+  readonly callers: Callers;
+  /** The life that takes calls. Throws ConnectionLost if there is none. */
+  readonly life: () => Life;
+}
+
+/** One session under way. */
+interface Session extends Pick<SessionOptions, 'world' | 'callers'> {
+  readonly name: string;
+  readonly number: number;
+  readonly dice: Dice;
+  readonly client: Client;
+  readonly seller: Platform;
+  readonly stranger: Platform;
+  /** A key for most calls of a platform; internal systems have none. */
+  perhapsKey(who: Principal): string | undefined;
+}
+
+type Resolution = 'RELEASE' | 'REFUND';
+
+const thinkMaxMs = 20_000;
+const actsMax = 3;
+const amountMax = 1_000_000;
+
+const always: readonly Reason[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS'];
+const ofOpening: readonly Reason[] = [...always, 'PAYMENT_PENDING', 'PAYMENT_DECLINED', 'ESCROW_ACTIVE'];
+const ofResolving: readonly Reason[] = [
+  ...always,
+  'PAYMENT_PENDING',
+  'PAYMENT_DECLINED',
+  'ESCROW_STATE_CONFLICT',
+];
+
+/** One platform files an artwork and sells it, once or a few times; others meddle. */
+export async function runSession({ world, callers, life }: SessionOptions, number: number): Promise<void> {
+  const name = `session-${number}`;
+  const dice = world.dice.fork(name);
+  const seller = dice.pick(callers.platforms);
+  let keys = 0;
+  const session: Session = {
+    ...{ world, callers, name, number, dice, seller },
+    client: createClient({ world, name, dice, life }),
+    stranger: dice.pick(callers.platforms.filter((platform) => platform !== seller)),
+    perhapsKey: (who) => {
+      if (who.kind !== 'platform' || dice.oneIn(3)) return undefined;
+      keys += 1;
+      return `${name}-key-${keys}`;
+    },
+  };
+  const filingNo = await file(session);
+  const sales = dice.oneIn(3) ? dice.upTo(worldLimits.salesMax) : 1;
+  for (let sale = 1; filingNo !== undefined && sale <= sales; sale += 1) {
+    await think(session);
+    await sell(session, filingNo, sale);
+  }
+}
+
+const think = ({ world, dice }: Session) => sleep(world, dice.below(thinkMaxMs));
+
+async function file({ client, seller, name, perhapsKey }: Session): Promise<string | undefined> {
+  const filed = await client.insist(seller, filingRequest(`Author of ${name}`), always, perhapsKey(seller));
+  return filed === 'LOST' ? undefined : filed.json.filingNo;
+}
+
+async function sell(session: Session, filingNo: string, sale: number): Promise<void> {
+  const { dice, callers, seller, number } = session;
+  const who = dice.oneIn(6) ? callers.internal : seller;
+  const wrong = dice.oneIn(2) ? differing.always : differing.aWhile;
+  const prefix = dice.oneIn(odds.differs) ? wrong : 'buyer';
+  const request = openingRequest(filingNo, BigInt(dice.upTo(amountMax)), `${prefix}-${number}-${sale}`);
+  await open(session, who, request, filingNo);
+  const escrowId = await newestOf(session, who, filingNo);
+  if (escrowId === undefined) return;
+  for (let left = dice.below(actsMax + 1); left > 0; left -= 1) {
+    await think(session);
+    await dice.pick(acts)(session, who, escrowId);
+  }
+  const isFrozen = (await look(session, who, escrowId)) === 'FROZEN';
+  if (isFrozen && !dice.oneIn(4)) await resolve(session, who, dice.pick(['RELEASE', 'REFUND']), escrowId);
+}
+
+/** Opens an order: once without a key; with one until something is known, sometimes twice at a time. */
+async function open(session: Session, who: Principal, request: Request, filingNo: string): Promise<void> {
+  const { client, dice, stranger } = session;
+  if (dice.oneIn(8)) await refusedTo(session, stranger, request, 'PERMISSION_DENIED');
+  const key = session.perhapsKey(who);
+  if (key === undefined) {
+    client.sawOpening(await client.send(who, request, ofOpening), key);
+    return;
+  }
+  const sent = [client.insist(who, request, ofOpening, key)];
+  if (dice.oneIn(5)) sent.push(client.send(who, request, ofOpening, key));
+  const outcomes = await Promise.all(sent);
+  for (const outcome of outcomes) client.sawOpening(outcome, key);
+  if (dice.oneIn(8) && outcomes.some(isKept)) await reuse(session, who, key, filingNo);
+}
+
+/** Whether the key of a call is remembered from then on. */
+function isKept(outcome: Outcome): boolean {
+  return outcome !== 'LOST' && (outcome.status === 200 || outcome.json.code === 'PAYMENT_PENDING');
+}
+
+/** The key of one request under another. */
+async function reuse(session: Session, who: Principal, key: string, filingNo: string): Promise<void> {
+  const other = openingRequest(filingNo, 1n, 'another buyer');
+  await refusedTo(session, who, other, 'IDEMPOTENCY_KEY_REUSED', key);
+}
+
+async function refusedTo(
+  { client, name }: Session,
+  who: Principal,
+  request: Request,
+  reason: Reason,
+  key?: string,
+): Promise<void> {
+  const outcome = await client.send(who, request, [...always, reason], key);
+  must(outcome === 'LOST' || outcome.status !== 200, name, `${who.caller} was not refused with ${reason}`);
+}
+
+async function newestOf({ client }: Session, who: Principal, filingNo: string): Promise<string | undefined> {
+  const listed = await client.insist(who, listRequest(filingNo), always);
+  const newest = listed === 'LOST' ? undefined : listed.json.escrows?.[0];
+  if (newest === undefined) return undefined;
+  client.sawOrder(newest);
+  return newest.escrowId;
+}
+
+async function resolve(session: Session, who: Principal, kind: Resolution, escrowId: string): Promise<void> {
+  const { client, perhapsKey } = session;
+  const request = resolvingRequest(kind, escrowId);
+  const outcome = await client.insist(who, request, ofResolving, perhapsKey(who));
+  if (outcome === 'LOST' || outcome.status !== 200) return;
+  const { escrow } = outcome.json;
+  client.sawOrder(escrow);
+  const expected = kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED';
+  must(escrow.state === expected, escrowId, `the ${kind} was answered with ${escrow.state}`);
+}
+
+/** Looks at an order; the state that it is in, as far as the answer comes. */
+async function look({ client }: Session, who: Principal, escrowId: string): Promise<EscrowState | undefined> {
+  const outcome = await client.send(who, getRequest(escrowId), always);
+  if (outcome === 'LOST' || outcome.status !== 200) return undefined;
+  client.sawOrder(outcome.json.escrow);
+  return outcome.json.escrow.state;
+}
+
+async function intrude(session: Session, _: Principal, escrowId: string): Promise<void> {
+  const request = session.dice.oneIn(2) ? getRequest(escrowId) : resolvingRequest('RELEASE', escrowId);
+  await refusedTo(session, session.stranger, request, 'ESCROW_NOT_FOUND');
+}
+
+type Act = (session: Session, who: Principal, escrowId: string) => Promise<unknown>;
+
+const one =
+  (kind: Resolution): Act =>
+  (session, who, escrowId) =>
+    resolve(session, who, kind, escrowId);
+
+const both =
+  (first: Resolution, second: Resolution): Act =>
+  (session, who, escrowId) =>
+    Promise.all([
+      resolve(session, who, first, escrowId),
+      resolve(session, session.dice.oneIn(2) ? who : session.callers.internal, second, escrowId),
+    ]);
+
+const acts: readonly Act[] = [
+  one('RELEASE'),
+  one('RELEASE'),
+  one('REFUND'),
+  both('RELEASE', 'REFUND'),
+  both('RELEASE', 'RELEASE'),
+  both('REFUND', 'REFUND'),
+  intrude,
+  look,
+];

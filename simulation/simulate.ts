@@ -1,0 +1,224 @@
+import type { Platform } from '../src/access/principal.ts';
+import { createService as createRealService, type Service, type ServiceParts } from '../src/service.ts';
+import { createSqliteStore } from '../src/store/sqlite/engine.ts';
+import { createManualClock } from '../test/support/clock.ts';
+import { type Bank, nowAndThen, openBank } from './bank.ts';
+import { type Books, readBooks } from './books.ts';
+import { createDice } from './dice.ts';
+import { createDisk, type Disk, prepareDatabase } from './disk.ts';
+import { checkAlways, checkFinally } from './invariants.ts';
+import { createKeeper, type Keeper } from './keeper.ts';
+import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
+import { runPerson } from './person.ts';
+import { type Callers, runSession } from './session.ts';
+import { createTally, type Tally } from './tally.ts';
+import { createTrace, everybody } from './trace.ts';
+import { Violation } from './violation.ts';
+import { createWitness } from './witness.ts';
+import { currency, turn, type World } from './world.ts';
+
+/** What to simulate. */
+export interface SimulationOptions {
+  /** Any text; the same one gives the same run. */
+  readonly seed: string;
+  /** Sessions, each of which opens an order at least if it gets that far. */
+  readonly orders: number;
+  /** Makes the service; the real one if not given. */
+  readonly createService?: (parts: ServiceParts) => Service;
+}
+
+/** What a run came to. */
+export interface SimulationReport {
+  /** Tells two runs apart. */
+  readonly digest: string;
+  readonly tally: Tally;
+  readonly books: Books;
+  readonly simulatedMs: number;
+}
+
+/** A run in which something was as it must not be; the message has the seed and the last events concerned. */
+export class SimulationFailed extends Error {
+  override name = 'SimulationFailed';
+}
+
+const startMs = Date.UTC(2026, 0, 2, 3, 4, 5);
+
+/** Runs a world to its end. Rejects with SimulationFailed. */
+export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  const disk = createDisk();
+  try {
+    return await new Simulation(options, disk).run();
+  } finally {
+    disk.wipe();
+  }
+}
+
+/** The state of one run. */
+class Simulation {
+  readonly #options: SimulationOptions;
+  readonly #disk: Disk;
+  readonly #world: World;
+  readonly #bank: Bank;
+  readonly #keeper: Keeper;
+  readonly #giveUpMs: number;
+  #isCalm = false;
+  #failure: unknown;
+  #sessionsLeft: number;
+
+  constructor(options: SimulationOptions, disk: Disk) {
+    const { seed, orders, createService = createRealService } = options;
+    this.#options = options;
+    this.#disk = disk;
+    this.#sessionsLeft = orders;
+    this.#giveUpMs = worldLimits.patienceMs + orders * worldLimits.patiencePerOrderMs;
+    const clock = createManualClock(startMs);
+    const world: World = {
+      clock,
+      dice: createDice(seed),
+      trace: createTrace(clock.monotonicMs),
+      tally: createTally(),
+      witness: createWitness(),
+      isCalm: () => this.#isCalm,
+      fail: (error) => {
+        this.#failure ??= error;
+      },
+    };
+    this.#world = world;
+    const folder = disk.newFolder();
+    prepareDatabase({ dataDir: folder, environment: 'sandbox', currency }, world.dice.fork('database'));
+    this.#bank = openBank(world, disk.institution, (notification) => this.#keeper.deliver(notification));
+    const bank = () => this.#bank;
+    const inspect = (left: string) => checkAlways(readBooks(left, disk.institution), world.witness);
+    this.#keeper = createKeeper({ world, orders, disk, bank, createService, inspect }, folder);
+  }
+
+  async run(): Promise<SimulationReport> {
+    const world = this.#world;
+    try {
+      const callers = await this.#register();
+      await this.#rage(callers);
+      await this.#calmDown();
+      const books = this.#inspectFinally();
+      return { ...world, digest: world.trace.digest(), books, simulatedMs: world.clock.monotonicMs() };
+    } catch (error) {
+      throw this.#failed(error);
+    } finally {
+      this.#isCalm = true;
+      await this.#keeper.buried();
+      this.#bank.close();
+    }
+  }
+
+  /** Registers those who call. */
+  async #register(): Promise<Callers> {
+    const dataDir = this.#keeper.folder();
+    const store = createSqliteStore({ dataDir, environment: 'sandbox', currency });
+    const platforms: Platform[] = [];
+    for (let number = 1; number <= worldLimits.platforms; number += 1) {
+      const platform = { name: `platform-${number}`, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+      const key = { keyId: `k${number}`, apiKey: `a${number}`, sealedSecret: Buffer.alloc(1), createdAtS: 0 };
+      const { callerId, caller, tier } = await store.callers.addPlatform(platform, key);
+      platforms.push({ kind: 'platform', callerId, caller, tier, monthlyQuota: undefined });
+    }
+    const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
+    const { callerId, caller } = await store.callers.addToken('internal', token);
+    await store.close();
+    return { platforms, internal: { kind: 'service', operator: false, callerId, caller } };
+  }
+
+  /** Everything that can go wrong does, until all sessions are at their end. */
+  async #rage(callers: Callers): Promise<void> {
+    const world = this.#world;
+    const life = () => this.#keeper.life();
+    let working: number = worldLimits.clientsAtOnce;
+    let number = 0;
+    const work = async () => {
+      while (this.#sessionsLeft > 0) {
+        this.#sessionsLeft -= 1;
+        number += 1;
+        await runSession({ world, callers, life }, number);
+      }
+      working -= 1;
+    };
+    this.#keeper.begin();
+    this.#bank.changeWeather();
+    this.#strike();
+    runPerson(world, life, () => working === 0 && this.#isOver).catch(world.fail);
+    for (let client = 0; client < worldLimits.clientsAtOnce; client += 1) work().catch(world.fail);
+    await this.#passUntil(() => working === 0);
+  }
+
+  #isOver = false;
+
+  /** Lets all that strikes do so now and then. */
+  #strike(): void {
+    const world = this.#world;
+    const strikes: readonly [keyof typeof strikesMs, () => void][] = [
+      ['kill', () => this.#keeper.kill()],
+      ['stop', () => void this.#keeper.stop().catch(world.fail)],
+      ['institutionKill', () => this.#bank.kill()],
+      ['weather', () => this.#bank.changeWeather()],
+      ['lapse', () => this.#bank.lapseOne()],
+      ['wallJump', () => this.#setWall()],
+    ];
+    for (const [name, strike] of strikes) {
+      nowAndThen(world, name, strikesMs[name], strike).catch(world.fail);
+    }
+  }
+
+  #setWall(): void {
+    const { clock, trace, tally, dice } = this.#world;
+    const byMs = dice.below(2 * worldLimits.wallJumpMaxMs) - worldLimits.wallJumpMaxMs;
+    trace.note(everybody, `the wall clock jumps by ${byMs} ms`);
+    tally.count('wall clock jumps');
+    clock.setWall(clock.nowMs() + byMs);
+  }
+
+  /** Nothing goes wrong any more, until nothing is left to do; then the service ends. */
+  async #calmDown(): Promise<void> {
+    const { clock, trace } = this.#world;
+    trace.note(everybody, 'all is calm');
+    this.#isCalm = true;
+    this.#bank.calm();
+    this.#keeper.begin();
+    const untilMs = clock.monotonicMs() + worldLimits.calmMs;
+    await this.#passUntil(() => clock.monotonicMs() >= untilMs);
+    this.#isOver = true;
+    let isStopped = false;
+    this.#keeper.stop(true).then(() => {
+      isStopped = true;
+    }, this.#world.fail);
+    await this.#passUntil(() => isStopped);
+  }
+
+  #inspectFinally(): Books {
+    const books = readBooks(this.#keeper.folder(), this.#disk.institution);
+    checkAlways(books, this.#world.witness);
+    checkFinally(books);
+    return books;
+  }
+
+  /** Lets time pass until something is so. */
+  async #passUntil(isSo: () => boolean): Promise<void> {
+    const { clock, dice } = this.#world;
+    const steps = dice.fork(`steps from ${clock.monotonicMs()}`);
+    while (!isSo()) {
+      for (let turns = steps.upTo(worldLimits.turnsMax); turns > 0; turns -= 1) await turn();
+      if (this.#failure !== undefined) throw this.#failure;
+      clock.advance(Math.min(clock.nextDueMs() ?? simulatedLimits.pollMs, worldLimits.stepMaxMs));
+      if (clock.monotonicMs() > this.#giveUpMs) throw new Violation(everybody, 'it comes to no end');
+    }
+  }
+
+  #failed(error: unknown): SimulationFailed {
+    const { trace, clock } = this.#world;
+    const { seed, orders } = this.#options;
+    const subject = error instanceof Violation ? error.subject : everybody;
+    const events = trace.lastOf(subject, worldLimits.eventsShown).join('\n  ');
+    const what = error instanceof Violation ? error.message : (error as Error).stack;
+    const message =
+      `seed ${seed}, ${orders} orders, at ${clock.monotonicMs() / 1000} s: ${what}\n` +
+      `Again: npm run simulate -- --seed ${seed} --orders ${orders}\n  ${events}`;
+    return new SimulationFailed(message, { cause: error });
+  }
+}

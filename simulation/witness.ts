@@ -1,0 +1,55 @@
+import type { EscrowState } from '../src/domain/escrow.ts';
+import { must } from './violation.ts';
+
+/** What clients were told, which must hold for ever. */
+export interface Witness {
+  /** An answer said that an order is in a state. */
+  told(escrowId: string, state: EscrowState): void;
+  /** An answer showed the history of an order. */
+  shown(escrowId: string, history: readonly EscrowState[]): void;
+  /** An answer under an idempotency key named an order. */
+  keyed(key: string, escrowId: string): void;
+  /** Throws a Violation if the history of an order is not as clients were told. */
+  check(histories: ReadonlyMap<string, readonly EscrowState[]>): void;
+}
+
+/** Starts with nothing told. */
+export function createWitness(): Witness {
+  const states = new Map<string, Set<EscrowState>>();
+  const shown = new Map<string, readonly EscrowState[]>();
+  const orderOf = new Map<string, string>();
+
+  function checkOne(escrowId: string, history: readonly EscrowState[] = []): void {
+    for (const state of states.get(escrowId) ?? []) {
+      must(history.includes(state), escrowId, `a client was told ${state}; the history is ${history}`);
+    }
+    const seen = shown.get(escrowId) ?? [];
+    must(isStartOf(seen, history), escrowId, `a client was shown ${seen}; the history is ${history}`);
+  }
+
+  return {
+    told: (escrowId, state) => {
+      states.set(escrowId, (states.get(escrowId) ?? new Set()).add(state));
+    },
+    shown: (escrowId, history) => {
+      const seen = shown.get(escrowId) ?? [];
+      const [shorter, longer] = seen.length < history.length ? [seen, history] : [history, seen];
+      must(isStartOf(shorter, longer), escrowId, `clients were shown ${seen} and ${history}`);
+      shown.set(escrowId, longer);
+    },
+    keyed: (key, escrowId) => {
+      const before = orderOf.get(key) ?? escrowId;
+      must(before === escrowId, escrowId, `the idempotency key ${key} named ${before} before`);
+      orderOf.set(key, escrowId);
+    },
+    check: (histories) => {
+      for (const escrowId of new Set([...states.keys(), ...shown.keys()])) {
+        checkOne(escrowId, histories.get(escrowId));
+      }
+    },
+  };
+}
+
+function isStartOf(start: readonly EscrowState[], whole: readonly EscrowState[]): boolean {
+  return start.every((state, place) => whole[place] === state);
+}

@@ -1,0 +1,80 @@
+/**
+ * `artseal serve` that kills itself with SIGKILL at one named step. SERVE_AND_DIE is `<BEFORE|AFTER> <step> <kind>`:
+ * the kind is that of an instruction, and the step is one of its life (see Step).
+ */
+import Sqlite from 'better-sqlite3';
+import pino from 'pino';
+import { startApp } from '../../../src/app.ts';
+import { readConfig } from '../../../src/config.ts';
+import { openInstitution } from '../../../src/institution.ts';
+import type { Institution } from '../../../src/payment/institution.ts';
+import { systemClock } from '../../../src/registry.ts';
+import { notificationPath } from '../../../src/rest/notification-call.ts';
+
+/** The call to the institution, and the commits by what they make durable: given, settled, answered. */
+type Step = 'CALL' | 'SENT' | 'SETTLED' | 'ANSWERED';
+
+/** How far the newest instruction of this process has come, as the open transaction sees it. */
+const progressQuery = `
+  SELECT CASE
+    WHEN EXISTS (SELECT 1 FROM idempotency_key k WHERE k.operation_id = o.operation_id AND k.status = 200)
+      THEN 'ANSWERED'
+    WHEN o.status = 'CONFIRMED' THEN 'SETTLED'
+    WHEN o.status = 'SENT' THEN 'SENT'
+    ELSE 'NONE' END
+  FROM escrow_operation o WHERE o.kind = ? AND o.id > ? ORDER BY o.id DESC LIMIT 1`;
+
+const [when = '', armed = '', kind = ''] = (process.env.SERVE_AND_DIE ?? '').split(' ');
+
+/** Dies if this is the step. */
+function reach(moment: 'BEFORE' | 'AFTER', step: string): void {
+  if (moment === when && step === armed) process.kill(process.pid, 'SIGKILL');
+}
+
+/** Watches the commits of the service's database. */
+function watchCommits(): void {
+  const prepare = Sqlite.prototype.prepare;
+  Sqlite.prototype.prepare = function watched(this: Sqlite.Database, source: string) {
+    const statement = prepare.call(this, source);
+    if (source !== 'COMMIT' || !this.name.endsWith('artseal.db')) return statement;
+    const newest = prepare.call(this, 'SELECT coalesce(max(id), 0) FROM escrow_operation');
+    const last = (newest as Sqlite.Statement<[]>).pluck().get();
+    const progress = (prepare.call(this, progressQuery) as Sqlite.Statement<unknown[]>).pluck();
+    const run = statement.run.bind(statement) as () => Sqlite.RunResult;
+    let before = 'NONE';
+    statement.run = (() => {
+      const now = String(progress.get(kind, last) ?? 'NONE');
+      const step = now === before ? 'NONE' : now;
+      before = now;
+      reach('BEFORE', step);
+      const result = run();
+      reach('AFTER', step);
+      return result;
+    }) as typeof statement.run;
+    return statement;
+  } as typeof prepare;
+}
+
+/** The same institution, between two points. */
+function watchCalls(institution: Institution): Institution {
+  return {
+    ...institution,
+    instruct: async (instruction, signal) => {
+      if (instruction.kind === kind) reach('BEFORE', 'CALL' satisfies Step);
+      const hold = await institution.instruct(instruction, signal);
+      if (instruction.kind === kind) reach('AFTER', 'CALL' satisfies Step);
+      return hold;
+    },
+  };
+}
+
+watchCommits();
+const config = readConfig(process.env);
+let address: string | undefined;
+const url = () => address && `http://${address}${notificationPath}`;
+const institution = watchCalls(await openInstitution(config, systemClock, url));
+const app = await startApp(config, pino({ level: 'silent' }), { institution });
+address = app.publicAddress;
+process.stdout.write(
+  `artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}\n`,
+);

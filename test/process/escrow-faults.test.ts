@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  commandEnvironment,
+  projectFolder,
+  serveWatched,
+  type WatchedService,
+} from '../support/watched-command.ts';
+
+/** What a client asks for, and how far that is along when the service dies. */
+type Asked = 'CREATE' | 'RELEASE' | 'REFUND';
+
+/**
+ * Before and after each commit and each call to the institution, in their order. Before it is ANSWERED is after
+ * it is SETTLED: nothing is between them.
+ */
+const points = [
+  ...['SENT', 'CALL', 'SETTLED'].flatMap((step) => [`BEFORE ${step}`, `AFTER ${step}`]),
+  'AFTER ANSWERED',
+];
+
+/** What each comes to: the instruction, the order, the money. */
+const outcomes = {
+  CREATE: { kind: 'FREEZE', history: ['UNPAID', 'FROZEN'], standing: 'HELD' },
+  RELEASE: { kind: 'RELEASE', history: ['UNPAID', 'FROZEN', 'RELEASED'], standing: 'PAID_OUT' },
+  REFUND: { kind: 'REFUND', history: ['UNPAID', 'FROZEN', 'REFUNDED'], standing: 'RETURNED' },
+} as const satisfies Record<Asked, { kind: string; history: readonly string[]; standing: string }>;
+
+/** What is as it was where the service dies before anything was written down. */
+const untouched = {
+  CREATE: { history: undefined, standing: undefined },
+  RELEASE: outcomes.CREATE,
+  REFUND: outcomes.CREATE,
+} as const;
+
+const child = join(import.meta.dirname, 'children', 'serve-and-die.ts');
+const recoveredWithinMs = 15_000;
+
+/** Starts a service that will kill itself at a point. */
+async function serveAndDie(t: TestContext, dataDir: string, point: string) {
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    SERVE_AND_DIE: point,
+  };
+  const service = spawn(process.execPath, [child], { env: commandEnvironment(env), cwd: projectFolder });
+  t.after(() => service.kill('SIGKILL'));
+  service.stderr.pipe(process.stderr);
+  const died = once(service, 'close');
+  let greeting = '';
+  for await (const chunk of service.stdout) {
+    greeting += chunk;
+    const publicUrl = /^artseal ready public=(\S+)/m.exec(greeting)?.[1];
+    if (publicUrl !== undefined) return { publicUrl, died };
+  }
+  throw new Error(`it ended before it was ready: ${greeting}`);
+}
+
+/** A request for an order, under an idempotency key. */
+interface Sent {
+  readonly filingNo: string;
+  /** Undefined for an order that is not there yet. */
+  readonly escrowId: string | undefined;
+  readonly target: string;
+  readonly body: string | undefined;
+  readonly key: string;
+  readonly nonce: string;
+  readonly timestamp: string;
+}
+
+function post(
+  publicUrl: string,
+  platform: IssuedPlatform,
+  sent: Sent,
+  isRepeated = false,
+): Promise<RestAnswer> {
+  const { target, body, key, nonce, timestamp } = sent;
+  return send(publicUrl, platform, {
+    method: 'POST',
+    target,
+    headers: { 'Idempotency-Key': key },
+    ...(body === undefined ? {} : { body }),
+    ...(isRepeated ? {} : { nonce, timestamp }),
+  });
+}
+
+/** Files an artwork, and freezes an order for it where there is one to resolve. */
+async function prepare(publicUrl: string, platform: IssuedPlatform, asked: Asked): Promise<Sent> {
+  const filing = await send(publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
+  assert.equal(filing.status, 200, filing.text);
+  const { filingNo } = filing.json;
+  const nowS = Math.floor(Date.now() / 1000);
+  const more = { filingNo, key: newNonce(), nonce: newNonce(), timestamp: String(nowS) };
+  const opening = { target: '/api/v1/escrow', body: JSON.stringify(escrowTerms(filingNo)) };
+  if (asked === 'CREATE') return { ...more, ...opening, escrowId: undefined };
+  const { status, text, json } = await send(publicUrl, platform, opening);
+  assert.equal(status, 200, text);
+  const target = `/api/v1/escrow/${json.escrowId}/${asked.toLowerCase()}`;
+  return { ...more, target, body: undefined, escrowId: json.escrowId };
+}
+
+function read<T>(dataDir: string, file: string, sql: string, ...values: string[]): T[] {
+  const client = new Sqlite(join(dataDir, file), { readonly: true });
+  try {
+    return client.prepare<string[], T>(sql).all(...values);
+  } finally {
+    client.close();
+  }
+}
+
+/** What is on disk of the one order of a filing, at both sides. */
+function onDisk(dataDir: string, filingNo: string) {
+  const ours = <T>(sql: string) => read<T>(dataDir, 'artseal.db', sql, filingNo);
+  const orders = ours<{ id: number; escrowId: string }>(
+    'SELECT id, escrow_id AS escrowId FROM escrow WHERE filing_no = ?',
+  );
+  const ofOrder = 'FROM escrow JOIN $ ON order_id = escrow.id WHERE filing_no = ?';
+  const history = ours<{ state: string }>(
+    `SELECT c.state ${ofOrder.replace('$', 'escrow_change c')} ORDER BY position`,
+  );
+  const operations = ours<{ operationId: string; kind: string; status: string }>(
+    `SELECT o.operation_id AS operationId, kind, status
+     ${ofOrder.replace('$', 'escrow_operation o')} ORDER BY o.id`,
+  );
+  const transfers = ours(`SELECT 1 FROM provenance_record WHERE event = 'TRANSFER' AND filing_no = ?`);
+  const theirs = <T>(sql: string) =>
+    read<T>(dataDir, 'simulated-institution.db', sql, operations[0]?.operationId ?? '');
+  return {
+    orders,
+    operations,
+    history: history.map(({ state }) => state),
+    transfers: transfers.length,
+    holds: theirs<{ standing: string }>('SELECT standing FROM hold WHERE hold_id = ?'),
+    given: theirs<{ operationId: string; kind: string }>(
+      'SELECT operation_id AS operationId, kind FROM operation WHERE hold_id = ?',
+    ),
+  };
+}
+
+/** Asserts that order, ledger, history, money and provenance agree; everything was given under one id. */
+function assertAgrees(dataDir: string, filingNo: string, history: readonly string[], standing: string): void {
+  const { orders, ...found } = onDisk(dataDir, filingNo);
+  const kinds = history.slice(1).map((state) => kindOf(state));
+  assert.equal(orders.length, 1, 'one order');
+  assert.deepEqual(found.history, history);
+  assert.deepEqual(
+    found.operations.map(({ kind, status }) => `${kind} ${status}`),
+    kinds.map((kind) => `${kind} CONFIRMED`),
+  );
+  assert.deepEqual(found.holds, [{ standing }]);
+  assert.deepEqual(
+    found.given.map(({ operationId, kind }) => `${kind} ${operationId}`).sort(),
+    found.operations.map(({ operationId, kind }) => `${kind} ${operationId}`).sort(),
+  );
+  assert.equal(found.transfers, history.at(-1) === 'RELEASED' ? 1 : 0, 'TRANSFER records');
+}
+
+function kindOf(state: string): string {
+  const outcome = Object.values(outcomes).find(({ history }) => history.at(-1) === state);
+  return outcome?.kind ?? 'NONE';
+}
+
+/** Asserts that the service brings the order by itself to where it belongs. */
+async function assertRecovers(
+  dataDir: string,
+  { filingNo }: Sent,
+  asked: Asked,
+  isWritten: boolean,
+): Promise<void> {
+  const { history, standing } = isWritten ? outcomes[asked] : untouched[asked];
+  if (history === undefined || standing === undefined) {
+    assert.deepEqual(onDisk(dataDir, filingNo).orders, []);
+    return;
+  }
+  await eventually(`the order of ${filingNo} is ${history.at(-1)}`, recoveredWithinMs, () => {
+    const { operations } = onDisk(dataDir, filingNo);
+    return operations.every(({ status }) => status === 'CONFIRMED');
+  });
+  assertAgrees(dataDir, filingNo, history, standing);
+}
+
+/** Asserts that the request still does what it asked for, once. */
+async function assertRepeatable(
+  { publicUrl }: WatchedService,
+  platform: IssuedPlatform,
+  sent: Sent,
+  asked: Asked,
+  dataDir: string,
+): Promise<void> {
+  const { history, standing } = outcomes[asked];
+  for (const _ of ['first', 'second']) {
+    const answer = await post(publicUrl, platform, sent, true);
+    assert.equal(answer.status, 200, answer.text);
+    assert.equal(answer.json.state, history.at(-1));
+    const [order] = onDisk(dataDir, sent.filingNo).orders;
+    assert.equal(answer.json.escrowId, sent.escrowId ?? order?.escrowId);
+    assertAgrees(dataDir, sent.filingNo, history, standing);
+  }
+}
+
+async function dieAt(t: TestContext, dataDir: string, platform: IssuedPlatform, sent: Sent, point: string) {
+  const dying = await serveAndDie(t, dataDir, point);
+  await assert.rejects(post(dying.publicUrl, platform, sent), 'an answer came before the end');
+  assert.deepEqual(await dying.died, [null, 'SIGKILL']);
+}
+
+suite('kill -9 at each step of an instruction', { concurrency: true }, () => {
+  for (const asked of ['CREATE', 'RELEASE', 'REFUND'] as const) {
+    test(`${asked}: order and money agree after a restart`, { timeout: 120_000 }, async (t) => {
+      const dataDir = temporaryFolder(t);
+      const [platform] = (await issueInto(dataDir, 1)).platforms as [IssuedPlatform];
+      const env = { ARTSEAL_DATA_DIR: dataDir };
+      let service = await serveWatched(t, env);
+      for (const point of points) {
+        await t.test(`killed ${point.replace(' ', ' it was ')}`, async () => {
+          const sent = await prepare(service.publicUrl, platform, asked);
+          await service.stop('SIGKILL');
+          await dieAt(t, dataDir, platform, sent, `${point} ${outcomes[asked].kind}`);
+          service = await serveWatched(t, env);
+          const isWritten = point !== 'BEFORE SENT';
+          await assertRecovers(dataDir, sent, asked, isWritten);
+          if (isWritten) assertRefused(await post(service.publicUrl, platform, sent), 401, 'NONCE_REUSED');
+          await assertRepeatable(service, platform, sent, asked, dataDir);
+        });
+      }
+      await service.stop('SIGKILL');
+    });
+  }
+});
