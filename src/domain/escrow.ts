@@ -106,6 +106,13 @@ export const escrowMoves = {
   },
 } as const satisfies Record<EscrowState, Record<Standing, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
 
+/** Where an order goes when a person accepts a contradiction; any other order stays where it is. */
+export const acceptedMoves: Partial<Record<EscrowState, Partial<Record<Standing, EscrowState>>>> = {
+  // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
+  UNPAID: { PAID_OUT: 'FROZEN' },
+  FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED' },
+};
+
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type OperationKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 
@@ -163,11 +170,14 @@ export interface Hold {
 }
 
 /** An order and its open instructions, as far as they decide what a standing means. */
-export interface OrderUnderJudgement extends Pick<Escrow, 'state' | 'amount'> {
-  /** ISO 4217 code that the amount is in. */
+export interface OrderUnderJudgement {
+  readonly state: EscrowState;
+  /** What has to be held or paid, in minor units: as the order says, or as a person accepted. */
+  readonly amount: bigint;
+  /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** A person decided that the institution's word holds, even where it differs from the order. */
-  readonly trusted: boolean;
+  /** The contradiction that a person accepted, if one was. */
+  readonly accepted: Standing | undefined;
   readonly openKinds: readonly OperationKind[];
 }
 
@@ -178,26 +188,26 @@ export type Judgement =
 
 /** What the institution's word on its money means for an order. `declined` is the instruction that this is a no to. */
 export function judge(order: OrderUnderJudgement, hold: Hold, declined?: OperationKind): Judgement {
-  const { state, trusted, openKinds } = order;
+  const { state, accepted, openKinds } = order;
   const { standing } = hold;
-  const difference = trusted ? undefined : differenceIn(order, hold);
+  const stays = { kind: 'SETTLED', to: state, givesBack: false } as const;
+  // What is on its way back to the buyer freezes nothing any more, and need not be what was agreed.
+  const isReturning = openKinds.some((kind) => isReturn(kind) && kind !== declined);
+  if (standing === 'HELD' && isReturning) return stays;
+  const difference = differenceIn(order, hold);
   if (difference !== undefined) return { kind: 'ATTENTION', why: difference };
   const move = escrowMoves[state][standing];
   if (move === 'CONTRADICTION') {
-    if (trusted) return { kind: 'SETTLED', to: state, givesBack: false };
+    if (standing === accepted) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
     return { kind: 'ATTENTION', why: `The order is ${state}; the institution says ${standing}.` };
   }
-  if (standing === 'HELD' && state !== 'FROZEN') {
-    if (declined === 'CANCEL' || declined === 'REFUND') {
-      return { kind: 'ATTENTION', why: 'The institution declines to give back what it holds.' };
-    }
-    // What is on its way back to the buyer freezes nothing any more.
-    const isReturning = openKinds.some((kind) => kind === 'CANCEL' || kind === 'REFUND');
-    if (isReturning) return { kind: 'SETTLED', to: state, givesBack: false };
+  if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
+    return { kind: 'ATTENTION', why: 'The institution declines to give back what it holds.' };
   }
-  if (move === 'COMPENSATE') return { kind: 'SETTLED', to: state, givesBack: true };
-  return { kind: 'SETTLED', to: move, givesBack: false };
+  return move === 'COMPENSATE' ? { ...stays, givesBack: true } : { ...stays, to: move };
 }
+
+const isReturn = (kind: OperationKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
 
 /** How the money that the institution holds or paid differs from the order, in a sentence. */
 function differenceIn(

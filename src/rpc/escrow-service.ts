@@ -8,7 +8,7 @@ import {
 import { ownerScope } from '../access/principal.ts';
 import { checkTerms, clearing, type Escrow, type EscrowState, escrowStates } from '../domain/escrow.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { Violation } from '../domain/violation.ts';
+import { refuseViolations, type Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
 import { paymentPending, type Settlement } from '../settlement/settlement.ts';
 import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
@@ -58,14 +58,14 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
 
   return implement(EscrowService, {
     createEscrow: {
-      check: (request) => [
-        ...checkTerms({ ...request, type: typeOf(request.type) }),
-        ...institution.check(request),
-      ],
+      check: (request) => checkTerms({ ...request, type: typeOf(request.type) }),
       run: async ({ filingNo, amount, buyerId, sellerId }, call) => {
         const terms = { filingNo, type: 'GUARANTEE', amount, buyerId, sellerId } as const;
         const owner = ownerScope(call.principal);
-        const prepared = await escrows.open(terms, now(), workFor(call), owner);
+        const work = workFor(call);
+        // A repetition goes on with its order, whoever the institution knows by now.
+        if ((await escrows.findRepeated(work)) === undefined) refuseViolations(institution.check(terms));
+        const prepared = await escrows.open(terms, now(), work, owner);
         const { escrowId } = await confirmed(prepared, call);
         return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
       },

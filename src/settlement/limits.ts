@@ -23,7 +23,7 @@ export const settlementLimits: SettlementLimits = {
   longestRetryMs: 300_000,
   quietLookUpMs: 3_600_000,
   pollMs: 500,
-  atOnce: 8,
+  atOnce: 16,
 };
 
 /** How much of a delay is left to chance, so that orders that failed together do not come back together. */

@@ -55,6 +55,8 @@ export interface SettlementDependencies {
 
 /** An open instruction of an order. */
 type OpenOperation = EscrowCase['open'][number];
+/** An instruction that has come to its end. */
+type Ended = StoredSettlement['ended'][number];
 
 /** How many steps one recovery takes an order at most; it takes three to cancel an order and give a late hold back. */
 const stepsMax = 5;
@@ -81,20 +83,21 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
 
-  const paymentOrder = ({ order, holdId, openedAtMs, reference }: EscrowCase): PaymentOrder => {
-    const { escrowId, amount, buyerId, sellerId } = order;
-    return { holdId, escrowId, amount, currency, buyerId, sellerId, openedAtMs, reference };
+  /** What has to be held or paid: as the order says, or as a person accepted. */
+  const agreed = ({ order, accepted }: EscrowCase) => ({
+    amount: accepted?.amount ?? order.amount,
+    currency: accepted?.currency ?? currency,
+  });
+
+  const paymentOrder = (found: EscrowCase): PaymentOrder => {
+    const { order, holdId, openedAtMs, reference } = found;
+    const { escrowId, buyerId, sellerId } = order;
+    return { holdId, escrowId, ...agreed(found), buyerId, sellerId, openedAtMs, reference };
   };
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
     const found = await escrows.findCase(escrowId);
     if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
-    return found;
-  }
-
-  async function operationOf(operationId: string): Promise<Operation> {
-    const found = await escrows.findOperation(operationId);
-    if (found === undefined) throw new Error(`There is no operation ${operationId}.`);
     return found;
   }
 
@@ -132,30 +135,38 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
 
   /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
   async function settle(before: EscrowCase, hold: Hold, answered?: OpenOperation): Promise<EscrowCase> {
-    const { order, open, trusted } = before;
-    const { escrowId, state: from, amount } = order;
+    const { order, open, accepted, notices } = before;
+    const { escrowId, state: from } = order;
     const ended = endedBy(hold, open, answered);
-    const isDeclined = ended.some(
-      ({ operationId, status }) => operationId === answered?.operationId && status === 'DECLINED',
-    );
-    const openKinds = open.map(({ kind }) => kind);
-    const underJudgement = { state: from, amount, currency, trusted, openKinds };
-    const judgement = judge(underJudgement, hold, isDeclined ? answered?.kind : undefined);
-    const stays = { escrowId, from, to: from, ended: [], prepared: undefined, reference: hold.reference };
+    const isNo = ({ operationId, status }: Ended) =>
+      operationId === answered?.operationId && status === 'DECLINED';
+    const underJudgement = {
+      ...{ state: from, ...agreed(before) },
+      accepted: accepted?.standing,
+      openKinds: open.map(({ kind }) => kind),
+    };
+    const judgement = judge(underJudgement, hold, ended.some(isNo) ? answered?.kind : undefined);
+    // As long as no instruction is answered, one that stays open was in vain once more.
+    const isHeard = answered !== undefined || ended.length > 0 || open.length === 0;
+    const found = { escrowId, from, reference: hold.reference, isHeard, notices };
     if (judgement.kind === 'ATTENTION') {
-      log.error({ escrowId, state: from, why: judgement.why }, 'an order needs a person');
-      return write({ ...stays, attention: judgement.why, lookUpAtMs: undefined });
+      const { why } = judgement;
+      log.error({ escrowId, state: from, why }, 'an order needs a person');
+      const stopped = { to: from, ended: ended.filter(isNo), prepared: undefined, lookUpAtMs: undefined };
+      return write({ ...found, ...stopped, attention: { why, found: hold } });
     }
     const { to } = judgement;
     const prepared = judgement.givesBack ? newOperation('REFUND') : undefined;
     const isDone = prepared === undefined && ended.length === open.length;
-    const lookUpAtMs = isDone ? quietLookUpAtMs(from, to) : clock.nowMs();
+    const lookUpAtMs = isDone ? quietLookUpAtMs(from, to, hold) : clock.nowMs();
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
-    return write({ ...stays, to, ended, prepared, attention: undefined, lookUpAtMs });
+    return write({ ...found, to, ended, prepared, attention: undefined, lookUpAtMs });
   }
 
   /** When to ask about an order that nothing is left to do for; undefined for never. */
-  function quietLookUpAtMs(from: EscrowState, to: EscrowState): number | undefined {
+  function quietLookUpAtMs(from: EscrowState, to: EscrowState, { standing }: Hold): number | undefined {
+    // What was accepted may be further than FROZEN.
+    if (to === 'FROZEN' && standing !== 'HELD') return clock.nowMs();
     // A hold may lapse without a word, and one that was given up may have been on its way.
     const isQuiet = to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID');
     return isQuiet ? clock.nowMs() + jittered(limits.quietLookUpMs, random) : undefined;
@@ -167,6 +178,14 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     await durable();
   }
 
+  /** After a failed `send`: the instruction, if it was on disk as prepared before, for then recovery gives it. */
+  async function preparedOrThrow(operationId: string, error: unknown): Promise<Operation> {
+    await durable().catch(() => {});
+    const found = await escrows.findOperation(operationId);
+    if (found === undefined) throw error;
+    return found;
+  }
+
   /** Gives an instruction that was written down, and settles the order by the answer. */
   async function give(before: EscrowCase, operation: OpenOperation): Promise<EscrowCase> {
     const instruction = { ...paymentOrder(before), operationId: operation.operationId, kind: operation.kind };
@@ -176,9 +195,10 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   }
 
   /** Writes down that an order waited too long for its hold and is to be cancelled. */
-  function cancel({ order: { escrowId, state } }: EscrowCase): Promise<EscrowCase> {
+  function cancel({ order: { escrowId, state }, notices }: EscrowCase): Promise<EscrowCase> {
     const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, attention: undefined };
-    return write({ ...stays, prepared: newOperation('CANCEL'), lookUpAtMs: clock.nowMs() });
+    const prepared = newOperation('CANCEL');
+    return write({ ...stays, prepared, isHeard: false, notices, lookUpAtMs: clock.nowMs() });
   }
 
   /** Does what is left to do for an order. */
@@ -207,11 +227,16 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     carryOut: ({ operationId, order: { escrowId } }) =>
       turns.run(escrowId, async () => {
         const operation = await escrows.findOperation(operationId);
-        // It waited for its turn before it was durable, and the disk had no room for it.
+        // It waited for its turn, and what prepared it was undone meanwhile.
         if (operation === undefined) throw unavailable('The instruction could not be written down.');
-        if (operation.status !== 'PREPARED') return operation;
         const before = await caseOf(escrowId);
-        await send(operationId);
+        const isNext = before.attention === undefined && before.open.at(-1)?.operationId === operationId;
+        if (operation.status !== 'PREPARED' || !isNext) return operation;
+        try {
+          await send(operationId);
+        } catch (error) {
+          return preparedOrThrow(operationId, error);
+        }
         try {
           await give(before, operation);
           await durable();
@@ -221,7 +246,7 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
           await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
           return { ...operation, status: 'UNKNOWN' };
         }
-        return operationOf(operationId);
+        return (await escrows.findOperation(operationId)) ?? operation;
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
@@ -246,7 +271,7 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
 }
 
 /** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
-function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined) {
+function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined): Ended[] {
   return open.flatMap(({ operationId, kind }) => {
     const outcome = operationOutcomes[kind][hold.standing];
     if (outcome !== 'OPEN') return [{ operationId, status: outcome }];

@@ -1,5 +1,12 @@
 import type { Environment, KeyStatus, Tier } from '../domain/caller.ts';
-import type { Escrow, EscrowState, EscrowTerms, OperationKind, OperationStatus } from '../domain/escrow.ts';
+import type {
+  Escrow,
+  EscrowState,
+  EscrowTerms,
+  Hold,
+  OperationKind,
+  OperationStatus,
+} from '../domain/escrow.ts';
 import type { Artwork, Filing } from '../domain/filing.ts';
 import type { Provenance } from '../domain/provenance.ts';
 
@@ -215,12 +222,12 @@ export interface BusinessTime {
  */
 export interface EscrowStore {
   /**
-   * Stores an UNPAID order with its FREEZE, prepared. `owner` must have filed the artwork, unless it is undefined.
+   * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
    * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, ESCROW_NUMBERS_EXHAUSTED.
    */
   open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**
-   * Prepares to pay the money of a FROZEN order out or back. If that is under way already, the instruction that it
+   * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the instruction that it
    * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if the order is not FROZEN, if the other is under way, or if
    * the order waits for a person.
    */
@@ -231,13 +238,18 @@ export interface EscrowStore {
     work: Work,
     owner: number | undefined,
   ): Promise<Operation>;
+  /** The instruction that an earlier call under the same idempotency key gave, as it stands. */
+  findRepeated(work: Work): Promise<Operation | undefined>;
   /** An instruction as it stands. */
   findOperation(operationId: string): Promise<Operation | undefined>;
   /** Notes that an open instruction is being given; unless something is heard, the order is due at `lookUpAtMs`. */
   send(operationId: string, lookUpAtMs: number): Promise<void>;
   /** Notes that the institution did not answer; the order is due again at `lookUpAtMs`. */
   leaveOpen(escrowId: string, lookUpAtMs: number): Promise<void>;
-  /** Writes down what the institution's word came to. False, and nothing is written, if the order has changed since. */
+  /**
+   * Writes down what the institution's word came to. False, and nothing is written, if the order has changed since or
+   * waits for a person.
+   */
   settle(settlement: Settlement, at: BusinessTime): Promise<boolean>;
   /** What settling needs of an order. */
   findCase(escrowId: string): Promise<EscrowCase | undefined>;
@@ -295,8 +307,10 @@ export interface EscrowCase {
   readonly unanswered: number;
   /** Why it waits for a person. */
   readonly attention: string | undefined;
-  /** A person decided that the institution's word holds. */
-  readonly trusted: boolean;
+  /** What the institution said that a person accepted; undefined if none did. */
+  readonly accepted: Hold | undefined;
+  /** How many notifications have come about it. */
+  readonly notices: number;
   /** Its open instructions, oldest first. */
   readonly open: readonly Pick<Operation, 'operationId' | 'kind' | 'status'>[];
 }
@@ -312,8 +326,12 @@ export interface Settlement {
   /** An instruction that it makes necessary. */
   readonly prepared: { readonly operationId: string; readonly kind: OperationKind } | undefined;
   readonly reference: string | undefined;
-  /** Why a person has to look; the order is not due until one decided. */
-  readonly attention: string | undefined;
+  /** Why a person has to look, and what the institution said; the order is not due until one decided. */
+  readonly attention: { readonly why: string; readonly found: Hold } | undefined;
+  /** Whether the institution did as it was told, so that the next attempt is a first one. */
+  readonly isHeard: boolean;
+  /** EscrowCase.notices of when the institution was asked. If more have come since, the order is due at once. */
+  readonly notices: number;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
 }

@@ -140,36 +140,44 @@ const documentedJudgements = readTable(`
                      as agreed                       another amount or currency
   UNPAID ABSENT      UNPAID UNPAID UNPAID            UNPAID UNPAID UNPAID
   UNPAID VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  UNPAID HELD        FROZEN UNPAID x                 # # #
+  UNPAID HELD        FROZEN UNPAID x                 # UNPAID #
   UNPAID PAID_OUT    ! ! !                           # # #
   UNPAID RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   UNPAID LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   FROZEN ABSENT      ! ! !                           ! ! !
   FROZEN VOID        ! ! !                           ! ! !
-  FROZEN HELD        FROZEN FROZEN FROZEN            # # #
+  FROZEN HELD        FROZEN FROZEN FROZEN            # FROZEN #
   FROZEN PAID_OUT    RELEASED RELEASED RELEASED      # # #
   FROZEN RETURNED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
   FROZEN LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   RELEASED ABSENT    ! ! !                           ! ! !
   RELEASED VOID      ! ! !                           ! ! !
-  RELEASED HELD      ! ! !                           # # #
+  RELEASED HELD      ! RELEASED !                         # RELEASED #
   RELEASED PAID_OUT  RELEASED RELEASED RELEASED      # # #
   RELEASED RETURNED  ! ! !                           ! ! !
   RELEASED LAPSED    ! ! !                           ! ! !
   REFUNDED ABSENT    ! ! !                           ! ! !
   REFUNDED VOID      ! ! !                           ! ! !
-  REFUNDED HELD      ! ! !                           # # #
+  REFUNDED HELD      ! REFUNDED !                         # REFUNDED #
   REFUNDED PAID_OUT  ! ! !                           # # #
   REFUNDED RETURNED  REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
   REFUNDED LAPSED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
   CLOSED ABSENT      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   CLOSED VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  CLOSED HELD        CLOSED+ CLOSED x                # # #
+  CLOSED HELD        CLOSED+ CLOSED x                # CLOSED #
   CLOSED PAID_OUT    ! ! !                           # # #
   CLOSED RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   CLOSED LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
 `);
 
+/** Where an order goes when a person accepts a contradiction; any other stays where it is. */
+const documentedAcceptances = new Map([
+  ['UNPAID PAID_OUT', 'FROZEN'],
+  ['FROZEN ABSENT', 'CLOSED'],
+  ['FROZEN VOID', 'CLOSED'],
+]);
+
+const standings: readonly Standing[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
 const kinds: readonly OperationKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
 const returns: readonly (OperationKind | undefined)[] = ['REFUND', 'CANCEL'];
 /** Every set of kinds. */
@@ -208,7 +216,7 @@ test('the table of judgements has every state and standing once', () => {
 function assertJudged(
   pair: string,
   cell: string,
-  trusted: boolean,
+  accepted: Standing | undefined,
   holds: readonly Omit<Hold, 'standing'>[],
 ) {
   const [state, standing] = pair.split(' ') as [EscrowState, Standing];
@@ -216,9 +224,10 @@ function assertJudged(
   for (const held of holds) {
     for (const openKinds of kindSets) {
       for (const declined of [undefined, ...kinds]) {
-        const order = { state, amount: 500n, currency: 'CNY', trusted, openKinds };
-        const isReturning = openKinds.some((kind) => returns.includes(kind));
-        const expected = returns.includes(declined) ? declining : isReturning ? returning : plain;
+        const order = { state, amount: 500n, currency: 'CNY', accepted, openKinds };
+        const isReturning = openKinds.some((kind) => returns.includes(kind) && kind !== declined);
+        const isDeclined = returns.includes(declined);
+        const expected = isReturning ? returning : isDeclined ? declining : plain;
         const word = wordOf(judge(order, { standing, ...held }, declined));
         assert.equal(word, expected, `${openKinds} ${declined} ${held.amount} ${held.currency}`);
       }
@@ -228,18 +237,28 @@ function assertJudged(
 
 for (const [pair, money, cell] of documentedJudgements) {
   test(`an order and its money that are ${pair}, ${money}: ${cell}`, () => {
-    assertJudged(pair, cell, false, money === 'as agreed' ? agreed : different);
+    assertJudged(pair, cell, undefined, money === 'as agreed' ? agreed : different);
   });
   if (money !== 'as agreed') continue;
-  const [state = ''] = pair.split(' ');
-  const accepted = cell.replaceAll('!', state);
-  test(`an order and its money that are ${pair}, whatever amount, as a person accepted: ${accepted}`, () => {
-    assertJudged(pair, accepted, true, [...agreed, ...different]);
+  const [state = '', standing = ''] = pair.split(' ');
+  const goesTo = documentedAcceptances.get(pair) ?? state;
+  const accepted = cell.replaceAll('!', goesTo);
+  test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
+    assertJudged(pair, accepted, standing as Standing, agreed);
+  });
+  test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
+    for (const other of standings) if (other !== standing) assertJudged(pair, cell, other, agreed);
   });
 }
 
 test('a person is told what the order says and what the institution says', () => {
-  const order = { state: 'FROZEN', amount: 500n, currency: 'CNY', trusted: false, openKinds: [] } as const;
+  const order = {
+    state: 'FROZEN',
+    amount: 500n,
+    currency: 'CNY',
+    accepted: undefined,
+    openKinds: [],
+  } as const;
   assert.deepEqual(judge(order, { standing: 'HELD', amount: 499n, currency: 'USD' }), {
     kind: 'ATTENTION',
     why: 'The order is over 500 CNY; the institution says HELD 499 USD.',

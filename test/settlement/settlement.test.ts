@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Hold } from '../../src/domain/escrow.ts';
+import { unavailable } from '../../src/domain/reason.ts';
+import type { Decision } from '../../src/store/store.ts';
 import { held, type Kit, kitLimits, openKit, quiet, silence } from './kit.ts';
 
 const { answerTimeoutMs, freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
@@ -148,7 +150,7 @@ test('a hold that comes after the order was CLOSED is compensated by a refund', 
   assert.equal(attention, undefined);
 });
 
-test('a compensation that the institution declines needs a person, and is not repeated for ever', async (t) => {
+test('a compensation that the institution declines needs a person, who may try anew', async (t) => {
   const kit = await openKit(t);
   kit.institution.answer(async () => ({ standing: 'VOID' }));
   const escrowId = await kit.open();
@@ -157,6 +159,11 @@ test('a compensation that the institution declines needs a person, and is not re
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
+  await kit.store.escrows.decide(escrowId, 'RETURN', 'anew', kit.clock.nowMs());
+  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  await kit.pass(1_000);
+  assert.equal(kit.institution.told.at(-1)?.operationId, 'anew');
+  assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
 for (const [what, differs] of [
@@ -186,27 +193,145 @@ for (const [what, differs] of [
   });
 }
 
-test('a person may accept what differs', async (t) => {
-  const kit = await openKit(t);
+/** An order that the institution holds one unit of. */
+async function short(kit: Kit): Promise<string> {
   kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
   const escrowId = await kit.open();
   kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
-  await kit.store.escrows.decide(escrowId, 'ACCEPT', 'd-1', kit.clock.nowMs());
+  return escrowId;
+}
+
+const decide = (kit: Kit, escrowId: string, decision: Decision) =>
+  kit.store.escrows.decide(escrowId, decision, `decision-${kit.clock.nowMs()}`, kit.clock.nowMs());
+
+test('a person may accept what differs, and that is what is paid out', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await short(kit);
+  await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
+  kit.institution.answer(async (instruction) => held(instruction, 'PAID_OUT'));
+  assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'CONFIRMED');
+  assert.equal(kit.institution.told.at(-1)?.amount, 1n);
+});
+
+test('what differs from what was accepted stops the order again', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await short(kit);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(1_000);
+  kit.institution.answer(async (instruction) => ({ ...held(instruction, 'PAID_OUT'), amount: 2n }));
+  await kit.resolve('RELEASE', escrowId);
+  const { order, attention } = await kit.case(escrowId);
+  assert.equal(order.state, 'FROZEN');
+  assert.match(attention ?? '', /over 1 CNY.*PAID_OUT 2 CNY/);
 });
 
 test('a person may have what differs given back: the order is CLOSED', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
-  const escrowId = await kit.open();
-  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
+  const escrowId = await short(kit);
   kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
-  await kit.store.escrows.decide(escrowId, 'RETURN', 'd-1', kit.clock.nowMs());
+  await decide(kit, escrowId, 'RETURN');
   await kit.pass(1_000);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
+});
+
+test('what differs and is not given back stops the order again, for another instruction', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
+  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
+  await kit.pass(quietLookUpMs + 1_000);
+  for (const refunds of [1, 2]) {
+    await decide(kit, escrowId, 'RETURN');
+    await kit.pass(1_000);
+    const { order, open, attention } = await kit.case(escrowId);
+    assert.equal(order.state, 'FROZEN');
+    assert.match(attention ?? '', /HELD 1 CNY/);
+    assert.deepEqual(open, [], 'the instruction that was declined has come to its end');
+    const names = kit.institution.told.filter(({ kind }) => kind === 'REFUND');
+    assert.equal(new Set(names.map(({ operationId }) => operationId)).size, refunds);
+  }
+});
+
+for (const [state, standing, end] of [
+  ['FROZEN', 'ABSENT', 'CLOSED'],
+  ['FROZEN', 'VOID', 'CLOSED'],
+  ['UNPAID', 'PAID_OUT', 'RELEASED'],
+] as const) {
+  test(`${state} and ${standing}, once accepted, is ${end}: the work can be sold again`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
+    kit.institution.say(async (asked) => (standing === 'PAID_OUT' ? held(asked, standing) : { standing }));
+    await kit.pass(quietLookUpMs + 1_000);
+    assert.match((await kit.case(escrowId)).attention ?? '', new RegExp(`${state}.*${standing}`));
+    await decide(kit, escrowId, 'ACCEPT');
+    await kit.pass(2_000);
+    const { order, attention } = await kit.case(escrowId);
+    assert.equal(order.state, end);
+    assert.equal(attention, undefined);
+  });
+}
+
+test('an order that waits for a person is given nothing that was prepared before', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  const answer = Promise.withResolvers<Hold>();
+  kit.institution.say(() => answer.promise);
+  await kit.pass(quietLookUpMs);
+  const release = kit.resolve('RELEASE', escrowId);
+  await quiet();
+  answer.resolve({ standing: 'HELD', amount: 1n, currency: 'CNY' });
+  assert.equal((await release).status, 'PREPARED');
+  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.ok((await kit.case(escrowId)).attention !== undefined);
+});
+
+test('an instruction that is on disk and cannot be given now is not denied, and given later', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  const answer = Promise.withResolvers<Hold>();
+  kit.institution.say(() => answer.promise);
+  await kit.pass(quietLookUpMs);
+  const release = kit.resolve('RELEASE', escrowId);
+  await quiet();
+  const { mock } = t.mock.method(kit.store.escrows, 'send', () => Promise.reject(unavailable('Disk full.')));
+  kit.institution.say(async (order) => held(order));
+  answer.resolve({ standing: 'HELD', amount: 128_000_000n, currency: 'CNY' });
+  assert.equal((await release).status, 'PREPARED');
+  mock.restore();
+  kit.institution.answer(async (instruction) => held(instruction, 'PAID_OUT'));
+  await kit.pass(2 * firstRetryMs);
+  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+});
+
+test('an instruction that stays in vain is repeated at growing intervals, though questions are answered', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  kit.institution.answer(lost);
+  await kit.resolve('RELEASE', escrowId);
+  await kit.pass(10 * longestRetryMs);
+  const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
+  assert.ok(releases <= 16, `${releases} attempts`);
+  assert.ok(releases >= 10, `${releases} attempts`);
+});
+
+test('a notification that comes while the institution is asked has it asked again', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await frozen(kit);
+  const { holdId } = await kit.case(escrowId);
+  const answer = Promise.withResolvers<Hold>();
+  kit.institution.say(() => answer.promise);
+  await kit.pass(quietLookUpMs);
+  await kit.store.escrows.notified('event', holdId, kit.clock.nowMs());
+  const asked = kit.institution.asked.at(-1);
+  assert.ok(asked);
+  kit.institution.say(async (order) => held(order, 'LAPSED'));
+  answer.resolve(held(asked));
+  await kit.pass(1_000);
+  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
 test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {

@@ -117,14 +117,14 @@ test('earlier orders are found and listed as they were', async (t) => {
   );
   for (const state of states) {
     const found = await caseOf(store, idOf(state));
-    const { reference, unanswered, attention, trusted, openedAtMs } = found;
+    const { reference, unanswered, attention, accepted, openedAtMs } = found;
     assert.deepEqual(
-      { reference, unanswered, attention, trusted, openedAtMs },
+      { reference, unanswered, attention, accepted, openedAtMs },
       {
         reference: undefined,
         unanswered: 0,
         attention: undefined,
-        trusted: false,
+        accepted: undefined,
         openedAtMs: openedAtS * 1_000,
       },
     );

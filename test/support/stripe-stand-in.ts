@@ -234,7 +234,7 @@ function carryOut(state: State, seen: SeenRequest): Answer {
   if (intent === undefined) return missing('intent', id, 404);
   const charge = params['expand[0]'] === 'latest_charge';
   if (method === 'GET') return ok(shown(intent, charge));
-  if (verb === 'capture') return capture(intent);
+  if (verb === 'capture') return capture(intent, params);
   if (verb === 'cancel') return cancel(intent, charge);
   return invalid(`no such endpoint: ${method} ${path}`, {}, false);
 }
@@ -326,11 +326,15 @@ function confirm(intent: StandInIntent, card: string | undefined): Answer {
   return failed(402, { type: 'card_error', code, payment_intent: shown(intent) });
 }
 
-function capture(intent: StandInIntent): Answer {
+function capture(intent: StandInIntent, params: SeenRequest['params']): Answer {
   if (intent.status !== 'requires_capture') return unexpectedState(intent);
+  const amount = Number(params.amount_to_capture ?? intent.amount_capturable);
+  if (amount > intent.amount_capturable) {
+    return invalid('The amount is larger than what is held', { code: 'amount_too_large' });
+  }
   Object.assign(intent, {
     status: 'succeeded',
-    amount_received: intent.amount_capturable,
+    amount_received: amount,
     amount_capturable: 0,
   });
   return ok(shown(intent));

@@ -93,7 +93,9 @@ function createInstructions(intents: Intents, nowMs: () => number) {
     },
     RELEASE: async (order: Instruction): Promise<Hold> => {
       const intentId = await intentIdOf(order);
-      return intentId === undefined ? { standing: 'ABSENT' } : intents.capture(intentId, order.operationId);
+      return intentId === undefined
+        ? { standing: 'ABSENT' }
+        : intents.capture(intentId, order.amount, order.operationId);
     },
     REFUND: async (order: Instruction): Promise<Hold> => {
       const intentId = await intentIdOf(order);

@@ -15,7 +15,7 @@ export interface Intents {
   /** Makes the PaymentIntent of an order and has the amount authorised. Rejects with Stripe's own error. */
   authorise(order: PaymentOrder): Promise<Stripe.PaymentIntent>;
   /** Captures; where the money then stands, whether or not that was why. */
-  capture(intentId: string, idempotencyKey: string): Promise<Hold>;
+  capture(intentId: string, amount: bigint, idempotencyKey: string): Promise<Hold>;
   /** Cancels; where the money then stands, whether or not that was why. */
   cancel(intentId: string, idempotencyKey: string): Promise<Hold>;
   /** Uses up the key of an order that has no PaymentIntent, so that none can be made for it any more. */
@@ -72,8 +72,11 @@ export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: S
   const cancel = (intentId: string, idempotencyKey: string) =>
     afterwards(intentId, paymentIntents.cancel(intentId, withCharge, { idempotencyKey }));
 
-  const capture = (intentId: string, idempotencyKey: string) =>
-    afterwards(intentId, paymentIntents.capture(intentId, {}, { idempotencyKey }));
+  // The amount, so that no more is paid out than was agreed, should the authorisation have been changed at Stripe.
+  const capture = (intentId: string, amount: bigint, idempotencyKey: string) => {
+    const params = { amount_to_capture: Number(amount) };
+    return afterwards(intentId, paymentIntents.capture(intentId, params, { idempotencyKey }));
+  };
 
   /** Whatever is made for an order is made under one key, and found again by these parameters. */
   const make = (order: PaymentOrder, params: Pick<Stripe.PaymentIntentCreateParams, 'amount' | 'confirm'>) =>

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { EscrowState, EscrowTerms } from '../../domain/escrow.ts';
+import type { EscrowState, EscrowTerms, Standing } from '../../domain/escrow.ts';
 import type { PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
@@ -20,7 +20,11 @@ const columns = {
   reference: escrow.reference,
   unanswered: escrow.unanswered,
   attention: escrow.attention,
-  trusted: escrow.trusted,
+  foundStanding: escrow.foundStanding,
+  foundAmount: escrow.foundAmount,
+  foundCurrency: escrow.foundCurrency,
+  accepted: escrow.accepted,
+  notices: escrow.notices,
   caller: caller.name,
 };
 
@@ -34,13 +38,18 @@ export interface EscrowRow extends EscrowTerms {
   readonly reference: string | null;
   readonly unanswered: number;
   readonly attention: string | null;
-  readonly trusted: boolean;
+  readonly foundStanding: Standing | null;
+  readonly foundAmount: bigint | null;
+  readonly foundCurrency: string | null;
+  readonly accepted: boolean;
+  readonly notices: number;
   /** Name of the caller. */
   readonly caller: string;
 }
 
 /** An order to store. */
-export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> & EscrowTerms;
+export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> &
+  EscrowTerms & { readonly lookUpAtMs: number };
 
 /** What a settlement writes into the row of an order. */
 export interface SettledRow {
@@ -48,8 +57,21 @@ export interface SettledRow {
   readonly from: EscrowState;
   readonly to: EscrowState;
   readonly reference: string | null;
-  readonly attention: string | null;
+  readonly isHeard: 0 | 1;
+  /** Notifications that had come when the institution was asked. */
+  readonly notices: number;
   readonly lookUpAtMs: number | null;
+  /** When to look again if more notifications have come. */
+  readonly nowMs: number;
+}
+
+/** What stops an order for a person. */
+export interface StoppedRow {
+  readonly id: number;
+  readonly attention: string;
+  readonly foundStanding: Standing;
+  readonly foundAmount: bigint | null;
+  readonly foundCurrency: string | null;
 }
 
 /** The rows of orders. All verbs that write run inside the effect that they belong to. */
@@ -59,19 +81,23 @@ export interface EscrowRows {
   find(escrowId: string): EscrowRow | undefined;
   byId(id: number): EscrowRow | undefined;
   /** The order of a filing that is UNPAID or FROZEN. */
-  activeOf(filingNo: string): string | undefined;
+  activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
   /** Rows that all conditions hold for, newest first; one more than the page has, if there is one. */
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
-  /** Writes a settlement down, if the order is still in the state that it leads from. */
+  /** Writes a settlement down, if the order is still in the state that it leads from and waits for no person. */
   settle(row: SettledRow): boolean;
+  /** Stops an order for a person. */
+  stop(row: StoppedRow): void;
   /** Makes an order due at a time, unless it waits for a person. */
   makeDue(id: number, lookUpAtMs: number): void;
   /** The same for all orders of a subquery. */
   makeAllDue(which: SQL, lookUpAtMs: number): void;
   /** The same, and one attempt more was not answered. */
   leaveOpen(id: number, lookUpAtMs: number): void;
+  /** Makes an order due now, for one notification more. */
+  noticed(id: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
-  decided(id: number, trusted: boolean, lookUpAtMs: number): void;
+  decided(id: number, accepted: boolean, lookUpAtMs: number): void;
   /** Orders that are due until a time, longest due first. */
   dueUntil(nowMs: number, count: number): string[];
   /** Orders that are due later than a time. */
@@ -90,19 +116,17 @@ export function createEscrowRows(database: Database): EscrowRows {
     .where(eq(escrow.escrowId, sql.placeholder('escrowId')))
     .prepare();
   const byId = select().where(isThis).prepare();
-  const active = prepareHot<{ escrow_id: string }>(
-    database,
-    database
-      .select({ escrowId: escrow.escrowId })
-      .from(escrow)
-      .where(
-        and(
-          eq(escrow.filingNo, sql.placeholder('filingNo')),
-          // Literals, so that SQLite sees that the partial index answers this.
-          sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
-        ),
+  const active = database
+    .select({ escrowId: escrow.escrowId, callerId: escrow.callerId })
+    .from(escrow)
+    .where(
+      and(
+        eq(escrow.filingNo, sql.placeholder('filingNo')),
+        // Literals, so that SQLite sees that the partial index answers this.
+        sql`${escrow.state} IN ('UNPAID', 'FROZEN')`,
       ),
-  );
+    )
+    .prepare();
   const insert = prepareHot<{ id: number }>(
     database,
     database
@@ -117,6 +141,7 @@ export function createEscrowRows(database: Database): EscrowRows {
         sellerId: sql.placeholder('sellerId'),
         state: 'UNPAID',
         timestamp: sql.placeholder('timestamp'),
+        lookUpAtMs: sql.placeholder('lookUpAtMs'),
       })
       .returning({ id: escrow.id }),
   );
@@ -127,11 +152,17 @@ export function createEscrowRows(database: Database): EscrowRows {
       .set({
         state: sql`${sql.placeholder('to')}`,
         reference: sql`${sql.placeholder('reference')}`,
-        attention: sql`${sql.placeholder('attention')}`,
-        lookUpAtMs: at,
-        unanswered: 0,
+        unanswered: sql`iif(${sql.placeholder('isHeard')}, 0, ${escrow.unanswered})`,
+        lookUpAtMs: sql`iif(${escrow.notices} = ${sql.placeholder('notices')}, ${at}, ${sql.placeholder('nowMs')})`,
       })
-      .where(and(isThis, eq(escrow.state, sql.placeholder('from')))),
+      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isNoPersons)),
+  );
+  const noticed = prepareHot(
+    database,
+    database
+      .update(escrow)
+      .set({ lookUpAtMs: sql`iif(${isNoPersons}, ${at}, NULL)`, notices: sql`${escrow.notices} + 1` })
+      .where(isThis),
   );
   const makeDue = prepareHot(
     database,
@@ -166,7 +197,7 @@ export function createEscrowRows(database: Database): EscrowRows {
     },
     find: (escrowId) => byEscrowId.get({ escrowId }),
     byId: (id) => byId.get({ id }),
-    activeOf: (filingNo) => active.get({ filingNo })?.escrow_id,
+    activeOf: (filingNo) => active.get({ filingNo }),
     list: (conditions, page) =>
       select()
         .where(and(...conditions))
@@ -183,8 +214,15 @@ export function createEscrowRows(database: Database): EscrowRows {
     leaveOpen: (id, lookUpAtMs) => {
       leaveOpen.run({ id, lookUpAtMs });
     },
-    decided: (id, trusted, lookUpAtMs) => {
-      database.update(escrow).set({ attention: null, trusted, lookUpAtMs }).where(eq(escrow.id, id)).run();
+    stop: ({ id, ...found }) => {
+      const changes = { ...found, accepted: false, lookUpAtMs: null };
+      database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
+    },
+    noticed: (id, nowMs) => {
+      noticed.run({ id, lookUpAtMs: nowMs });
+    },
+    decided: (id, accepted, lookUpAtMs) => {
+      database.update(escrow).set({ attention: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
     },
     dueUntil: (nowMs, count) => until.all({ lookUpAtMs: nowMs, count }).map(({ escrow_id }) => escrow_id),
     dueBehind: (horizonMs, count) =>

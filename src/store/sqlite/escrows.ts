@@ -1,8 +1,8 @@
 import { type Column, eq, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { type Escrow, escrowId } from '../../domain/escrow.ts';
+import { type Escrow, type Hold, escrowId as nextEscrowId } from '../../domain/escrow.ts';
 import { Refusal } from '../../domain/reason.ts';
-import type { EscrowCase, EscrowFilter, EscrowStore, Operation, PageQuery } from '../store.ts';
+import type { EscrowCase, EscrowFilter, EscrowStore, Operation, PageQuery, Settlement } from '../store.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow } from './escrow-rows.ts';
@@ -36,8 +36,9 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
   );
 
   function toEscrow(row: EscrowRow): Escrow {
-    const { id, callerId: _, reference: _1, unanswered: _2, attention: _3, trusted: _4, ...order } = row;
-    return { ...order, history: history.of(id) };
+    const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
+    const terms = { filingNo, type, amount, buyerId, sellerId };
+    return { escrowId, ...terms, state, timestamp, caller, history: history.of(row.id) };
   }
 
   /** The row of an order of `owner`, or of anybody if that is undefined. */
@@ -73,7 +74,8 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
       reference: row.reference ?? undefined,
       unanswered: row.unanswered,
       attention: row.attention ?? undefined,
-      trusted: row.trusted,
+      accepted: row.accepted ? foundOf(row) : undefined,
+      notices: row.notices,
       open: operations.openOf(row.id),
     };
   }
@@ -92,7 +94,9 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
     }
     const active = rows.activeOf(filingNo);
     if (active === undefined) return;
-    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already: ${active}.`);
+    const isVisible = owner === undefined || active.callerId === owner;
+    const name = isVisible ? `: ${active.escrowId}` : '';
+    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
   }
 
   return {
@@ -104,9 +108,10 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         const year = yearOf(at.timestamp);
         const id = rows.insert({
           ...terms,
-          escrowId: escrowId(year, nextNumber(year), idKey),
+          escrowId: nextEscrowId(year, nextNumber(year), idKey),
           callerId: work.callerId,
           timestamp: at.timestamp,
+          lookUpAtMs: at.atMs,
         });
         history.append(id, 'UNPAID', at);
         operations.prepare(id, 'FREEZE', work.operationId, at.atMs);
@@ -126,12 +131,18 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         if (underWay === undefined) {
           if (row.attention !== null) throw conflict(`${id} waits for a decision of the operator.`);
           operations.prepare(row.id, kind, work.operationId, at.atMs);
+          rows.makeDue(row.id, at.atMs);
         } else if (underWay.kind !== kind) {
           throw conflict(`A ${underWay.kind} of ${id} is under way.`);
         }
         const operationId = underWay?.operationId ?? work.operationId;
         binding.bind({ ...work, operationId });
         return requireOperation(operationId);
+      }),
+    findRepeated: async (work) =>
+      read(() => {
+        const operationId = binding.operationOf(work);
+        return operationId === undefined ? undefined : requireOperation(operationId);
       }),
     findOperation: async (operationId) => read(() => findOperation(operationId)),
     send: async (operationId, lookUpAtMs) => {
@@ -152,21 +163,32 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
     },
     settle: async (settlement, at) =>
       write(() => {
-        const { escrowId: id, from, to, ended, prepared, attention, lookUpAtMs } = settlement;
+        const {
+          escrowId: id,
+          from,
+          to,
+          ended,
+          prepared,
+          attention,
+          isHeard,
+          notices,
+          lookUpAtMs,
+        } = settlement;
         const row = requireRow(id);
         const isOpen = new Set(operations.openOf(row.id).map(({ operationId }) => operationId));
         if (ended.some(({ operationId }) => !isOpen.has(operationId))) return false;
         const settled = {
-          ...{ id: row.id, from, to },
+          ...{ id: row.id, from, to, notices, nowMs: at.atMs },
           reference: settlement.reference ?? row.reference,
-          attention: attention ?? null,
-          lookUpAtMs: attention === undefined ? (lookUpAtMs ?? null) : null,
-        };
+          isHeard: isHeard ? 1 : 0,
+          lookUpAtMs: lookUpAtMs ?? null,
+        } as const;
         if (!rows.settle(settled)) return false;
         for (const { operationId, status } of ended) operations.move(operationId, status);
         if (prepared !== undefined) {
           operations.prepare(row.id, prepared.kind, prepared.operationId, at.atMs);
         }
+        if (attention !== undefined) rows.stop({ id: row.id, ...stopOf(attention) });
         if (to !== from) history.append(row.id, to, at);
         if (to === 'RELEASED' && to !== from) provenance.append(row.filingNo, 'TRANSFER', at);
         return true;
@@ -188,7 +210,7 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
       write(() => {
         if (!isNewNotification(eventId, nowMs)) return false;
         const orderId = operations.find(holdId)?.orderId;
-        if (orderId !== undefined) rows.makeDue(orderId, nowMs);
+        if (orderId !== undefined) rows.noticed(orderId, nowMs);
         return true;
       }),
     decide: async (id, decision, operationId, nowMs) =>
@@ -202,7 +224,7 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         if (decision === 'RETURN' && operations.hasPaid(row.id)) {
           throw conflict(`The money of ${id} was paid already; it cannot be given back a second time.`);
         }
-        rows.decided(row.id, decision !== 'LOOK_AGAIN', nowMs);
+        rows.decided(row.id, decision === 'ACCEPT', nowMs);
         if (decision === 'RETURN' && underWay === undefined) {
           operations.prepare(row.id, row.state === 'UNPAID' ? 'CANCEL' : 'REFUND', operationId, nowMs);
         }
@@ -226,6 +248,23 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
       }),
   };
 }
+
+/** What the institution said when an order last began to wait for a person. */
+function foundOf({ foundStanding, foundAmount, foundCurrency }: EscrowRow): Hold | undefined {
+  if (foundStanding === null) return undefined;
+  return {
+    standing: foundStanding,
+    amount: foundAmount ?? undefined,
+    currency: foundCurrency ?? undefined,
+  };
+}
+
+const stopOf = ({ why, found }: NonNullable<Settlement['attention']>) => ({
+  attention: why,
+  foundStanding: found.standing,
+  foundAmount: found.amount ?? null,
+  foundCurrency: found.currency ?? null,
+});
 
 const conflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);
 

@@ -11,7 +11,13 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 import type { Environment, Tier } from '../../domain/caller.ts';
-import type { EscrowState, EscrowType, OperationKind, OperationStatus } from '../../domain/escrow.ts';
+import type {
+  EscrowState,
+  EscrowType,
+  OperationKind,
+  OperationStatus,
+  Standing,
+} from '../../domain/escrow.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 import type { KeyStatus } from '../store.ts';
 
@@ -168,8 +174,14 @@ export const escrow = sqliteTable(
     unanswered: integer().notNull().default(0),
     /** Why the order waits for a person; null if it does not. */
     attention: text(),
-    /** A person decided that the institution's word holds, even where it differs from the order. */
-    trusted: integer({ mode: 'boolean' }).notNull().default(false),
+    /** What the institution said when the order last began to wait for a person. */
+    foundStanding: text('found_standing').$type<Standing>(),
+    foundAmount: money('found_amount'),
+    foundCurrency: text('found_currency'),
+    /** Whether a person accepted that. */
+    accepted: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Notifications that have come about the order. */
+    notices: integer().notNull().default(0),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),

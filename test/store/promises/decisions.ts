@@ -11,6 +11,7 @@ import {
   frozen,
   inNeed,
   noon,
+  oneUnitHeld,
   opened,
   openStore,
   orderIn,
@@ -64,7 +65,11 @@ export function decisionPromises(engine: StoreEngine): void {
         assert.deepEqual(await caseOf(store, escrowId), decided);
         const { open, ...rest } = decided;
         const { open: openBefore, ...restBefore } = before;
-        assert.deepEqual(rest, { ...restBefore, attention: undefined, trusted: decision !== 'LOOK_AGAIN' });
+        assert.deepEqual(rest, {
+          ...restBefore,
+          attention: undefined,
+          accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
+        });
         const prepared = kind ? [{ operationId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
         assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
@@ -115,7 +120,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual(await caseOf(store, escrowId), before);
     await store.escrows.decide(escrowId, 'ACCEPT', operationId, 1);
     const ended = endedAs('DECLINED', before);
-    await settled(store, escrowId, { ended, attention: 'The amounts differ.' });
+    await settled(store, escrowId, { ended, attention: { why: 'The amounts differ.', found: oneUnitHeld } });
     assert.partialDeepStrictEqual((await giveBack()).open, [{ operationId, kind: 'REFUND' }]);
   });
 
@@ -153,21 +158,30 @@ export function decisionPromises(engine: StoreEngine): void {
     await refused(again, 'ESCROW_STATE_CONFLICT');
   });
 
-  test('a decision to ask again takes back that the word of the institution holds', async (t) => {
+  test('what is accepted is what was found, until the order stops again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await opened(store, by);
-    for (const [decision, trusted] of [
-      ['ACCEPT', true],
-      ['LOOK_AGAIN', false],
-      ['RETURN', true],
-    ] as const) {
+    const acceptedAfter = async (decision: Decision) => {
       await stopped(store, escrowId);
+      assert.equal((await caseOf(store, escrowId)).accepted, undefined);
       await store.escrows.decide(escrowId, decision, workOf(by).operationId, 1);
-      assert.equal((await caseOf(store, escrowId)).trusted, trusted);
-    }
+      return (await caseOf(store, escrowId)).accepted;
+    };
+    assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
+    assert.equal(await acceptedAfter('LOOK_AGAIN'), undefined);
+    assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
     await settled(store, escrowId, { to: 'FROZEN' });
-    assert.equal((await caseOf(store, escrowId)).trusted, true, 'settling leaves it as it was decided');
+    assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'settling leaves it as it is');
+  });
+
+  test('a standing without an amount is accepted as it was found', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await frozen(store, by);
+    await settled(store, escrowId, { attention: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
+    const { accepted } = await store.escrows.decide(escrowId, 'ACCEPT', workOf(by).operationId, 1);
+    assert.deepEqual(accepted, { standing: 'ABSENT', amount: undefined, currency: undefined });
   });
 
   test('a decision reaches the process that takes calls', async (t) => {

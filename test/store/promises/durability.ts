@@ -40,6 +40,8 @@ const nothingToSettle = {
   prepared: undefined,
   reference: undefined,
   attention: undefined,
+  isHeard: true,
+  notices: 0,
   lookUpAtMs: undefined,
 } as const;
 

@@ -61,7 +61,8 @@ export function escrowPromises(engine: StoreEngine): void {
       reference: undefined,
       unanswered: 0,
       attention: undefined,
-      trusted: false,
+      accepted: undefined,
+      notices: 0,
       open: [(await caseOf(store, escrowId)).open[0]],
     });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [freeze]);

@@ -134,7 +134,7 @@ export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase
 }
 
 /** A settlement of an order that changes nothing, but for what is said. */
-export function settlementOf({ order }: EscrowCase, over: Partial<Settlement> = {}): Settlement {
+export function settlementOf({ order, notices }: EscrowCase, over: Partial<Settlement> = {}): Settlement {
   return {
     escrowId: order.escrowId,
     from: order.state,
@@ -143,6 +143,8 @@ export function settlementOf({ order }: EscrowCase, over: Partial<Settlement> = 
     prepared: undefined,
     reference: undefined,
     attention: undefined,
+    isHeard: true,
+    notices,
     lookUpAtMs: undefined,
     ...over,
   };
@@ -211,9 +213,12 @@ export async function orderIn(store: Store, by: CallerRef, state: EscrowState): 
   return order;
 }
 
+/** What an institution says that holds one unit only. */
+export const oneUnitHeld = { standing: 'HELD', amount: 1n, currency: 'CNY' } as const;
+
 /** Has an order wait for a person. */
 export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {
-  await settled(store, escrowId, { ended: [], attention: why });
+  await settled(store, escrowId, { ended: [], attention: { why, found: oneUnitHeld } });
 }
 
 /** The circulation records of a filing that say that it changed hands. */

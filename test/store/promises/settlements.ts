@@ -9,6 +9,7 @@ import {
   endedAs,
   frozen,
   noon,
+  oneUnitHeld,
   opened,
   openStore,
   orderIn,
@@ -77,13 +78,13 @@ export function settlementPromises(engine: StoreEngine): void {
             to: target,
             ended: endedAs('CONFIRMED', before.found),
             reference: 'theirs',
-            attention: 'why',
+            attention: { why: 'why', found: oneUnitHeld },
             lookUpAtMs: 5,
           });
           assert.equal(await store.escrows.settle(settlement, later), false);
         }
         assert.deepEqual(await toldOf(store, escrowId), before);
-        assert.deepEqual(await store.escrows.due(5, 10, 10), []);
+        assert.deepEqual(await store.escrows.due(5, Number.MAX_SAFE_INTEGER, 10), []);
       });
     }
   }
@@ -207,26 +208,51 @@ export function settlementPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).reference, 'two');
   });
 
-  test('a settlement counts as an answer, and says when to ask again', async (t) => {
+  test('a settlement says when to ask again', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7);
-    assert.equal((await caseOf(store, escrowId)).unanswered, 3);
     await settled(store, escrowId, { ended: [], lookUpAtMs: 9 });
-    assert.equal((await caseOf(store, escrowId)).unanswered, 0);
     assert.deepEqual(await store.escrows.due(8, 100, 10), []);
     assert.deepEqual(await store.escrows.due(9, 100, 10), [escrowId]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
     assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
   });
 
-  test('attention lasts until a settlement without it, and stops the looking up', async (t) => {
+  test('attempts in vain are counted until the institution is heard', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    await settled(store, escrowId, { ended: [], attention: 'It differs.', lookUpAtMs: 1 });
-    assert.equal((await caseOf(store, escrowId)).attention, 'It differs.');
+    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7);
+    await settled(store, escrowId, { ended: [], isHeard: false });
+    assert.equal((await caseOf(store, escrowId)).unanswered, 3);
+    await settled(store, escrowId, { ended: [], isHeard: true });
+    assert.equal((await caseOf(store, escrowId)).unanswered, 0);
+  });
+
+  test('a notification that comes while the institution is asked has it asked again', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { notices } = await caseOf(store, escrowId);
+    await store.escrows.notified('event', holdId, later.atMs - 1);
+    await settled(store, escrowId, { ended: [], notices, lookUpAtMs: undefined });
+    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), [escrowId]);
+    await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
+    assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
+  });
+
+  test('attention stops the looking up, and lasts until a person has decided', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await opened(store, by);
+    const attention = { why: 'It differs.', found: oneUnitHeld };
+    await settled(store, escrowId, { ended: [], attention, lookUpAtMs: 1 });
+    const before = await caseOf(store, escrowId);
+    assert.equal(before.attention, 'It differs.');
+    assert.equal(before.open.length, 1);
+    assert.equal(await store.escrows.settle(settlementOf(before, { to: 'FROZEN' }), later), false);
+    await store.escrows.notified('event', holdId, 1);
     assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), []);
-    assert.equal((await caseOf(store, escrowId)).open.length, 1);
+    assert.deepEqual({ ...(await caseOf(store, escrowId)), notices: 0 }, { ...before, notices: 0 });
+    await store.escrows.decide(escrowId, 'LOOK_AGAIN', workOf(by).operationId, 1);
     await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
     assert.equal((await caseOf(store, escrowId)).attention, undefined);
     assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), [escrowId]);

@@ -21,6 +21,7 @@ CREATE TABLE `escrow_operation` (
 --> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_operation_operation_id_unique` ON `escrow_operation` (`operation_id`);--> statement-breakpoint
 CREATE INDEX `escrow_operation_by_order` ON `escrow_operation` (`order_id`);--> statement-breakpoint
+CREATE INDEX `escrow_operation_open` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_freeze` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."kind" = 'FREEZE';--> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_resolution_open` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."kind" <> 'FREEZE' AND "escrow_operation"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
 CREATE UNIQUE INDEX `escrow_resolution_paid` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."kind" IN ('RELEASE', 'REFUND') AND "escrow_operation"."status" = 'CONFIRMED';--> statement-breakpoint
@@ -30,21 +31,24 @@ CREATE TABLE `institution_notification` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `institution_notification_by_age` ON `institution_notification` (`received_at_s`);--> statement-breakpoint
+DROP INDEX `filing_by_caller`;--> statement-breakpoint
+CREATE INDEX `filing_by_caller_and_number` ON `filing` (`caller_id`,`filing_no`);--> statement-breakpoint
 ALTER TABLE `deployment` ADD `currency` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `reference` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `look_up_at_ms` integer;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `unanswered` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `attention` text;--> statement-breakpoint
-ALTER TABLE `escrow` ADD `trusted` integer DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE `escrow` ADD `found_standing` text;--> statement-breakpoint
+ALTER TABLE `escrow` ADD `found_amount` integer;--> statement-breakpoint
+ALTER TABLE `escrow` ADD `found_currency` text;--> statement-breakpoint
+ALTER TABLE `escrow` ADD `accepted` integer DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE `escrow` ADD `notices` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
+CREATE INDEX `escrow_by_caller_and_state` ON `escrow` (`caller_id`,`state`);--> statement-breakpoint
 CREATE INDEX `escrow_by_filing` ON `escrow` (`filing_no`);--> statement-breakpoint
 CREATE INDEX `escrow_by_state` ON `escrow` (`state`);--> statement-breakpoint
 CREATE INDEX `escrow_by_look_up` ON `escrow` (`look_up_at_ms`) WHERE "escrow"."look_up_at_ms" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `escrow_in_need` ON `escrow` (`id`) WHERE "escrow"."attention" IS NOT NULL;--> statement-breakpoint
 ALTER TABLE `idempotency_key` ADD `operation_id` text;--> statement-breakpoint
-DROP INDEX `filing_by_caller`;--> statement-breakpoint
-CREATE INDEX `filing_by_caller_and_number` ON `filing` (`caller_id`,`filing_no`);--> statement-breakpoint
-CREATE INDEX `escrow_by_caller_and_state` ON `escrow` (`caller_id`,`state`);--> statement-breakpoint
-CREATE INDEX `escrow_operation_open` ON `escrow_operation` (`order_id`) WHERE "escrow_operation"."status" IN ('PREPARED', 'SENT', 'UNKNOWN');--> statement-breakpoint
 CREATE TRIGGER `escrow_change_never_changes` BEFORE UPDATE ON `escrow_change`
 BEGIN SELECT RAISE(ABORT, 'a state that an order has been in never changes'); END;
 --> statement-breakpoint
