@@ -172,12 +172,12 @@ export interface Hold {
 /** An order and its open instructions, as far as they decide what a standing means. */
 export interface OrderUnderJudgement {
   readonly state: EscrowState;
-  /** What has to be held or paid, in minor units: as the order says, or as a person accepted. */
+  /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** The contradiction that a person accepted, if one was. */
-  readonly accepted: Standing | undefined;
+  /** What the institution said that a person accepted, if one did: amount, currency and standing. */
+  readonly accepted: Hold | undefined;
   readonly openKinds: readonly OperationKind[];
 }
 
@@ -198,7 +198,7 @@ export function judge(order: OrderUnderJudgement, hold: Hold, declined?: Operati
   if (difference !== undefined) return { kind: 'ATTENTION', why: difference };
   const move = escrowMoves[state][standing];
   if (move === 'CONTRADICTION') {
-    if (standing === accepted) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
+    if (standing === accepted?.standing) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
     return { kind: 'ATTENTION', why: `The order is ${state}; the institution says ${standing}.` };
   }
   if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
@@ -209,14 +209,13 @@ export function judge(order: OrderUnderJudgement, hold: Hold, declined?: Operati
 
 const isReturn = (kind: OperationKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
 
-/** How the money that the institution holds or paid differs from the order, in a sentence. */
-function differenceIn(
-  { amount, currency }: OrderUnderJudgement,
-  { standing, ...hold }: Hold,
-): string | undefined {
+/** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
+function differenceIn(order: OrderUnderJudgement, hold: Hold): string | undefined {
+  const { standing, amount, currency } = hold;
   if (standing !== 'HELD' && standing !== 'PAID_OUT') return undefined;
-  if (hold.amount === amount && hold.currency === currency) return undefined;
-  return `The order is over ${amount} ${currency}; the institution says ${standing} ${hold.amount} ${hold.currency}.`;
+  const agreed = [order, ...(order.accepted ? [order.accepted] : [])];
+  if (agreed.some((sum) => sum.amount === amount && sum.currency === currency)) return undefined;
+  return `The order is over ${order.amount} ${order.currency}; the institution says ${standing} ${amount} ${currency}.`;
 }
 
 /** Bounds of buyerId and sellerId, in code points. */

@@ -83,16 +83,11 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
 
-  /** What has to be held or paid: as the order says, or as a person accepted. */
-  const agreed = ({ order, accepted }: EscrowCase) => ({
-    amount: accepted?.amount ?? order.amount,
-    currency: accepted?.currency ?? currency,
-  });
-
-  const paymentOrder = (found: EscrowCase): PaymentOrder => {
-    const { order, holdId, openedAtMs, reference } = found;
+  const paymentOrder = ({ order, accepted, holdId, openedAtMs, reference }: EscrowCase): PaymentOrder => {
     const { escrowId, buyerId, sellerId } = order;
-    return { holdId, escrowId, ...agreed(found), buyerId, sellerId, openedAtMs, reference };
+    // What a person accepted is what there is to pay out.
+    const agreed = { amount: accepted?.amount ?? order.amount, currency: accepted?.currency ?? currency };
+    return { holdId, escrowId, ...agreed, buyerId, sellerId, openedAtMs, reference };
   };
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
@@ -136,15 +131,12 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
   async function settle(before: EscrowCase, hold: Hold, answered?: OpenOperation): Promise<EscrowCase> {
     const { order, open, accepted, notices } = before;
-    const { escrowId, state: from } = order;
+    const { escrowId, state: from, amount } = order;
     const ended = endedBy(hold, open, answered);
     const isNo = ({ operationId, status }: Ended) =>
       operationId === answered?.operationId && status === 'DECLINED';
-    const underJudgement = {
-      ...{ state: from, ...agreed(before) },
-      accepted: accepted?.standing,
-      openKinds: open.map(({ kind }) => kind),
-    };
+    const openKinds = open.map(({ kind }) => kind);
+    const underJudgement = { state: from, amount, currency, accepted, openKinds };
     const judgement = judge(underJudgement, hold, ended.some(isNo) ? answered?.kind : undefined);
     // As long as no instruction is answered, one that stays open was in vain once more.
     const isHeard = answered !== undefined || ended.length > 0 || open.length === 0;
@@ -157,10 +149,13 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     }
     const { to } = judgement;
     const prepared = judgement.givesBack ? newOperation('REFUND') : undefined;
-    const isDone = prepared === undefined && ended.length === open.length;
+    // An accepted contradiction may end an order whose instruction was never answered.
+    const isOver = to !== from && to !== 'FROZEN';
+    const settled = isOver ? open.map((operation) => declinedUnless(operation, ended)) : ended;
+    const isDone = prepared === undefined && settled.length === open.length;
     const lookUpAtMs = isDone ? quietLookUpAtMs(from, to, hold) : clock.nowMs();
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
-    return write({ ...found, to, ended, prepared, attention: undefined, lookUpAtMs });
+    return write({ ...found, to, ended: settled, prepared, attention: undefined, lookUpAtMs });
   }
 
   /** When to ask about an order that nothing is left to do for; undefined for never. */
@@ -277,4 +272,9 @@ function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOpera
     if (outcome !== 'OPEN') return [{ operationId, status: outcome }];
     return operationId === answered?.operationId ? [{ operationId, status: 'DECLINED' as const }] : [];
   });
+}
+
+/** How an instruction ended; one that did not has come to nothing. */
+function declinedUnless({ operationId }: OpenOperation, ended: readonly Ended[]): Ended {
+  return ended.find((end) => end.operationId === operationId) ?? { operationId, status: 'DECLINED' };
 }

@@ -185,6 +185,7 @@ const kindSets = Array.from({ length: 2 ** kinds.length }, (_, bits) =>
   kinds.filter((_kind, place) => (bits >> place) % 2 === 1),
 );
 const agreed = [{ amount: 500n, currency: 'CNY' }];
+const other = { amount: 7n, currency: 'EUR' };
 const different = [
   { amount: 499n, currency: 'CNY' },
   { amount: 501n, currency: 'CNY' },
@@ -216,7 +217,7 @@ test('the table of judgements has every state and standing once', () => {
 function assertJudged(
   pair: string,
   cell: string,
-  accepted: Standing | undefined,
+  accepted: Hold | undefined,
   holds: readonly Omit<Hold, 'standing'>[],
 ) {
   const [state, standing] = pair.split(' ') as [EscrowState, Standing];
@@ -244,10 +245,12 @@ for (const [pair, money, cell] of documentedJudgements) {
   const goesTo = documentedAcceptances.get(pair) ?? state;
   const accepted = cell.replaceAll('!', goesTo);
   test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
-    assertJudged(pair, accepted, standing as Standing, agreed);
+    assertJudged(pair, accepted, { standing: standing as Standing, ...other }, [...agreed, other]);
   });
   test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
-    for (const other of standings) if (other !== standing) assertJudged(pair, cell, other, agreed);
+    for (const unlike of standings.filter((candidate) => candidate !== standing)) {
+      assertJudged(pair, cell, { standing: unlike, ...other }, [...agreed, other]);
+    }
   });
 }
 

@@ -12,9 +12,9 @@ import { startService, type TestService } from '../support/service.ts';
 function createMiscounting(): Institution & { putRight(): void } {
   let missing = 1n;
   let isReturned = false;
-  const hold = async ({ amount, currency }: { amount: bigint; currency: string }): Promise<Hold> => {
+  const hold = async ({ currency }: { currency: string }): Promise<Hold> => {
     const standing = isReturned ? 'RETURNED' : 'HELD';
-    return { standing, amount: amount - missing, currency, reference: 'hold-1' };
+    return { standing, amount: 128_000_000n - missing, currency, reference: 'hold-1' };
   };
   return {
     check: () => [],
