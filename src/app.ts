@@ -60,6 +60,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   const { store, issuance, keyRing } = registry;
   opened.defer(() => store.close());
   await store.beginServing();
+  await store.escrows.useInstitution(config.institution);
 
   let publicAddress: string | undefined;
   const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;

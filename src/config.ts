@@ -225,7 +225,7 @@ function readTimeZone(name: string): string {
 }
 
 function readCurrency(code: string): string {
-  return /^[A-Z]{3}$/.test(code)
+  return Intl.supportedValuesOf('currency').includes(code)
     ? code
     : refuse(settings.currency, `must be an ISO 4217 code such as CNY, not ${JSON.stringify(code)}`);
 }

@@ -265,7 +265,10 @@ test('pages, years and states are bounded as the service bounds them', () => {
     for (const size of [0, 1, pageSize.max]) assert.deepEqual(misfits(schemaOf('pageSize'), size), []);
     for (const size of [-1, pageSize.max + 1]) assert.notDeepEqual(misfits(schemaOf('pageSize'), size), []);
     for (const next of [undefined, 1, Number.MAX_SAFE_INTEGER]) {
-      assert.deepEqual(misfits(schemaOf('pageToken'), pageToken({ items: [], next })), []);
+      assert.deepEqual(
+        misfits(schemaOf('pageToken'), pageToken({ items: [], next }, { pageSize: 0, pageToken: '' })),
+        [],
+      );
     }
   }
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);

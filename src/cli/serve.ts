@@ -53,7 +53,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   const stopped = stopSignal();
   const app = await startApp(config, log);
   try {
-    if (config.environment === 'sandbox') await welcome(app, config.dataDir, terminal);
+    if (config.environment === 'sandbox') await welcome(app, config, terminal);
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
     log.info({ signal: await stopped }, 'closing');
   } finally {
@@ -71,12 +71,12 @@ function stopSignal(): Promise<string> {
 /** Gives an empty sandbox its first credentials and says what to do with them. */
 async function welcome(
   app: Parameters<typeof issueSandboxCredentials>[0],
-  dataDir: string,
+  { dataDir, institution }: Config,
   { print }: Terminal,
 ) {
   if (!(await issueSandboxCredentials(app, dataDir))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
-  print('A first call, from another shell:');
+  print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  npm run -s artseal -- call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
-  print('All calls in a row: npm run demo');
+  if (institution === 'simulated') print('All calls in a row: npm run demo');
 }

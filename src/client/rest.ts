@@ -2,22 +2,30 @@ import { type ApiCredentials, signedHeaders } from './sign.ts';
 
 /** Calls the signed REST routes of one service. */
 export interface RestClient {
-  /** Sends a signed request; `body` is sent as JSON exactly as given. The answer may be an error envelope. */
-  send(method: string, target: string, body?: string | Uint8Array): Promise<Response>;
+  /**
+   * Sends a signed request; `body` is sent as JSON exactly as given, `more` are further headers, such as an
+   * Idempotency-Key. The answer may be an error envelope.
+   */
+  send(
+    method: string,
+    target: string,
+    body?: string | Uint8Array,
+    more?: Readonly<Record<string, string>>,
+  ): Promise<Response>;
 }
 
 /** A client for a service at `baseUrl`, for example http://127.0.0.1:8080. */
 export function createRestClient(baseUrl: string, credentials: ApiCredentials): RestClient {
   const { origin } = new URL(baseUrl);
   return {
-    send: (method, target, body) => {
+    send: (method, target, body, more = {}) => {
       const headers = signedHeaders(credentials, { method, target, ...(body === undefined ? {} : { body }) });
       const content =
         body === undefined ? {} : { body: typeof body === 'string' ? body : new Uint8Array(body) };
       const type =
         body === undefined ? { Accept: 'application/json' } : { 'Content-Type': 'application/json' };
       // Not resolved against the base: a target such as //host would name another server.
-      return fetch(`${origin}${target}`, { method, headers: { ...headers, ...type }, ...content });
+      return fetch(`${origin}${target}`, { method, headers: { ...more, ...headers, ...type }, ...content });
     },
   };
 }

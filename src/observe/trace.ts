@@ -20,6 +20,8 @@ export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: nu
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer.
   const failed = status >= 500 || (refusal !== undefined && reasons[refusal.reason].http >= 500);
-  if (failed) log.error({ ...line, err: refusal?.cause }, 'call');
+  // Recovery is at work, and an operator need not be.
+  if (refusal?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
+  else if (failed) log.error({ ...line, err: refusal?.cause }, 'call');
   else log.info(line, 'call');
 }

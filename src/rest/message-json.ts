@@ -122,8 +122,9 @@ function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
 
 function readInteger(field: DescField, json: JsonValue): FieldReading {
   const [min, max] = (field.scalar && integerRanges[field.scalar]) ?? [0n, 0n];
-  const value = json instanceof JsonNumber ? integerOf(json.text, max) : undefined;
-  if (value === undefined) return { rule: 'must be a whole number, written as a JSON number' };
+  if (!(json instanceof JsonNumber)) return { rule: 'must be a whole number, written as a JSON number' };
+  const value = integerOf(json.text, max);
+  if (value === undefined) return { rule: 'must be a whole number' };
   if (value > max) return { rule: `must be an integer not above ${max}` };
   if (value < min) return { rule: `must be an integer not below ${min}` };
   return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };

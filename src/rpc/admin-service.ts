@@ -43,7 +43,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       check: checkPage,
       run: async (request) => {
         const page = await callers.listKeys(pageQuery(request));
-        return { keys: page.items.map(shown), nextPageToken: pageToken(page) };
+        return { keys: page.items.map(shown), nextPageToken: pageToken(page, request) };
       },
     },
     rotateKey: {

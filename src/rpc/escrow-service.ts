@@ -87,7 +87,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
           filingNo: request.filingNo || undefined,
         };
         const page = await escrows.list(filter, pageQuery(request));
-        return { escrows: page.items.map(toMessage), nextPageToken: pageToken(page) };
+        return { escrows: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
       },
     },
     releaseEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('RELEASE', escrowId, call) },

@@ -38,7 +38,7 @@ export function createFilingService({ filings, now }: FilingDependencies): Imple
       run: async (request, { principal }) => {
         const filter = { owner: ownerScope(principal), year: request.year || undefined };
         const page = await filings.list(filter, pageQuery(request));
-        return { filings: page.items.map(toMessage), nextPageToken: pageToken(page) };
+        return { filings: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
       },
     },
   });

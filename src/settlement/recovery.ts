@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import type { EscrowStore } from '../store/store.ts';
 import type { SettlementLimits } from './limits.ts';
-import type { Settlement } from './settlement.ts';
+import { reasonOf, type Settlement } from './settlement.ts';
 
 /** Looks after the orders that are not settled yet. */
 export interface Recovery {
@@ -33,7 +33,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     try {
       await settlement.recover(escrowId);
     } catch (error) {
-      log.warn({ escrowId, err: error }, 'an order is not settled yet');
+      log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
     } finally {
       underWay -= 1;
     }

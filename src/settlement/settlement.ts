@@ -75,6 +75,11 @@ export function paymentPending(escrowId: string): Refusal {
   return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
+/** Why an attempt was in vain, in a line for the operator. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Settlement between this store and this institution. */
 export function createSettlement(dependencies: SettlementDependencies): Settlement {
   const { escrows, institution, durable, currency, clock, now, newOperationId, random, limits, log } =
@@ -237,7 +242,7 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
           await durable();
         } catch (error) {
           // The instruction may have been carried out: whatever failed, it is open until recovery knows.
-          log.warn({ escrowId, err: error }, 'an order is not settled yet');
+          log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
           await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
           return { ...operation, status: 'UNKNOWN' };
         }

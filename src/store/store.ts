@@ -253,6 +253,8 @@ export interface EscrowStore {
   settle(settlement: Settlement, at: BusinessTime): Promise<boolean>;
   /** What settling needs of an order. */
   findCase(escrowId: string): Promise<EscrowCase | undefined>;
+  /** Takes the institution that orders are settled at from now on. Throws ESCROW_STATE_CONFLICT if some are open at another. */
+  useInstitution(name: string): Promise<void>;
   /** Makes all orders with an open instruction due. */
   resume(nowMs: number): Promise<void>;
   /**

@@ -137,3 +137,22 @@ test('two settings lead from the stand-in to Stripe itself', async (t) => {
   assert.match(live.stderr, /ARTSEAL_STRIPE_API_KEY/);
   assert.doesNotMatch(live.stderr, /sk_live_1/);
 });
+
+test('a sandbox with open orders of the simulated institution does not start with Stripe', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform = assert.fail()] = platforms;
+  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  assert.equal((await openEscrow(service, platform, filingNo)).status, 200);
+  await service.stop('SIGTERM');
+  const stripe = settingsFor(dataDir, {
+    url: 'http://127.0.0.1:1',
+    apiKey: 'sk_test_1',
+    webhookSecret: 'whsec_1',
+  });
+  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  const { code, stderr } = await runCommand(['serve'], { ...stripe, ...addresses });
+  assert.equal(code, 1);
+  assert.match(stderr, /simulated: 1.*ARTSEAL_PAYMENT_INSTITUTION/);
+});

@@ -90,18 +90,19 @@ test('a line names the caller once it is identified and the operation once it is
   assert.equal(lost.operation, undefined);
 });
 
-test('a failure of the service is logged as an error with its cause, a refusal is not', async (t) => {
+test('an order that is pending is logged as a warning with its cause, a refusal is not', async (t) => {
   const service = await startService(t, { institution: createHeldInstitution('FREEZE', 'LOST') });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await openEscrow(service, platform, filingNo);
   await openEscrow(service, platform, 'none');
   const lines = service.logLines.map((line) => JSON.parse(line));
-  const [filed, failed, refused] = lines.filter(({ requestId }) => requestId !== undefined);
-  const [info, warning, error] = [30, 40, 50];
-  assert.deepEqual([filed.level, failed.level, refused.level], [info, error, info]);
-  const cause = lines.find(({ level }) => level === warning);
-  assert.match(cause.err.message, /connection to the held institution broke/);
+  const [filed, pending, refused] = lines.filter(({ requestId }) => requestId !== undefined);
+  const [info, warning] = [30, 40];
+  assert.deepEqual([filed.level, pending.level, refused.level], [info, warning, info]);
+  const cause = lines.find(({ why }) => why !== undefined);
+  assert.equal(cause.level, warning);
+  assert.match(cause.why, /connection to the held institution broke/);
   assert.match(cause.escrowId, /^ES-/);
 });
 

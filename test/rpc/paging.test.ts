@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkPage, pageQuery, pageSize, pageToken } from '../../src/rpc/paging.ts';
 
-const tokenFor = (next: number | undefined) => pageToken({ items: [], next });
+const anyRequest = { $typeName: 'a.List', pageSize: 0, pageToken: '' };
+const tokenFor = (next: number | undefined) => pageToken({ items: [], next }, anyRequest);
 const fieldsOf = (request: { pageSize?: number; pageToken?: string }) =>
-  checkPage({ pageSize: 0, pageToken: '', ...request }).map(({ field }) => field);
+  checkPage({ ...anyRequest, ...request }).map(({ field }) => field);
 
 test('the last page has no token', () => {
   assert.equal(tokenFor(undefined), '');
@@ -15,7 +16,7 @@ test('a token leads to the page that it was given for', () => {
   for (const next of [1, 2, 50, 999_999, Number.MAX_SAFE_INTEGER]) {
     const token = tokenFor(next);
     assert.deepEqual(fieldsOf({ pageToken: token }), []);
-    assert.equal(pageQuery({ pageSize: 7, pageToken: token }).from, next);
+    assert.equal(pageQuery({ ...anyRequest, pageSize: 7, pageToken: token }).from, next);
     assert.match(token, /^[\w-]+$/);
   }
 });
@@ -45,6 +46,20 @@ test('what is not a token to the letter is refused', () => {
     encoded('before:12'),
   ];
   for (const pageToken of others) assert.deepEqual(fieldsOf({ pageToken }), ['pageToken'], pageToken);
+});
+
+test('a token of another list, or of the same one with other filters, is refused', () => {
+  const request = { ...anyRequest, state: 1, filingNo: '' };
+  const token = pageToken({ items: [], next: 3 }, request);
+  assert.deepEqual(checkPage({ ...request, pageSize: 9, pageToken: token }), []);
+  for (const other of [
+    { ...request, state: 2 },
+    { ...request, filingNo: 'AS-2026-000001' },
+    { ...request, $typeName: 'another.List' },
+  ]) {
+    const [violation] = checkPage({ ...other, pageToken: token });
+    assert.equal(violation?.field, 'pageToken');
+  }
 });
 
 test('a page has 1 to 100 items; 0 means the default', () => {

@@ -6,6 +6,7 @@ import { escrowPromises } from './promises/escrows.ts';
 import { filingPromises } from './promises/filings.ts';
 import type { StoreEngine } from './promises/fixtures.ts';
 import { idempotencyPromises } from './promises/idempotency.ts';
+import { institutionPromises } from './promises/institutions.ts';
 import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
 import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
@@ -30,6 +31,7 @@ export function storeSuite(name: string, engine: StoreEngine): void {
     describe('nonces', () => noncePromises(engine));
     describe('quotas', () => quotaPromises(engine));
     describe('idempotency', () => idempotencyPromises(engine));
+    describe('institutions', () => institutionPromises(engine));
     describe('serving', () => servingPromises(engine));
     describe('durability', () => durabilityPromises(engine));
   });

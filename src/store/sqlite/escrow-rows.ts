@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { EscrowState, EscrowTerms, Standing } from '../../domain/escrow.ts';
 import type { PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
@@ -84,6 +84,8 @@ export interface EscrowRows {
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
   /** Rows that all conditions hold for, newest first; one more than the page has, if there is one. */
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
+  /** How many rows a condition holds for. */
+  count(condition: SQL | undefined): number;
   /** Writes a settlement down, if the order is still in the state that it leads from and waits for no person. */
   settle(row: SettledRow): boolean;
   /** Stops an order for a person. */
@@ -99,9 +101,9 @@ export interface EscrowRows {
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
   /** Orders that are due until a time, longest due first. */
-  dueUntil(nowMs: number, count: number): string[];
+  dueUntil(nowMs: number, limit: number): string[];
   /** Orders that are due later than a time. */
-  dueBehind(horizonMs: number, count: number): string[];
+  dueBehind(horizonMs: number, limit: number): string[];
 }
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
@@ -184,7 +186,7 @@ export function createEscrowRows(database: Database): EscrowRows {
         .from(escrow)
         .where(range)
         .orderBy(asc(escrow.lookUpAtMs))
-        .limit(sql.placeholder('count')),
+        .limit(sql.placeholder('limit')),
     );
   const until = dueWhere(lte(escrow.lookUpAtMs, at));
   const behind = dueWhere(gt(escrow.lookUpAtMs, at));
@@ -204,6 +206,10 @@ export function createEscrowRows(database: Database): EscrowRows {
         .orderBy(desc(escrow.id))
         .limit(rowsFor(page))
         .all(),
+    count: (condition) => {
+      const [counted] = database.select({ rows: count() }).from(escrow).where(condition).all();
+      return counted?.rows ?? 0;
+    },
     settle: (row) => settle.run({ ...row }) === 1,
     makeDue: (id, lookUpAtMs) => {
       makeDue.run({ id, lookUpAtMs });
@@ -224,8 +230,8 @@ export function createEscrowRows(database: Database): EscrowRows {
     decided: (id, accepted, lookUpAtMs) => {
       database.update(escrow).set({ attention: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
     },
-    dueUntil: (nowMs, count) => until.all({ lookUpAtMs: nowMs, count }).map(({ escrow_id }) => escrow_id),
-    dueBehind: (horizonMs, count) =>
-      behind.all({ lookUpAtMs: horizonMs, count }).map(({ escrow_id }) => escrow_id),
+    dueUntil: (nowMs, limit) => until.all({ lookUpAtMs: nowMs, limit }).map(({ escrow_id }) => escrow_id),
+    dueBehind: (horizonMs, limit) =>
+      behind.all({ lookUpAtMs: horizonMs, limit }).map(({ escrow_id }) => escrow_id),
   };
 }

@@ -1,4 +1,4 @@
-import { type Column, eq, inArray, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import { type Column, eq, inArray, isNotNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { type Escrow, type Hold, escrowId as nextEscrowId } from '../../domain/escrow.ts';
 import { Refusal } from '../../domain/reason.ts';
@@ -15,6 +15,9 @@ import { createProvenanceRecords } from './provenance.ts';
 import { deployment, escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
 import { prepareHot } from './statement.ts';
+
+/** The institution of databases that bear no name of one. */
+const firstInstitution = 'simulated';
 
 /** Escrow orders. */
 export function createEscrowStore(database: Database, { read, write }: GroupCommit): EscrowStore {
@@ -79,6 +82,11 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
       open: operations.openOf(row.id),
     };
   }
+
+  const isUnderWay = or(
+    inArray(escrow.state, ['UNPAID', 'FROZEN']),
+    inArray(escrow.id, operations.ordersWithOpen()),
+  );
 
   /** The open instruction that moves the money of an order on. */
   const resolutionOf = (orderId: number) => operations.openOf(orderId).find(({ kind }) => kind !== 'FREEZE');
@@ -198,6 +206,20 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         const row = rows.find(id);
         return row && toCase(row);
       }),
+    useInstitution: async (name) => {
+      write(() => {
+        const { institution } = database.select().from(deployment).get() ?? {};
+        const before = institution ?? firstInstitution;
+        const open = before === name ? 0 : rows.count(isUnderWay);
+        if (open > 0) {
+          throw conflict(
+            `Orders are open at the institution ${before}: ${open}. Let them end there, or set ` +
+              `ARTSEAL_PAYMENT_INSTITUTION to ${before}.`,
+          );
+        }
+        database.update(deployment).set({ institution: name }).run();
+      });
+    },
     resume: async (nowMs) => {
       write(() => rows.makeAllDue(inArray(escrow.id, operations.ordersWithOpen()), nowMs));
     },

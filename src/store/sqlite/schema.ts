@@ -37,6 +37,8 @@ export const deployment = sqliteTable(
     escrowIdKey: blob('escrow_id_key', { mode: 'buffer' }).notNull(),
     /** What all amounts are in; null in a database from before it was stamped. */
     currency: text(),
+    /** Where the money of open orders is; null in a database from before it was stamped, which is the simulated one. */
+    institution: text(),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );

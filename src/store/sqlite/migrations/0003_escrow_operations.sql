@@ -34,6 +34,7 @@ CREATE INDEX `institution_notification_by_age` ON `institution_notification` (`r
 DROP INDEX `filing_by_caller`;--> statement-breakpoint
 CREATE INDEX `filing_by_caller_and_number` ON `filing` (`caller_id`,`filing_no`);--> statement-breakpoint
 ALTER TABLE `deployment` ADD `currency` text;--> statement-breakpoint
+ALTER TABLE `deployment` ADD `institution` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `reference` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `look_up_at_ms` integer;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `unanswered` integer DEFAULT 0 NOT NULL;--> statement-breakpoint

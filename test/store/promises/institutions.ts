@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { addPlatform, frozen, openStore, orderIn, refused, resolved, type StoreEngine } from './fixtures.ts';
+
+/** Where the money of orders is. */
+export function institutionPromises(engine: StoreEngine): void {
+  test('open orders keep a store at their institution, until the last has ended', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await store.escrows.useInstitution('simulated');
+    const { escrowId } = await frozen(store, by);
+    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
+    await store.escrows.useInstitution('simulated');
+    await resolved(store, by, escrowId, 'RELEASE');
+    await store.escrows.useInstitution('stripe');
+    await frozen(store, by);
+    await refused(store.escrows.useInstitution('simulated'), 'ESCROW_STATE_CONFLICT');
+  });
+
+  test('orders from before a store knew its institution are at the simulated one', async (t) => {
+    const store = await openStore(t, engine);
+    await orderIn(store, await addPlatform(store, 'gallery'), 'UNPAID');
+    await assert.rejects(store.escrows.useInstitution('stripe'), /1.*simulated|simulated: 1/);
+    await store.escrows.useInstitution('simulated');
+  });
+
+  test('a store whose orders have all ended is at no institution yet', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const state of ['RELEASED', 'REFUNDED', 'CLOSED'] as const) await orderIn(store, by, state);
+    await store.escrows.useInstitution('stripe');
+  });
+}
