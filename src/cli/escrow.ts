@@ -50,6 +50,7 @@ export const escrow: Command = {
   details: [
     'escrow list [--attention] [--state STATE] [--json]',
     '    newest first; --attention shows those alone that wait for a person, and why.',
+    '    Under way: PREPARED is written down, SENT is being given, UNKNOWN was not answered and will be asked about.',
     'escrow resolve ESCROW_ID --look-again|--accept|--return [--json]',
     '    An order waits where the institution holds another amount or currency, or says what cannot be.',
     '    --look-again  asks the institution again, after the difference was put right there.',
@@ -86,7 +87,16 @@ function shown({ order, attention, reference, open }: EscrowCase) {
 }
 
 function line(found: EscrowCase): string {
-  const { escrowId, state, amount, caller, underWay, attention } = shown(found);
-  const notes = [...underWay, ...(attention === undefined ? [] : [attention])];
-  return `${escrowId}  ${state.padEnd(8)}  ${String(amount).padStart(16)}  ${caller}  ${notes.join('; ')}`.trimEnd();
+  const { escrowId, state, amount, filingNo, caller, timestamp, underWay, attention } = shown(found);
+  const notes = [...underWay, ...(attention === undefined ? [] : [attention])].join('; ');
+  const columns = [
+    escrowId,
+    state.padEnd(8),
+    timestamp,
+    filingNo,
+    String(amount).padStart(16),
+    caller,
+    notes,
+  ];
+  return columns.join('  ').trimEnd();
 }
