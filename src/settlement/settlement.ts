@@ -70,8 +70,8 @@ const pendingRetryAfterS = 5;
 /** The refusal for an order whose money is not where it was asked to be, as far as is known. */
 export function paymentPending(escrowId: string): Refusal {
   const message =
-    `The payment institution has not answered yet for ${escrowId}; ` +
-    'it is being asked, and GET /api/v1/escrow/{escrowId} tells what it said.';
+    `Where the money of ${escrowId} is, is not known yet; the payment institution is being asked. ` +
+    'Repeat the call under its Idempotency-Key, or read the escrow.';
   return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import {
   checkTerms,
   clearing,
   type EscrowState,
-  escrowId,
   escrowMoves,
-  escrowSequenceMax,
   escrowStates,
   type Hold,
   type Judgement,
@@ -17,10 +14,7 @@ import {
   partyIdBounds,
   type Standing,
 } from '../../src/domain/escrow.ts';
-import { createRandom } from '../support/random.ts';
-import { refusal } from '../support/refused.ts';
 
-const key = randomBytes(32);
 const terms = {
   filingNo: 'AS-2026-000001',
   type: 'GUARANTEE',
@@ -28,49 +22,6 @@ const terms = {
   buyerId: 'buyer',
   sellerId: 'seller',
 } as const;
-
-const idsOf = (places: Iterable<number>, year = 2026, ofKey: Uint8Array = key) =>
-  Array.from(places, (place) => escrowId(year, place, ofKey));
-
-const firstPlaces = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
-
-test('an escrow id is ES, the year and four of 0-9 A-Z', () => {
-  for (const id of idsOf([1, 2, 36 ** 2, 36 ** 3, escrowSequenceMax]))
-    assert.match(id, /^ES-2026-[0-9A-Z]{4}$/);
-});
-
-test('a year has 36^4 ids, and then they are exhausted', () => {
-  assert.equal(escrowSequenceMax, 36 ** 4);
-  const exhausted = refusal('ESCROW_NUMBERS_EXHAUSTED', /1679616.*2026/);
-  assert.throws(() => escrowId(2026, escrowSequenceMax + 1, key), exhausted);
-});
-
-test('ids do not repeat within a year', () => {
-  // Were the scramble not a bijection, about a hundred pairs of this many ids would be expected to be equal.
-  const random = createRandom();
-  const places = new Set([...firstPlaces(10_000), escrowSequenceMax, escrowSequenceMax - 1]);
-  while (places.size < 20_000) places.add(1 + random.below(escrowSequenceMax));
-  assert.equal(new Set(idsOf(places)).size, places.size, `seed ${random.seed}`);
-});
-
-test('the same place of the same year under the same key always has the same id', () => {
-  assert.deepEqual(idsOf(firstPlaces(100)), idsOf(firstPlaces(100)));
-});
-
-test('ids differ from year to year and from key to key by more than their year', () => {
-  const four = (ids: string[]) => ids.map((id) => id.slice(-4));
-  const original = four(idsOf(firstPlaces(200)));
-  for (const other of [idsOf(firstPlaces(200), 2027), idsOf(firstPlaces(200), 2026, randomBytes(32))]) {
-    const same = four(other).filter((id, index) => id === original[index]);
-    assert.ok(same.length < 5, `${same.length} of 200 are the same`);
-  }
-});
-
-test('the step from one id to the next tells nothing of the step after it', () => {
-  const values = idsOf(firstPlaces(1_000)).map((id) => Number.parseInt(id.slice(-4), 36));
-  const steps = values.slice(1).map((value, index) => value - (values[index] ?? 0));
-  assert.ok(new Set(steps).size > 990);
-});
 
 test('the service holds no funds', () => {
   assert.equal(clearing, 'LICENSED_PSP_NO_SECOND_CLEARING');

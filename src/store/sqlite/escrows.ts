@@ -1,6 +1,7 @@
 import { type Column, eq, inArray, isNotNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { type Escrow, type Hold, escrowId as nextEscrowId } from '../../domain/escrow.ts';
+import type { Escrow, Hold } from '../../domain/escrow.ts';
+import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowCase, EscrowFilter, EscrowStore, Operation, PageQuery, Settlement } from '../store.ts';
 import type { Database } from './database.ts';
