@@ -83,9 +83,11 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
   async function standing({ callerId, monthlyQuota: limit }: Platform, take: 0 | 1): Promise<QuotaStanding> {
     const nowMs = clock.nowMs();
     const { name: month, endsAtMs, lengthS: monthS } = calendar.month(nowMs);
-    const counted = await store.callsIn(callerId, month);
     // A call ends when the store has counted it, and verbs resolve in their order: none is missing here or twice.
-    const left = (limit ?? Number.POSITIVE_INFINITY) - counted - (underWay.get(callerId) ?? 0);
+    const left =
+      limit === undefined
+        ? Number.POSITIVE_INFINITY
+        : limit - (await store.callsIn(callerId, month)) - (underWay.get(callerId) ?? 0);
     const allowed = left >= take;
     if (allowed) addUnderWay(callerId, take);
     return {
