@@ -7,6 +7,7 @@ export const simulatedLimits: SettlementLimits = {
   freezeDeadlineMs: 60_000,
   firstRetryMs: 500,
   longestRetryMs: 20_000,
+  attemptsMax: 1_000,
   quietLookUpMs: 400_000,
   pollMs: 1_000,
   atOnce: 8,

@@ -1,5 +1,6 @@
+import type { Decision } from '../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../src/domain/reason.ts';
-import type { Decision, EscrowCase } from '../src/store/store.ts';
+import type { EscrowCase } from '../src/store/store.ts';
 import { isDiffering } from './bank.ts';
 import { ConnectionLost, type Life } from './life.ts';
 import { strikesMs } from './limits.ts';

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { type EscrowState, escrowStates } from '../domain/escrow.ts';
-import { allOf, type Decision, type EscrowCase, type PageQuery } from '../store/store.ts';
+import { type Decision, type EscrowState, escrowStates } from '../domain/escrow.ts';
+import { allOf, type EscrowCase, type PageQuery } from '../store/store.ts';
 import { readWords, type Words } from './arguments.ts';
 import { type Actions, type Command, runAction, type Terminal, UsageError } from './command.ts';
 import { withRegistry } from './registry.ts';
@@ -55,7 +55,7 @@ export const escrow: Command = {
     '    An order waits where the institution holds another amount or currency, or says what cannot be.',
     '    --look-again  asks the institution again, after the difference was put right there.',
     '    --accept      takes the word of the institution as it is.',
-    '    --return      has the institution give back what it holds, unless it is being paid out.',
+    '    --return      has the institution give back what it holds, instead of a release that did not arrive, too.',
     'A running server carries the decision out at once, a stopped one when it starts.',
   ],
   run: (words, terminal) => runAction(actions, words, terminal),

@@ -104,8 +104,8 @@ export const escrowMoves = {
   },
 } as const satisfies Record<EscrowState, Record<Standing, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
 
-/** Where an order goes when a person accepts a contradiction; any other order stays where it is. */
-export const acceptedMoves: Partial<Record<EscrowState, Partial<Record<Standing, EscrowState>>>> = {
+/** Where an order goes when a person accepts a contradiction; any other stays where it is, and what is held stays held. */
+const acceptedMoves: Partial<Record<EscrowState, Partial<Record<Standing, EscrowState>>>> = {
   // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
   UNPAID: { PAID_OUT: 'FROZEN' },
   FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED' },
@@ -202,10 +202,73 @@ export function judge(order: OrderUnderJudgement, hold: Hold, declined?: Operati
   if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
     return { kind: 'ATTENTION', why: 'The institution declines to give back what it holds.' };
   }
-  return move === 'COMPENSATE' ? { ...stays, givesBack: true } : { ...stays, to: move };
+  if (move !== 'COMPENSATE') return { ...stays, to: move };
+  return { ...stays, givesBack: standing !== accepted?.standing };
 }
 
 const isReturn = (kind: OperationKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
+
+/** What becomes of a wish or a decision: an instruction to prepare, one that is under way already, or a refusal. */
+export type Outcome =
+  | { readonly kind: 'PREPARE'; readonly instruction: OperationKind; readonly ends: boolean }
+  | { readonly kind: 'GO_ON' }
+  | { readonly kind: 'CONFLICT'; readonly why: string };
+
+/** An order that somebody wants something of. */
+export interface WantedOrder {
+  readonly escrowId: string;
+  readonly state: EscrowState;
+  /** The open instruction that moves its money on, if there is one. */
+  readonly underWay: OperationKind | undefined;
+  /** It waits for a person. */
+  readonly isStopped: boolean;
+}
+
+/** What becomes of a caller's wish to have the money of an order paid out or back. */
+export function wishFor(kind: 'RELEASE' | 'REFUND', order: WantedOrder): Outcome {
+  const { escrowId, state, underWay, isStopped } = order;
+  if (state !== 'FROZEN') {
+    const done = kind === 'RELEASE' ? 'released' : 'refunded';
+    return conflict(`${escrowId} is ${state}; only a FROZEN order can be ${done}.`);
+  }
+  if (underWay === kind) return { kind: 'GO_ON' };
+  if (underWay !== undefined) return conflict(`A ${underWay} of ${escrowId} is under way.`);
+  if (isStopped) return conflict(`${escrowId} waits for a decision of the operator.`);
+  return { kind: 'PREPARE', instruction: kind, ends: false };
+}
+
+/**
+ * What a person decides about an order that waits for one: to ask the institution again; to take its word as it is;
+ * to have it give back what it holds.
+ */
+export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN';
+
+/** A stopped order, what the institution said of it, and whether its money was paid, out or back. */
+export interface StoppedOrder extends WantedOrder {
+  readonly found: Hold | undefined;
+  readonly hasPaid: boolean;
+}
+
+/** What becomes of a person's decision. */
+export function decisionOn(decision: Decision, order: StoppedOrder): Outcome {
+  const { escrowId, state, underWay, isStopped, found, hasPaid } = order;
+  if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
+  if (decision === 'LOOK_AGAIN') return { kind: 'GO_ON' };
+  if (found === undefined)
+    return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
+  if (decision === 'ACCEPT') return { kind: 'GO_ON' };
+  if (found.standing !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
+  if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
+  if (isReturn(underWay)) return { kind: 'GO_ON' };
+  // A RELEASE that has not been carried out gives way.
+  return {
+    kind: 'PREPARE',
+    instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND',
+    ends: underWay === 'RELEASE',
+  };
+}
+
+const conflict = (why: string): Outcome => ({ kind: 'CONFLICT', why });
 
 /** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
 function differenceIn(order: OrderUnderJudgement, hold: Hold): string | undefined {

@@ -7,6 +7,8 @@ export interface SettlementLimits {
   /** How long to wait after the first unanswered attempt; it doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
+  /** How many attempts in a row may be in vain; then a person has to look. */
+  readonly attemptsMax: number;
   /** How often the institution is asked about a hold that nothing is heard of, and when about an order just closed. */
   readonly quietLookUpMs: number;
   /** How often to see whether an order is due. */
@@ -21,6 +23,8 @@ export const settlementLimits: SettlementLimits = {
   freezeDeadlineMs: 600_000,
   firstRetryMs: 1_000,
   longestRetryMs: 300_000,
+  // Some five days.
+  attemptsMax: 2_000,
   quietLookUpMs: 3_600_000,
   pollMs: 500,
   atOnce: 16,

@@ -42,7 +42,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   async function poll(): Promise<void> {
     const nowMs = clock.nowMs();
     // What is due later than anything is ever put off comes from a clock that was set back.
-    const horizonMs = nowMs + 2 * limits.quietLookUpMs;
+    const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     try {
       const due = await escrows.due(nowMs, horizonMs, limits.atOnce);
       const free = due.filter((escrowId) => !settlement.isBusy(escrowId)).slice(0, limits.atOnce - underWay);

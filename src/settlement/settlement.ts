@@ -70,8 +70,8 @@ const pendingRetryAfterS = 5;
 /** The refusal for an order whose money is not where it was asked to be, as far as is known. */
 export function paymentPending(escrowId: string): Refusal {
   const message =
-    `Where the money of ${escrowId} is, is not known yet; the payment institution is being asked. ` +
-    'Repeat the call under its Idempotency-Key, or read the escrow.';
+    `It is not known yet where the money of ${escrowId} is. The payment institution is asked until it is known, or an ` +
+    'operator decides. Repeat the call under its Idempotency-Key if it had one, or read the escrow.';
   return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
@@ -217,9 +217,25 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     }
   }
 
-  /** Notes that nothing was heard, and when to ask again. */
-  async function leaveOpen({ order, unanswered }: EscrowCase): Promise<void> {
-    await escrows.leaveOpen(order.escrowId, clock.nowMs() + retryDelayMs(limits, unanswered, random));
+  /** Notes that nothing was heard, and when to ask again; in the end, a person has to. */
+  async function leaveOpen({ order, unanswered, notices }: EscrowCase): Promise<void> {
+    const { escrowId, state } = order;
+    const atMs = clock.nowMs() + retryDelayMs(limits, unanswered, random);
+    await escrows.leaveOpen(escrowId, atMs, notices);
+    if (unanswered + 1 >= limits.attemptsMax) {
+      const why = `The institution left ${unanswered + 1} attempts in a row without an answer.`;
+      log.error({ escrowId, state, why }, 'an order needs a person');
+      const stays = {
+        escrowId,
+        from: state,
+        to: state,
+        ended: [],
+        prepared: undefined,
+        reference: undefined,
+      };
+      const attention = { why, found: undefined };
+      await write({ ...stays, attention, isHeard: true, notices, lookUpAtMs: undefined });
+    }
     await durable();
   }
 
@@ -253,6 +269,7 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
         const before = await caseOf(escrowId);
         if (before.attention !== undefined) return;
         try {
+          await durable();
           const hold = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
           await goOn(await settle(before, hold));
           await durable();

@@ -1,5 +1,6 @@
 import type { Environment, KeyStatus, Tier } from '../domain/caller.ts';
 import type {
+  Decision,
   Escrow,
   EscrowState,
   EscrowTerms,
@@ -228,8 +229,7 @@ export interface EscrowStore {
   open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**
    * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the instruction that it
-   * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if the order is not FROZEN, if the other is under way, or if
-   * the order waits for a person.
+   * is. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `wishFor` says.
    */
   prepare(
     kind: 'RELEASE' | 'REFUND',
@@ -244,8 +244,11 @@ export interface EscrowStore {
   findOperation(operationId: string): Promise<Operation | undefined>;
   /** Notes that an open instruction is being given; unless something is heard, the order is due at `lookUpAtMs`. */
   send(operationId: string, lookUpAtMs: number): Promise<void>;
-  /** Notes that the institution did not answer; the order is due again at `lookUpAtMs`. */
-  leaveOpen(escrowId: string, lookUpAtMs: number): Promise<void>;
+  /**
+   * Notes that the institution did not answer; the order is due again at `lookUpAtMs`, or earlier if notifications
+   * have come since it had so many `notices`.
+   */
+  leaveOpen(escrowId: string, lookUpAtMs: number, notices: number): Promise<void>;
   /**
    * Writes down what the institution's word came to. False, and nothing is written, if the order has changed since or
    * waits for a person.
@@ -253,7 +256,10 @@ export interface EscrowStore {
   settle(settlement: Settlement, at: BusinessTime): Promise<boolean>;
   /** What settling needs of an order. */
   findCase(escrowId: string): Promise<EscrowCase | undefined>;
-  /** Takes the institution that orders are settled at from now on. Throws ESCROW_STATE_CONFLICT if some are open at another. */
+  /**
+   * Takes the institution that orders are settled at from now on. Throws ESCROW_STATE_CONFLICT if there are orders that
+   * another one is still to be asked about, or that wait for a person.
+   */
   useInstitution(name: string): Promise<void>;
   /** Makes all orders with an open instruction due. */
   resume(nowMs: number): Promise<void>;
@@ -264,10 +270,7 @@ export interface EscrowStore {
   due(nowMs: number, horizonMs: number, count: number): Promise<readonly string[]>;
   /** Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first time. */
   notified(eventId: string, holdId: string, nowMs: number): Promise<boolean>;
-  /**
-   * A person's decision about an order that waits for one. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT if it does
-   * not wait, or if its money is to be returned and was paid already or is being paid out.
-   */
+  /** A person's decision about an order that waits for one. Throws ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `decisionOn` says. */
   decide(escrowId: string, decision: Decision, operationId: string, nowMs: number): Promise<EscrowCase>;
   /** One order of `owner`, or of anybody if that is undefined. */
   find(escrowId: string, owner: number | undefined): Promise<Escrow | undefined>;
@@ -328,8 +331,8 @@ export interface Settlement {
   /** An instruction that it makes necessary. */
   readonly prepared: { readonly operationId: string; readonly kind: OperationKind } | undefined;
   readonly reference: string | undefined;
-  /** Why a person has to look, and what the institution said; the order is not due until one decided. */
-  readonly attention: { readonly why: string; readonly found: Hold } | undefined;
+  /** Why a person has to look, and what the institution said, if anything; the order is not due until one decided. */
+  readonly attention: { readonly why: string; readonly found: Hold | undefined } | undefined;
   /** Whether the institution did as it was told, so that the next attempt is a first one. */
   readonly isHeard: boolean;
   /** EscrowCase.notices of when the institution was asked. If more have come since, the order is due at once. */
@@ -345,12 +348,6 @@ export interface CaseSelection {
   /** Only those that wait for a person. */
   readonly isInNeed: boolean;
 }
-
-/**
- * What a person decides about an order: to ask the institution again; to take its word as it is; to have it give
- * the money back.
- */
-export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN';
 
 /** Which orders to list; undefined is any. */
 export interface EscrowFilter {

@@ -3,6 +3,8 @@ import { test } from 'node:test';
 import {
   checkTerms,
   clearing,
+  type Decision,
+  decisionOn,
   type EscrowState,
   escrowMoves,
   escrowStates,
@@ -10,9 +12,11 @@ import {
   type Judgement,
   judge,
   type OperationKind,
+  type Outcome,
   operationOutcomes,
   partyIdBounds,
   type Standing,
+  wishFor,
 } from '../../src/domain/escrow.ts';
 
 const terms = {
@@ -194,7 +198,7 @@ for (const [pair, money, cell] of documentedJudgements) {
   if (money !== 'as agreed') continue;
   const [state = '', standing = ''] = pair.split(' ');
   const goesTo = documentedAcceptances.get(pair) ?? state;
-  const accepted = cell.replaceAll('!', goesTo);
+  const accepted = cell.replaceAll('!', goesTo).replace('+', '');
   test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
     assertJudged(pair, accepted, { standing: standing as Standing, ...other }, [...agreed, other]);
   });
@@ -222,6 +226,77 @@ test('a person is told what the order says and what the institution says', () =>
     why: 'The order is FROZEN; the institution says VOID.',
   });
 });
+
+const escrowId = 'ES-2026-0000';
+const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
+
+/** An outcome in a word: what is prepared (! where it ends what is under way), = for what goes on, x for a refusal. */
+function outcomeOf(outcome: Outcome): string {
+  if (outcome.kind === 'PREPARE') return `${outcome.instruction}${outcome.ends ? '!' : ''}`;
+  return outcome.kind === 'GO_ON' ? '=' : 'x';
+}
+
+/** Rows of a state, and what comes of a wish or decision while nothing, a RELEASE, a REFUND, a CANCEL is under way. */
+const documentedWishes = {
+  RELEASE: {
+    UNPAID: 'x x x x',
+    FROZEN: 'RELEASE = x x',
+    RELEASED: 'x x x x',
+    REFUNDED: 'x x x x',
+    CLOSED: 'x x x x',
+  },
+  REFUND: {
+    UNPAID: 'x x x x',
+    FROZEN: 'REFUND x = x',
+    RELEASED: 'x x x x',
+    REFUNDED: 'x x x x',
+    CLOSED: 'x x x x',
+  },
+} as const;
+const documentedReturns = {
+  UNPAID: 'CANCEL CANCEL! = =',
+  FROZEN: 'REFUND REFUND! = =',
+  RELEASED: 'REFUND REFUND! = =',
+  REFUNDED: 'REFUND REFUND! = =',
+  CLOSED: 'REFUND REFUND! = =',
+} as const;
+
+for (const kind of ['RELEASE', 'REFUND'] as const) {
+  for (const state of escrowStates) {
+    test(`a wish for a ${kind} of an order that is ${state}: ${documentedWishes[kind][state]}`, () => {
+      const order = { escrowId, state, isStopped: false };
+      const outcomes = underWays.map((underWay) => outcomeOf(wishFor(kind, { ...order, underWay })));
+      assert.equal(outcomes.join(' '), documentedWishes[kind][state]);
+      const stopped = { ...order, isStopped: true };
+      const waiting = underWays.map((underWay) => outcomeOf(wishFor(kind, { ...stopped, underWay })));
+      assert.equal(waiting.join(' '), documentedWishes[kind][state].replace(/^R\w+/, 'x'));
+    });
+  }
+}
+
+for (const state of escrowStates) {
+  test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
+    const order = { escrowId, state, isStopped: true, hasPaid: false };
+    const outcomes = (decision: Decision, more: object = {}, standing: Standing = 'HELD') =>
+      underWays
+        .map((underWay) => decisionOn(decision, { ...order, underWay, found: { standing }, ...more }))
+        .map(outcomeOf)
+        .join(' ');
+    assert.equal(outcomes('RETURN'), documentedReturns[state]);
+    assert.equal(outcomes('RETURN', { hasPaid: true }), 'x x x x');
+    assert.equal(outcomes('LOOK_AGAIN', { found: undefined, hasPaid: true }), '= = = =');
+    for (const standing of standings) {
+      assert.equal(outcomes('ACCEPT', {}, standing), '= = = =');
+      if (standing !== 'HELD') assert.equal(outcomes('RETURN', {}, standing), 'x x x x');
+    }
+    for (const decision of ['ACCEPT', 'RETURN'] as const) {
+      assert.equal(outcomes(decision, { found: undefined }), 'x x x x');
+    }
+    for (const decision of ['LOOK_AGAIN', 'ACCEPT', 'RETURN'] as const) {
+      assert.equal(outcomes(decision, { isStopped: false }), 'x x x x');
+    }
+  });
+}
 
 test('party ids have 1 to 128 code points', () => {
   assert.deepEqual(partyIdBounds, { min: 1, max: 128 });

@@ -41,7 +41,7 @@ for (const name of doorNames) {
       const pending = await opening;
       assert.ok(disk.failed() > 0);
       assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
-      assert.match(pending.message, /for ES-\d{4}-[0-9A-Z]{4}/);
+      assert.match(pending.message, /of ES-\d{4}-[0-9A-Z]{4} is/);
       assert.match(pending.retryAfter ?? '', /^[1-9]\d*$/);
       disk.heal();
       const frozen = await comesTo(doors[name], pending.escrowId, 'FROZEN');

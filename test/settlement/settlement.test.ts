@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Hold } from '../../src/domain/escrow.ts';
+import type { Decision, Hold } from '../../src/domain/escrow.ts';
 import { unavailable } from '../../src/domain/reason.ts';
-import type { Decision } from '../../src/store/store.ts';
 import { held, type Kit, kitLimits, openKit, quiet, silence } from './kit.ts';
 
 const { answerTimeoutMs, freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
@@ -347,6 +346,42 @@ test('a notification that comes while the institution is asked has it asked agai
   answer.resolve(held(asked));
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+});
+
+test('what is held for an order that is CLOSED may be accepted, and is left alone then', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.answer(async () => ({ standing: 'VOID' }));
+  const escrowId = await kit.open();
+  kit.institution.say(async (order) => held(order));
+  kit.institution.answer(async (instruction) => held(instruction));
+  await kit.pass(quietLookUpMs + 1_000);
+  assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(2 * quietLookUpMs);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  const { order, attention, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'CLOSED');
+  assert.equal(attention, undefined);
+  assert.deepEqual(open, []);
+});
+
+test('an institution that never answers needs a person in the end', async (t) => {
+  const kit = await openKit(t, { attemptsMax: 5 });
+  const escrowId = await frozen(kit);
+  kit.institution.answer(lost);
+  kit.institution.say(lost);
+  await kit.resolve('RELEASE', escrowId);
+  await kit.pass(10 * longestRetryMs);
+  const { attention, open } = await kit.case(escrowId);
+  assert.match(attention ?? '', /5 attempts in a row/);
+  assert.equal(open.length, 1);
+  const { length: asked } = kit.institution.asked;
+  await kit.pass(10 * longestRetryMs);
+  assert.equal(kit.institution.asked.length, asked);
+  kit.institution.say(async (order) => held(order, 'PAID_OUT'));
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(1_000);
+  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
 });
 
 test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {

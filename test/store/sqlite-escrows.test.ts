@@ -291,7 +291,7 @@ const lookUps: Record<
     /escrow_operation USING INDEX escrow_operation_open/,
   ],
   'giving an instruction': [({ escrows }, _, holdId) => escrows.send(holdId, 1), /operation_id_unique/],
-  'leaving an order open': [({ escrows }, escrowId) => escrows.leaveOpen(escrowId, 1), /escrow_id_unique/],
+  'leaving an order open': [({ escrows }, escrowId) => escrows.leaveOpen(escrowId, 1, 0), /escrow_id_unique/],
   'taking a notification': [
     ({ escrows }, _, holdId) => escrows.notified('event', holdId, 1),
     /institution_notification_by_age/,

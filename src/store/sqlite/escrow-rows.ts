@@ -69,7 +69,7 @@ export interface SettledRow {
 export interface StoppedRow {
   readonly id: number;
   readonly attention: string;
-  readonly foundStanding: Standing;
+  readonly foundStanding: Standing | null;
   readonly foundAmount: bigint | null;
   readonly foundCurrency: string | null;
 }
@@ -94,8 +94,8 @@ export interface EscrowRows {
   makeDue(id: number, lookUpAtMs: number): void;
   /** The same for all orders of a subquery. */
   makeAllDue(which: SQL, lookUpAtMs: number): void;
-  /** The same, and one attempt more was not answered. */
-  leaveOpen(id: number, lookUpAtMs: number): void;
+  /** The same, unless more notifications have come, and one attempt more was not answered. */
+  leaveOpen(id: number, lookUpAtMs: number, notices: number): void;
   /** Makes an order due now, for one notification more. */
   noticed(id: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
@@ -174,7 +174,10 @@ export function createEscrowRows(database: Database): EscrowRows {
     database,
     database
       .update(escrow)
-      .set({ lookUpAtMs: at, unanswered: sql`${escrow.unanswered} + 1` })
+      .set({
+        lookUpAtMs: sql`iif(${escrow.notices} = ${sql.placeholder('notices')}, ${at}, ${escrow.lookUpAtMs})`,
+        unanswered: sql`${escrow.unanswered} + 1`,
+      })
       .where(and(isThis, isNoPersons)),
   );
   // One range of the index each, so that orders that are not due are never read.
@@ -217,8 +220,8 @@ export function createEscrowRows(database: Database): EscrowRows {
     makeAllDue: (which, lookUpAtMs) => {
       database.update(escrow).set({ lookUpAtMs }).where(and(which, isNoPersons)).run();
     },
-    leaveOpen: (id, lookUpAtMs) => {
-      leaveOpen.run({ id, lookUpAtMs });
+    leaveOpen: (id, lookUpAtMs, notices) => {
+      leaveOpen.run({ id, lookUpAtMs, notices });
     },
     stop: ({ id, ...found }) => {
       const changes = { ...found, accepted: false, lookUpAtMs: null };

@@ -1,6 +1,6 @@
 import { type Column, eq, inArray, isNotNull, lt, or, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import type { Escrow, Hold } from '../../domain/escrow.ts';
+import { decisionOn, type Escrow, type Hold, type WantedOrder, wishFor } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowCase, EscrowFilter, EscrowStore, Operation, PageQuery, Settlement } from '../store.ts';
@@ -10,7 +10,7 @@ import { createEscrowRows, type EscrowRow } from './escrow-rows.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { createOperationBinding } from './idempotency.ts';
 import { createNotificationMemory } from './notifications.ts';
-import { createOperationLedger } from './operations.ts';
+import { createOperationLedger, type OperationRow } from './operations.ts';
 import { pageOf } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { deployment, escrow, filing } from './schema.ts';
@@ -84,9 +84,12 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
     };
   }
 
+  /** What the institution is still to be asked about, and what waits for a person. */
   const isUnderWay = or(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
     inArray(escrow.id, operations.ordersWithOpen()),
+    isNotNull(escrow.lookUpAtMs),
+    isNotNull(escrow.attention),
   );
 
   /** The open instruction that moves the money of an order on. */
@@ -132,17 +135,12 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         const earlier = binding.operationOf(work);
         if (earlier !== undefined) return requireOperation(earlier);
         const row = requireRow(id, owner);
-        if (row.state !== 'FROZEN') {
-          const done = kind === 'RELEASE' ? 'released' : 'refunded';
-          throw conflict(`${id} is ${row.state}; only a FROZEN order can be ${done}.`);
-        }
         const underWay = resolutionOf(row.id);
-        if (underWay === undefined) {
-          if (row.attention !== null) throw conflict(`${id} waits for a decision of the operator.`);
-          operations.prepare(row.id, kind, work.operationId, at.atMs);
+        const outcome = wishFor(kind, wanted(row, underWay));
+        if (outcome.kind === 'CONFLICT') throw conflict(outcome.why);
+        if (outcome.kind === 'PREPARE') {
+          operations.prepare(row.id, outcome.instruction, work.operationId, at.atMs);
           rows.makeDue(row.id, at.atMs);
-        } else if (underWay.kind !== kind) {
-          throw conflict(`A ${underWay.kind} of ${id} is under way.`);
         }
         const operationId = underWay?.operationId ?? work.operationId;
         binding.bind({ ...work, operationId });
@@ -163,10 +161,10 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
         rows.makeDue(orderId, lookUpAtMs);
       });
     },
-    leaveOpen: async (id, lookUpAtMs) => {
+    leaveOpen: async (id, lookUpAtMs, notices) => {
       write(() => {
         const row = requireRow(id);
-        rows.leaveOpen(row.id, lookUpAtMs);
+        rows.leaveOpen(row.id, lookUpAtMs, notices);
         operations.leaveOpen(row.id);
       });
     },
@@ -239,17 +237,18 @@ export function createEscrowStore(database: Database, { read, write }: GroupComm
     decide: async (id, decision, operationId, nowMs) =>
       write(() => {
         const row = requireRow(id);
-        if (row.attention === null) throw conflict(`${id} does not wait for a decision.`);
         const underWay = resolutionOf(row.id);
-        if (decision === 'RETURN' && underWay?.kind === 'RELEASE') {
-          throw conflict(`A RELEASE of ${id} is under way; its money cannot go both ways.`);
-        }
-        if (decision === 'RETURN' && operations.hasPaid(row.id)) {
-          throw conflict(`The money of ${id} was paid already; it cannot be given back a second time.`);
-        }
+        const stopped = {
+          ...wanted(row, underWay),
+          found: foundOf(row),
+          hasPaid: operations.hasPaid(row.id),
+        };
+        const outcome = decisionOn(decision, stopped);
+        if (outcome.kind === 'CONFLICT') throw conflict(outcome.why);
         rows.decided(row.id, decision === 'ACCEPT', nowMs);
-        if (decision === 'RETURN' && underWay === undefined) {
-          operations.prepare(row.id, row.state === 'UNPAID' ? 'CANCEL' : 'REFUND', operationId, nowMs);
+        if (outcome.kind === 'PREPARE') {
+          if (outcome.ends && underWay) operations.move(underWay.operationId, 'DECLINED');
+          operations.prepare(row.id, outcome.instruction, operationId, nowMs);
         }
         return toCase(requireRow(id));
       }),
@@ -282,11 +281,19 @@ function foundOf({ foundStanding, foundAmount, foundCurrency }: EscrowRow): Hold
   };
 }
 
+/** An order as somebody wants something of it. */
+const wanted = (row: EscrowRow, underWay: OperationRow | undefined): WantedOrder => ({
+  escrowId: row.escrowId,
+  state: row.state,
+  underWay: underWay?.kind,
+  isStopped: row.attention !== null,
+});
+
 const stopOf = ({ why, found }: NonNullable<Settlement['attention']>) => ({
   attention: why,
-  foundStanding: found.standing,
-  foundAmount: found.amount ?? null,
-  foundCurrency: found.currency ?? null,
+  foundStanding: found?.standing ?? null,
+  foundAmount: found?.amount ?? null,
+  foundCurrency: found?.currency ?? null,
 });
 
 const conflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { EscrowState } from '../../../src/domain/escrow.ts';
-import type { CaseSelection, Decision, Store } from '../../../src/store/store.ts';
+import type { Decision, EscrowState } from '../../../src/domain/escrow.ts';
+import type { CaseSelection, Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   allPages,
   caseOf,
-  endedAs,
   frozen,
   inNeed,
   noon,
@@ -107,21 +106,31 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await first).open, [{ operationId, kind: 'REFUND' }]);
   });
 
-  test('money that is being paid out is not given back until it is known not to be', async (t) => {
+  test('a RELEASE that was not carried out gives way to a decision to give back', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    const release = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
     await stopped(store, escrowId);
-    const before = await caseOf(store, escrowId);
     const { operationId } = workOf(by);
-    const giveBack = () => store.escrows.decide(escrowId, 'RETURN', operationId, 1);
-    await refused(giveBack(), 'ESCROW_STATE_CONFLICT');
-    assert.deepEqual(await caseOf(store, escrowId), before);
-    await store.escrows.decide(escrowId, 'ACCEPT', operationId, 1);
-    const ended = endedAs('DECLINED', before);
-    await settled(store, escrowId, { ended, attention: { why: 'The amounts differ.', found: oneUnitHeld } });
-    assert.partialDeepStrictEqual((await giveBack()).open, [{ operationId, kind: 'REFUND' }]);
+    const { open } = await store.escrows.decide(escrowId, 'RETURN', operationId, 1);
+    assert.partialDeepStrictEqual(open, [{ operationId, kind: 'REFUND' }]);
+    assert.equal(open.length, 1);
+    assert.equal((await store.escrows.findOperation(release.operationId))?.status, 'DECLINED');
+  });
+
+  test('what the institution has said nothing of can only be asked about again', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await frozen(store, by);
+    await settled(store, escrowId, { attention: { why: 'It is silent.', found: undefined } });
+    const before = await caseOf(store, escrowId);
+    for (const decision of ['ACCEPT', 'RETURN'] as const) {
+      await refused(store.escrows.decide(escrowId, decision, 'x', 1), 'ESCROW_STATE_CONFLICT');
+      assert.deepEqual(await caseOf(store, escrowId), before);
+    }
+    await store.escrows.decide(escrowId, 'LOOK_AGAIN', 'x', 1);
+    assert.equal((await caseOf(store, escrowId)).attention, undefined);
   });
 
   test('money that is on its way back is not given back a second time', async (t) => {

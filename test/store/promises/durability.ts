@@ -78,7 +78,7 @@ const writes: Record<string, (store: Store) => Promise<unknown>> = {
   open: ({ escrows }) => escrows.open(terms('AS-2026-000001'), noon, work, undefined),
   prepare: ({ escrows }) => escrows.prepare('RELEASE', 'ES-2026-0000', noon, work, undefined),
   send: ({ escrows }) => escrows.send('op', 1),
-  leaveOpen: ({ escrows }) => escrows.leaveOpen('ES-2026-0000', 1),
+  leaveOpen: ({ escrows }) => escrows.leaveOpen('ES-2026-0000', 1, 0),
   settle: ({ escrows }) => escrows.settle(nothingToSettle, noon),
   resume: ({ escrows }) => escrows.resume(1),
   notified: ({ escrows }) => escrows.notified('event', 'op', 1),

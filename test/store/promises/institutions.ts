@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addPlatform, frozen, openStore, orderIn, refused, resolved, type StoreEngine } from './fixtures.ts';
+import {
+  addPlatform,
+  frozen,
+  openStore,
+  orderIn,
+  refused,
+  resolved,
+  type StoreEngine,
+  settled,
+  stopped,
+} from './fixtures.ts';
 
 /** Where the money of orders is. */
 export function institutionPromises(engine: StoreEngine): void {
@@ -22,6 +32,19 @@ export function institutionPromises(engine: StoreEngine): void {
     await orderIn(store, await addPlatform(store, 'gallery'), 'UNPAID');
     await assert.rejects(store.escrows.useInstitution('stripe'), /1.*simulated|simulated: 1/);
     await store.escrows.useInstitution('simulated');
+  });
+
+  test('an order that is to be asked about, or waits for a person, keeps its store there though it ended', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    await settled(store, escrowId, { lookUpAtMs: 9 });
+    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
+    await stopped(store, escrowId);
+    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
+    await store.escrows.decide(escrowId, 'ACCEPT', 'x', 1);
+    await settled(store, escrowId, {});
+    await store.escrows.useInstitution('stripe');
   });
 
   test('a store whose orders have all ended is at no institution yet', async (t) => {

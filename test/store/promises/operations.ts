@@ -54,7 +54,7 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
         if (status === 'SENT') await store.escrows.send(work.operationId, 1);
-        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1);
+        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1, 0);
         const again = await store.escrows.prepare(kind, escrowId, noon, workOf(by), undefined);
         assert.deepEqual(again, { ...prepared, status });
       }
@@ -69,7 +69,7 @@ export function operationPromises(engine: StoreEngine): void {
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
         if (status === 'SENT') await store.escrows.send(operationId, 1);
-        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1);
+        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1, 0);
         const conflicting = store.escrows.prepare(other, escrowId, noon, workOf(by), undefined);
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
       }
@@ -245,7 +245,7 @@ export function operationPromises(engine: StoreEngine): void {
     await store.escrows.send(holdId, 5_000);
     assert.equal((await store.escrows.findOperation(holdId))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
-    await store.escrows.leaveOpen(escrowId, 6_000);
+    await store.escrows.leaveOpen(escrowId, 6_000, 0);
     await store.escrows.send(holdId, 7_000);
     assert.equal((await store.escrows.findOperation(holdId))?.status, 'SENT');
     assert.equal((await caseOf(store, escrowId)).unanswered, 1);
@@ -272,7 +272,7 @@ export function operationPromises(engine: StoreEngine): void {
     await store.escrows.send(holdId, 1);
     await settled(store, escrowId, { ended: [], prepared: { operationId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
-      await store.escrows.leaveOpen(escrowId, 1_000 * times);
+      await store.escrows.leaveOpen(escrowId, 1_000 * times, 0);
       const found = await caseOf(store, escrowId);
       assert.equal(found.unanswered, times);
       assert.deepEqual(
@@ -281,7 +281,7 @@ export function operationPromises(engine: StoreEngine): void {
       );
       await assertDueAt(store, escrowId, 1_000 * times);
     }
-    await refused(store.escrows.leaveOpen('ES-2026-', 1), 'ESCROW_NOT_FOUND');
+    await refused(store.escrows.leaveOpen('ES-2026-', 1, 0), 'ESCROW_NOT_FOUND');
   });
 
   test('what is left open of one order is no matter of others', async (t) => {
@@ -291,7 +291,7 @@ export function operationPromises(engine: StoreEngine): void {
     await store.escrows.send(one.holdId, 1);
     await store.escrows.send(other.holdId, 2);
     const before = await caseOf(store, other.escrowId);
-    await store.escrows.leaveOpen(one.escrowId, 9);
+    await store.escrows.leaveOpen(one.escrowId, 9, 0);
     assert.deepEqual(await caseOf(store, other.escrowId), before);
     await assertDueAt(store, other.escrowId, 2);
   });
@@ -307,7 +307,7 @@ export function operationPromises(engine: StoreEngine): void {
     await store.escrows.send(sent.holdId, 90_000);
     const unknown = await opened(store, by);
     await store.escrows.send(unknown.holdId, 90_000);
-    await store.escrows.leaveOpen(unknown.escrowId, 90_000);
+    await store.escrows.leaveOpen(unknown.escrowId, 90_000, 0);
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
     await store.escrows.resume(1_000);
@@ -369,7 +369,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertNotDue('resume');
     await store.escrows.send(holdId, 1);
     await assertNotDue('send');
-    await store.escrows.leaveOpen(escrowId, 1);
+    await store.escrows.leaveOpen(escrowId, 1, 0);
     await assertNotDue('leaveOpen');
     await store.escrows.notified('event', holdId, 1);
     await assertNotDue('notified');

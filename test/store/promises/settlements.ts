@@ -221,7 +221,7 @@ export function settlementPromises(engine: StoreEngine): void {
   test('attempts in vain are counted until the institution is heard', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7);
+    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7, 0);
     await settled(store, escrowId, { ended: [], isHeard: false });
     assert.equal((await caseOf(store, escrowId)).unanswered, 3);
     await settled(store, escrowId, { ended: [], isHeard: true });
@@ -237,6 +237,17 @@ export function settlementPromises(engine: StoreEngine): void {
     assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), [escrowId]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
     assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
+  });
+
+  test('a notification that comes while an attempt is in vain is not put off by it', async (t) => {
+    const store = await openStore(t, engine);
+    const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
+    const { notices } = await caseOf(store, escrowId);
+    await store.escrows.notified('event', holdId, later.atMs);
+    await store.escrows.leaveOpen(escrowId, later.atMs + 300_000, notices);
+    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), [escrowId]);
+    await store.escrows.leaveOpen(escrowId, later.atMs + 300_000, notices + 1);
+    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), []);
   });
 
   test('attention stops the looking up, and lasts until a person has decided', async (t) => {
