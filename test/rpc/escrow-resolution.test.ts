@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { escrowSequenceMax } from '../../src/domain/escrow-id.ts';
 import { doorNames, doorsOf, type EscrowDoors, startDoors } from '../support/escrow-doors.ts';
 import { createHeldInstitution } from '../support/held-institution.ts';
 
@@ -155,6 +158,52 @@ for (const name of doorNames) {
         assert.equal((await doors[name][verb](escrowId)).code, 'ESCROW_NOT_FOUND', `${verb} ${escrowId}`);
       }
     }
+  });
+}
+
+for (const name of doorNames) {
+  test(`${name}: an order that waits for a person is neither released nor refunded`, async (t) => {
+    const all = await startDoors(t, { institution: createHeldInstitution('RELEASE', 'CONFIRMED') });
+    const { escrows } = all.service.store;
+    const { escrowId } = await startFrozen(all, name);
+    const found = await escrows.findCase(escrowId);
+    assert.ok(found);
+    const attention = {
+      why: 'It differs.',
+      found: { standing: 'HELD', amount: 1n, currency: 'CNY' },
+    } as const;
+    const { notices } = found;
+    const stop = { escrowId, from: 'FROZEN', to: 'FROZEN', ended: [], prepared: undefined } as const;
+    const rest = { reference: undefined, isHeard: true, notices, lookUpAtMs: undefined };
+    const at = { atMs: Date.now(), timestamp: '2026-11-21T12:00:00+00:00' };
+    assert.equal(await escrows.settle({ ...stop, ...rest, attention }, at), true);
+    await all.service.store.durable();
+    for (const verb of ['release', 'refund'] as const) {
+      const { code, message } = await all.doors[name][verb](escrowId);
+      assert.equal(code, 'ESCROW_STATE_CONFLICT');
+      assert.match(message, /decision of the operator/);
+    }
+    assert.equal((await all.doors[name].get(escrowId)).state, 'FROZEN');
+  });
+
+  test(`${name}: an artwork that is not filed cannot be sold`, async (t) => {
+    const all = await startDoors(t);
+    assert.equal((await all.doors[name].open('AS-2026-999999')).code, 'FILING_NOT_FOUND');
+  });
+
+  test(`${name}: when all escrow ids of the year are used, no order is opened`, async (t) => {
+    const institution = createHeldInstitution('FREEZE', 'CONFIRMED');
+    const all = await startDoors(t, { institution });
+    const filingNo = await all.file();
+    const raw = new Sqlite(join(all.service.dataDir, 'artseal.db'));
+    t.after(() => raw.close());
+    const year = new Date().getUTCFullYear();
+    raw
+      .prepare("INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', ?, ?)")
+      .run(year, escrowSequenceMax);
+    const { code, message } = await all.doors[name].open(filingNo);
+    assert.equal(code, 'ESCROW_NUMBERS_EXHAUSTED', message);
+    assert.equal(institution.instructions.length, 0);
   });
 }
 
