@@ -40,9 +40,6 @@ export interface DoorDependencies {
   readonly durable: () => Promise<void>;
 }
 
-/** Answers to keep for repetitions: as in src/rest/signed-call.ts. */
-const neverKept: readonly number[] = [401, 403, 413, 415, 429];
-
 /** Opens the door to these operations. */
 export function openDoor({ idempotency, dispatcher, durable }: DoorDependencies): Door {
   let requests = 0;
@@ -63,8 +60,7 @@ export function openDoor({ idempotency, dispatcher, durable }: DoorDependencies)
     const claimed = await idempotency.claim(principal, key === undefined ? [] : [key], signed);
     if (claimed.replay) return claimed.replay;
     const given = await invoke(principal, request, claimed.key).catch(refused);
-    const isKept = given.status < 500 && !neverKept.includes(given.status);
-    await claimed.settle(isKept ? given : undefined);
+    await claimed.settle(given);
     return given;
   }
 

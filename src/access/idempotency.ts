@@ -21,12 +21,19 @@ export interface IdempotentCall {
   readonly key: string | undefined;
   /** The answer of the first call; undefined if there is none yet. */
   readonly replay: KeptAnswer | undefined;
-  /** Ends a first call: keeps its answer for repetitions, or, without one, lets the key be used again. */
+  /**
+   * Ends a first call: keeps the answer of its operation for repetitions, unless they could do better; without one,
+   * lets the key be used again.
+   */
   settle(answer: KeptAnswer | undefined): Promise<void>;
 }
 
 /** How long a caller waits before it asks again for a call that is under way, in seconds. */
 const inProgressRetryAfterS = 1;
+
+/** Statuses of answers that a repetition could do better than, beside those of the service's own faults. */
+const neverKept: readonly number[] = [401, 403, 413, 415, 429];
+const isKept = ({ status }: KeptAnswer) => status < 500 && !neverKept.includes(status);
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/;
 const quoted = /^"(.*)"$/;
@@ -74,7 +81,7 @@ export function createIdempotency(store: IdempotencyStore, clock: Clock): Idempo
       replay: undefined,
       settle: async (answer) => {
         try {
-          await (answer ? store.keep(callerId, key, answer) : store.release(callerId, key));
+          await (answer && isKept(answer) ? store.keep(callerId, key, answer) : store.release(callerId, key));
         } finally {
           running.delete(name);
         }

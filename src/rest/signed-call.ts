@@ -40,9 +40,6 @@ interface Progress {
 /** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
 export type SignedCalls = (request: IncomingMessage, trace: Trace) => Promise<Answer>;
 
-/** Answers to keep for repetitions are the operation's own, and none that a repetition could do better than. */
-const neverKept: readonly number[] = [401, 403, 413, 415, 429];
-
 /** Calls carried out at the same time; what comes on top is refused at once. Requests still arriving do not count. */
 const callsUnderWayMax = 2_000;
 
@@ -89,12 +86,11 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
   /** Books what the answer means for the quota and the idempotency key. */
   async function settle({ status, body }: Answer, progress: Progress): Promise<void> {
     const { platform, idempotent, quota, reached } = progress;
-    const kept = reached === true && status < 500 && !neverKept.includes(status);
     if (status >= 500) delete progress.quota;
     try {
       if (platform && quota?.allowed) await admission.endCall(platform, quota, status < 500);
     } finally {
-      await idempotent?.settle(kept ? { status, body: String(body) } : undefined);
+      await idempotent?.settle(reached ? { status, body: String(body) } : undefined);
     }
   }
 

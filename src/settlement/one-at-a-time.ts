@@ -1,4 +1,7 @@
-/** Lets one piece of work at a time happen for each key; what comes on top waits for its turn. */
+/**
+ * Lets one piece of work at a time happen for each key; what comes on top waits for its turn. How many wait is bounded
+ * by those who ask: the calls under way and the orders in recovery at once.
+ */
 export interface OneAtATime {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
   isBusy(key: string): boolean;

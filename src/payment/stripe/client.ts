@@ -14,7 +14,7 @@ export interface StripeClient {
   close(): void;
 }
 
-/** How long one request may take, in milliseconds. */
+/** How long one request may take, in milliseconds, should the signal of its call allow for more. */
 const requestTimeoutMs = 20_000;
 
 /**
