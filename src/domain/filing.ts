@@ -78,3 +78,8 @@ export function evidenceHash(record: Artwork & Pick<Filing, 'filingNo' | 'timest
   const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
   return hash('sha256', JSON.stringify(members), 'hex');
 }
+
+/** The refusal for a filing number that names no filing that the caller may see. */
+export function filingNotFound(): Refusal {
+  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
+}

@@ -6,7 +6,14 @@ import {
   EscrowService,
 } from '../../gen/artseal/v1/escrow_pb.ts';
 import { ownerScope } from '../access/principal.ts';
-import { checkTerms, clearing, type Escrow, type EscrowState, escrowStates } from '../domain/escrow.ts';
+import {
+  checkTerms,
+  clearing,
+  type Escrow,
+  type EscrowState,
+  escrowNotFound,
+  escrowStates,
+} from '../domain/escrow.ts';
 import { Refusal } from '../domain/reason.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
@@ -74,7 +81,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       check: () => [],
       run: async ({ escrowId }, { principal }) => {
         const order = await escrows.find(escrowId, ownerScope(principal));
-        if (order === undefined) throw new Refusal('ESCROW_NOT_FOUND', 'escrowId names no escrow.');
+        if (order === undefined) throw escrowNotFound();
         return { escrow: toMessage(order) };
       },
     },

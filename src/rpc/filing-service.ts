@@ -1,8 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ownerScope } from '../access/principal.ts';
-import { checkArtwork, evidenceChain, type Filing } from '../domain/filing.ts';
-import { Refusal } from '../domain/reason.ts';
+import { checkArtwork, evidenceChain, type Filing, filingNotFound } from '../domain/filing.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, FilingStore } from '../store/store.ts';
 import { type Implementation, implement } from './operation.ts';
@@ -47,11 +46,6 @@ export function createFilingService({ filings, now }: FilingDependencies): Imple
 function checkYear(year: number): Violation[] {
   if (year >= 0 && year <= 9_999) return [];
   return [{ field: 'year', rule: 'must be an integer from 1 to 9999, or 0 for all' }];
-}
-
-/** The refusal for a filing number that names no filing that the caller may see. */
-export function filingNotFound(): Refusal {
-  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
 
 function toMessage(filing: Filing): MessageInitShape<typeof FilingSchema> {

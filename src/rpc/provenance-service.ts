@@ -1,7 +1,6 @@
 import { ProvenanceRecord_Event, ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
-import { retentionYears } from '../domain/filing.ts';
+import { filingNotFound, retentionYears } from '../domain/filing.ts';
 import type { FilingStore } from '../store/store.ts';
-import { filingNotFound } from './filing-service.ts';
 import { type Implementation, implement } from './operation.ts';
 
 /** What the provenance operations need. */

@@ -22,6 +22,22 @@ async function frozen(kit: Kit): Promise<string> {
   return escrowId;
 }
 
+/** An order whose RELEASE or REFUND was not answered. */
+async function unanswered(kit: Kit, kind: 'RELEASE' | 'REFUND'): Promise<string> {
+  const escrowId = await frozen(kit);
+  kit.institution.answer(lost);
+  assert.equal((await kit.resolve(kind, escrowId)).status, 'UNKNOWN');
+  return escrowId;
+}
+
+/** Has the institution asked about a quiet order; it answers when the test does. */
+async function askedAbout(kit: Kit): Promise<PromiseWithResolvers<Hold>> {
+  const answer = Promise.withResolvers<Hold>();
+  kit.institution.say(() => answer.promise);
+  await kit.pass(quietLookUpMs);
+  return answer;
+}
+
 /** An order whose FREEZE was not answered. */
 async function pending(kit: Kit): Promise<string> {
   kit.institution.answer(lost);
@@ -276,9 +292,7 @@ for (const [state, standing, end] of [
 
 test('an instruction without an answer ends with the order that a person lets go', async (t) => {
   const kit = await openKit(t);
-  const escrowId = await frozen(kit);
-  kit.institution.answer(lost);
-  await kit.resolve('RELEASE', escrowId);
+  const escrowId = await unanswered(kit, 'RELEASE');
   kit.institution.say(async () => ({ standing: 'ABSENT' }));
   await kit.pass(2 * firstRetryMs);
   await decide(kit, escrowId, 'ACCEPT');
@@ -292,9 +306,7 @@ test('an instruction without an answer ends with the order that a person lets go
 test('an order that waits for a person is given nothing that was prepared before', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  const answer = Promise.withResolvers<Hold>();
-  kit.institution.say(() => answer.promise);
-  await kit.pass(quietLookUpMs);
+  const answer = await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
   answer.resolve({ standing: 'HELD', amount: 1n, currency: 'CNY' });
@@ -306,9 +318,7 @@ test('an order that waits for a person is given nothing that was prepared before
 test('an instruction that is on disk and cannot be given now is not denied, and given later', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  const answer = Promise.withResolvers<Hold>();
-  kit.institution.say(() => answer.promise);
-  await kit.pass(quietLookUpMs);
+  const answer = await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
   const { mock } = t.mock.method(kit.store.escrows, 'send', () => Promise.reject(unavailable('Disk full.')));
@@ -323,9 +333,7 @@ test('an instruction that is on disk and cannot be given now is not denied, and 
 
 test('an instruction that stays in vain is repeated at growing intervals, though questions are answered', async (t) => {
   const kit = await openKit(t);
-  const escrowId = await frozen(kit);
-  kit.institution.answer(lost);
-  await kit.resolve('RELEASE', escrowId);
+  await unanswered(kit, 'RELEASE');
   await kit.pass(10 * longestRetryMs);
   const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
   assert.ok(releases <= 16, `${releases} attempts`);
@@ -336,9 +344,7 @@ test('a notification that comes while the institution is asked has it asked agai
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
-  const answer = Promise.withResolvers<Hold>();
-  kit.institution.say(() => answer.promise);
-  await kit.pass(quietLookUpMs);
+  const answer = await askedAbout(kit);
   await kit.store.escrows.notified('event', holdId, kit.clock.nowMs());
   const asked = kit.institution.asked.at(-1);
   assert.ok(asked);
@@ -400,9 +406,7 @@ for (const [kind, standing, state] of [
 ] as const) {
   test(`a ${kind} whose answer is lost is found to be carried out`, async (t) => {
     const kit = await openKit(t);
-    const escrowId = await frozen(kit);
-    kit.institution.answer(lost);
-    assert.equal((await kit.resolve(kind, escrowId)).status, 'UNKNOWN');
+    const escrowId = await unanswered(kit, kind);
     kit.institution.say(async (order) => held(order, standing));
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
@@ -411,9 +415,7 @@ for (const [kind, standing, state] of [
 
   test(`a ${kind} that never arrived is given again, under the same id`, async (t) => {
     const kit = await openKit(t);
-    const escrowId = await frozen(kit);
-    kit.institution.answer(lost);
-    assert.equal((await kit.resolve(kind, escrowId)).status, 'UNKNOWN');
+    const escrowId = await unanswered(kit, kind);
     kit.institution.answer(async (instruction) => held(instruction, standing));
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
