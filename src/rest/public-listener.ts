@@ -140,11 +140,26 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       'X-Request-Id': requestId,
       'Cache-Control': 'no-store',
     };
-    // What is left of a refused body is read and thrown away only if it is known to be small.
+    // What is left of a refused body is read to its end only if it is known to be small.
     // Behind an Upgrade, which is not made here, the parser reads no further request.
     const isReadable = (request.complete || hasSmallBody(request)) && request.headers.upgrade === undefined;
-    if (isLast || !server.listening || !isReadable) headers.Connection = 'close';
-    response.writeHead(answer.status, headers).end(answer.body);
+    const isClosing = isLast || !server.listening || !isReadable;
+    if (isClosing) headers.Connection = 'close';
+    response.writeHead(answer.status, headers);
+    if (isClosing && !isLast && !request.complete) endBehindBody(request, response, answer.body);
+    else response.end(answer.body);
+  }
+
+  /**
+   * Answers a request whose body is still being sent, and reads and throws away what follows of it for a while:
+   * closing before would reset the connection, and take the answer away from a client or proxy that reads it last.
+   */
+  function endBehindBody(request: IncomingMessage, response: ServerResponse, body: Answer['body']): void {
+    response.write(body);
+    const end = () => response.end();
+    const patience = setTimeout(end, timeouts.lingerMs);
+    request.once('end', end).resume();
+    response.once('close', () => clearTimeout(patience));
   }
 
   /** Refuses bytes that are not HTTP, headers that are too long, and what comes too slowly. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { fileArtwork } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -184,6 +185,26 @@ test('the unread body of a refused request is not taken for the next request', a
     answers.map(({ status }) => status),
     [401, 200],
   );
+});
+
+test('a client that sends all of a refused body before it reads is answered, and its connection ends in order', async () => {
+  const large = ' '.repeat(8_000_000);
+  const { hostname, port } = new URL(publicUrl);
+  for (const framing of [
+    { 'Content-Length': String(large.length) },
+    { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' },
+  ]) {
+    const chunked = `${large.length.toString(16)}\r\n${large}\r\n0\r\n\r\n`;
+    const sent = framing['Content-Length'] === undefined ? chunked : large;
+    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+    await new Promise<void>((resolve, reject) => {
+      socket.once('error', reject);
+      socket.write(filing({ headers: framing, sent }), () => resolve());
+    });
+    // Rejects where the connection is reset.
+    assert.match(await text(socket), /^HTTP\/1\.1 413 .*"BODY_TOO_LARGE"/s);
+    socket.destroy();
+  }
 });
 
 test('garbage behind a valid request does not take its answer away', async () => {
