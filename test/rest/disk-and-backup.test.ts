@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { cpSync } from 'node:fs';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { readConfig } from '../../src/config.ts';
+import { openRegistry } from '../../src/registry.ts';
+import { onBadDisk } from '../support/bad-disk.ts';
+import { askProvenance, fileArtwork } from '../support/calls.ts';
+import { createManualClock } from '../support/clock.ts';
+import { openLedger } from '../support/ledger.ts';
+import { assertRefused } from '../support/refused.ts';
+import { startService } from '../support/service.ts';
+import { newNonce } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedClients } from '../support/typed-clients.ts';
+
+test('a disk that takes nothing refuses signed reads too, for their nonces; typed reads are answered', async (t) => {
+  const [service, disk] = await onBadDisk(t, () => startService(t));
+  t.after(disk.heal);
+  const platform = await service.platform();
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const ledger = openLedger(t, service);
+  const nonces = ledger.nonces();
+
+  disk.failCommits();
+  const nonce = newNonce();
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  const read = () => askProvenance(service, platform, filingNo, { nonce, timestamp });
+  assertRefused(await read(), 503, 'UNAVAILABLE');
+  assert.equal(ledger.nonces(), nonces);
+  assert.equal((await filings.getFiling({ filingNo })).filing?.filingNo, filingNo);
+
+  disk.heal();
+  assert.equal((await read()).status, 200);
+  assert.equal(ledger.nonces(), nonces + 1);
+});
+
+test('a restored backup takes requests again that were carried out after it, for ten minutes', async (t) => {
+  const clock = createManualClock();
+  const [dataDir, restored] = [temporaryFolder(t), temporaryFolder(t)];
+  const backedUp = await startService(t, { clock, dataDir });
+  const platform = await backedUp.platform();
+  await backedUp.close();
+  cpSync(dataDir, restored, { recursive: true });
+
+  // As late as a request can be valid that was carried out now.
+  const request = { nonce: newNonce(), timestamp: String(Math.floor(clock.nowMs() / 1000) + 300) };
+  const serving = await startService(t, { clock, dataDir });
+  assert.equal((await fileArtwork(serving, platform, request)).status, 200);
+  assertRefused(await fileArtwork(serving, platform, request), 401, 'NONCE_REUSED');
+  await serving.close();
+
+  const tenMinutesMs = 600_000;
+  const early = temporaryFolder(t);
+  cpSync(restored, early, { recursive: true });
+  clock.advance(tenMinutesMs);
+  assert.equal(
+    (await fileArtwork(await startService(t, { clock, dataDir: early }), platform, request)).status,
+    200,
+  );
+  clock.advance(1_000);
+  const late = await startService(t, { clock, dataDir: restored });
+  assertRefused(await fileArtwork(late, platform, request), 401, 'TIMESTAMP_EXPIRED');
+});
+
+test('a master key added while the service runs is known to it after a restart alone', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const [old, added] = [`old:${'0'.repeat(64)}`, `added:${'1'.repeat(64)}`];
+  const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });
+  // What the start wrote is committed with the turn, and only then lets another connection write.
+  await running.store.durable();
+  const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${added},${old}` };
+  const { store, issuance } = await openRegistry(readConfig(both));
+  const { key, apiSecret } = await issuance.issueKey({
+    name: 'new',
+    tier: 'TRIAL',
+    monthlyQuota: undefined,
+    unlimited: false,
+  });
+  await store.close();
+  const platform = { apiKey: key.apiKey, apiSecret };
+
+  assertRefused(await fileArtwork(running, platform), 500, 'INTERNAL');
+  await running.close();
+  const restarted = await startService(t, { dataDir, env: both });
+  assert.equal((await fileArtwork(restarted, platform)).status, 200);
+});
