@@ -66,6 +66,8 @@ const notHttp: readonly (readonly [what: string, bytes: string | Uint8Array])[] 
   ['a line of garbage', 'garbage\r\n\r\n'],
   ['random bytes', Uint8Array.from({ length: 512 }, (_, index) => (index * 167 + 13) % 256)],
   ['the beginning of TLS', Uint8Array.of(0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00)],
+  ['the PROXY protocol', 'PROXY TCP4 192.0.2.1 192.0.2.2 50000 443\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['the PROXY protocol in its binary form', '\r\n\r\n\0\r\nQUIT\n!\x11\0\x0c'],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a version that does not exist', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
   ['a method in lower case', 'get / HTTP/1.1\r\nHost: x\r\n\r\n'],
@@ -138,6 +140,25 @@ test('Expect: 100-continue is answered before the body is sent', async () => {
     answers.map(({ status }) => status),
     [100, 200],
   );
+});
+
+test('what proxies say of a client decides nothing', async () => {
+  const headers = {
+    Forwarded: 'for=192.0.2.1;host=elsewhere.example;proto=http',
+    'X-Forwarded-For': '127.0.0.1',
+    'X-Forwarded-Host': 'elsewhere.example',
+    'X-Forwarded-Prefix': '/elsewhere',
+    'X-Forwarded-Proto': 'http',
+    'X-HTTP-Method-Override': 'GET',
+    'X-Original-URL': '/elsewhere',
+    'X-Request-Id': 'mine',
+    'X-Rewrite-URL': '/elsewhere',
+  };
+  const answer = await rawAnswer(publicUrl, filing({ headers }));
+  assert.equal(answer.status, 200, answer.text);
+  assert.notEqual(answer.headers['x-request-id'], 'mine');
+  const forged = { ...headers, 'X-Signature': '0'.repeat(64) };
+  assertRefused(await rawAnswer(publicUrl, filing({ headers: forged })), 401, 'SIGNATURE_INVALID');
 });
 
 test('another expectation is not met, yet the call is carried out', async () => {

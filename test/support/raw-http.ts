@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 import type { RestAnswer } from './signed-request.ts';
 
 /** What the peer may send before the exchange is given up as hung, in milliseconds. */
@@ -22,17 +23,18 @@ export interface RawResult {
 }
 
 /**
- * Sends bytes, well-formed or not, over a connection of their own and reads the answers. Interim answers (1xx)
- * count. Rejects if the peer neither answers nor closes.
+ * Sends bytes, well-formed or not, over a connection of their own, with TLS to an https URL, and reads the answers.
+ * Interim answers (1xx) count. Rejects if the peer neither answers nor closes.
  */
 export function rawExchange(
   baseUrl: string,
   bytes: string | Uint8Array,
   { count = 1, end = false, head = false }: RawExchange = {},
 ): Promise<RawResult> {
-  const { hostname, port } = new URL(baseUrl);
+  const { protocol, hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<RawResult>();
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+  const peer = { host: hostname, port: Number(port), allowHalfOpen: true };
+  const socket = protocol === 'https:' ? connectTls({ ...peer, servername: hostname }) : connect(peer);
   let received: Buffer = Buffer.alloc(0);
   const finish = (closed: boolean) => {
     socket.destroy();

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+
+/** A request as it arrived. */
+export interface Recorded {
+  readonly method: string;
+  /** The request target, byte for byte. */
+  readonly target: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** What the recorder answers: long and of a kind that compresses well. */
+export const recorderAnswer = JSON.stringify({ answer: 'a'.repeat(4_000) });
+
+/** The X-Request-Id of its answers. */
+export const recorderRequestId = '0198f5c2-0000-7000-8000-000000000000';
+
+/** A request for this target is received whole, and then its connection closed, as when a process is killed. */
+export const droppedTarget = '/dropped';
+
+/** A server in the place of the service that writes down what it is sent. */
+export interface Recorder {
+  readonly url: string;
+  /** The requests since the last time this was asked. */
+  take(): Recorded[];
+}
+
+/** Starts a recorder; closed after the test. */
+export async function startRecorder(test: Pick<TestContext, 'after'>): Promise<Recorder> {
+  let recorded: Recorded[] = [];
+  const server = createServer(async (request, response) => {
+    const { method = '', url: target = '', headers } = request;
+    recorded.push({ method, target, headers, body: await text(request) });
+    if (target === droppedTarget) return request.socket.destroy();
+    response.setHeader('X-Request-Id', recorderRequestId);
+    response.setHeader('Content-Type', 'application/json');
+    response.setHeader('Content-Length', recorderAnswer.length);
+    response.end(recorderAnswer);
+  });
+  // As the service does.
+  server.keepAliveTimeout = 60_000;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    take: () => {
+      const taken = recorded;
+      recorded = [];
+      return taken;
+    },
+  };
+}

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { connect } from 'node:tls';
+import { createRestClient } from '../../src/client/rest.ts';
+import { signedHeaders } from '../../src/client/sign.ts';
+import { bodyBytesMax } from '../../src/rest/body.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { openLedger } from '../support/ledger.ts';
+import { rawAnswer, rawExchange, rawRequest } from '../support/raw-http.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import type { RestAnswer } from '../support/signed-request.ts';
+import { droppedTarget, recorderAnswer, recorderRequestId, startRecorder } from './recorder.ts';
+import { reverseProxies, startProxy } from './reverse-proxies.ts';
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+const platform = await service.platform();
+const host = { Host: 'localhost' };
+
+/** Sends a target byte for byte, signed by the client of the project as `signedAs`. */
+function sendSigned(
+  url: string,
+  target: string,
+  { signedAs = target, method = 'GET', body = '', headers = {} }: SignedAs = {},
+): Promise<RestAnswer> {
+  const content =
+    body === '' ? {} : { 'Content-Type': 'application/json', 'Content-Length': `${body.length}` };
+  const signed = signedHeaders(platform, { method, target: signedAs, body });
+  return rawAnswer(url, rawRequest(method, target, { ...host, ...signed, ...content, ...headers }, body));
+}
+
+interface SignedAs {
+  readonly signedAs?: string;
+  readonly method?: string;
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** Targets that clients rightly send. */
+const ordinaryTargets = [
+  '/api/v1/filing',
+  '/api/v1/fil%69ng/%41S%2D2026%2d000001',
+  '/api/v1/escrow?state=FROZEN&pageToken=a%2Bb%3d+%7E',
+  '/api/v1/escrow?pageSize=1&&=&a;b=%25',
+  '/Api/V1/Filing/',
+  "/~a;b=c/@:!$&'()*+,=-._",
+  '/api/v1/filing?',
+  `/${'x'.repeat(2_047)}`,
+];
+
+/** Targets that a proxy may be tempted to clean. */
+const uncleanTargets = [
+  '/api//v1/filing',
+  '//api/v1/filing',
+  '/api/v1/filing//',
+  '/api/./v1/filing',
+  '/api/v1/x/../filing',
+  '/../api/v1/filing',
+  '/api/v1/x/..%2Ffiling',
+  '/api/v1/%2e%2e/v1/filing',
+  '/api/v1%2Ffiling',
+  '/api/v1%2ffiling',
+  '/api%5Cv1/filing',
+  '/api\\v1\\filing',
+  '/api/v1/filing%00',
+  '/api/v1/filing#x',
+  '/api/v1/filing?a#b',
+  '/api/v1/"filing"',
+  '/api/v1/<filing>',
+  '/api/v1/{a|b}^`',
+  '/api/v1/filing?a="<{|}>"',
+  '/api/v1/filing%',
+  '/api/v1/%zz',
+  '/api/v1/\u00e9',
+  '/api/v1/a b',
+  'https://localhost/api/v1/filing',
+  'https://elsewhere.example/api/v1/filing',
+  'api/v1/filing',
+  '*',
+];
+
+interface RepeatableRequest {
+  readonly method: string;
+  readonly body?: string;
+  readonly headers?: Record<string, string>;
+}
+
+/** Requests that a proxy may be tempted to send twice. */
+const repeatable: readonly (readonly [what: string, request: RepeatableRequest])[] = [
+  ['a POST', { method: 'POST', body: '{}' }],
+  ['a POST with an Idempotency-Key', { method: 'POST', body: '{}', headers: { 'Idempotency-Key': 'k' } }],
+  ['a POST without body', { method: 'POST' }],
+  ['a POST without body, with an Idempotency-Key', { method: 'POST', headers: { 'Idempotency-Key': 'k' } }],
+  ['a GET', { method: 'GET' }],
+];
+
+for (const proxy of Object.values(reverseProxies)) {
+  const { program, file } = proxy;
+  const skip = skipUnlessInstalled('openssl', program);
+
+  test(`behind ${program} with deploy/${file}`, { skip, timeout: 60_000 }, async (t) => {
+    const url = await startProxy(t, proxy, service.publicUrl);
+
+    await t.test('the documented calls are carried out as signed', async () => {
+      const client = createRestClient(url, platform);
+      const call = async (method: string, target: string, body?: object, more?: Record<string, string>) => {
+        const answer = await client.send(method, target, body && JSON.stringify(body), more);
+        const text = await answer.text();
+        assert.equal(answer.status, 200, text);
+        assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+        assert.match(answer.headers.get('ratelimit') ?? '', /"qps"/);
+        return { text, json: JSON.parse(text), headers: answer.headers };
+      };
+      const once = { 'Idempotency-Key': `behind-${program}` };
+      const filed = await call('POST', '/api/v1/fil%69ng', artwork, once);
+      const again = await call('POST', '/api/v1/fil%69ng', artwork, once);
+      assert.equal(again.text, filed.text);
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+      const { filingNo } = filed.json;
+      await call('GET', `/api/v1/provenance/${filingNo.replaceAll('-', '%2D')}`);
+      const { escrowId } = (await call('POST', '/api/v1/escrow', escrowTerms(filingNo))).json;
+      await call('POST', `/api/v1/escrow/${escrowId}/release`);
+      const list = await call('GET', `/api/v1/escrow?filingNo=${filingNo}&state=%52ELEASED`);
+      assert.deepEqual(
+        list.json.escrows.map((order: { escrowId: string }) => order.escrowId),
+        [escrowId],
+      );
+    });
+
+    for (const bytes of [bodyBytesMax + 1, 200_000]) {
+      await t.test(`a body of ${bytes} bytes is refused by the service, in its envelope`, async () => {
+        const answer = await sendSigned(url, '/api/v1/filing', { method: 'POST', body: ' '.repeat(bytes) });
+        assertRefused(answer, 413, 'BODY_TOO_LARGE');
+      });
+    }
+
+    await t.test('a target is never carried out as the one that it could be cleaned to', async () => {
+      const before = ledger.holdings();
+      const body = JSON.stringify(artwork);
+      for (const target of uncleanTargets) {
+        const asked = { signedAs: '/api/v1/filing', method: 'POST', body };
+        const { status, text } = await sendSigned(url, target, asked);
+        assert.ok([400, 401, 404, 421].includes(status), `${target}: ${status} ${text}`);
+      }
+      assert.deepEqual(ledger.holdings(), before);
+    });
+
+    await t.test('TLS 1.2 and HTTP/1.1 are spoken; nothing older, and no HTTP/2', async () => {
+      assert.deepEqual(await negotiate(url, 'TLSv1.2'), ['TLSv1.2', 'http/1.1']);
+      const refused = { code: 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION' };
+      await assert.rejects(negotiate(url, 'TLSv1.1'), refused);
+    });
+  });
+
+  test(`what ${program} with deploy/${file} sends on`, { skip, timeout: 60_000 }, async (t) => {
+    const recorder = await startRecorder(t);
+    const url = await startProxy(t, proxy, recorder.url);
+
+    await t.test('are the headers and the body as they came, and the answer as it was given', async () => {
+      const body = ` {"author":"齐白石",\r\n\t"author":"\\u9f50"}`;
+      const headers = {
+        'Content-Type': 'application/json; charset=UTF-8',
+        'Content-Length': `${Buffer.byteLength(body)}`,
+        'X-Api-Key': 'ak_sandbox_aB',
+        'X-Timestamp': '1700000000',
+        'X-Nonce': 'a.Z_~+/=-',
+        'X-Signature': 'aF'.repeat(32),
+        'Idempotency-Key': '"!~ 1"',
+        'Accept-Encoding': 'gzip, br, zstd',
+      };
+      const answer = await rawAnswer(url, rawRequest('POST', '/p', { ...host, ...headers }, body));
+      const [arrived, ...more] = recorder.take();
+      assert.deepEqual(more, []);
+      assert.equal(arrived?.body, body);
+      for (const [header, value] of Object.entries(headers)) {
+        assert.equal(arrived?.headers[header.toLowerCase()], value, header);
+      }
+      assert.equal(answer.status, 200);
+      assert.equal(answer.text, recorderAnswer);
+      assert.equal(answer.headers['content-encoding'], undefined);
+      assert.equal(answer.headers['x-request-id'], recorderRequestId);
+      assert.equal(answer.headers['keep-alive'], undefined, 'the patience of the service, not of the proxy');
+    });
+
+    await t.test('is a header as often as it came, and none for compressed answers', async () => {
+      await rawAnswer(url, rawRequest('GET', '/twice', { ...host, 'X-Nonce': ['one', 'two'] }));
+      const [arrived] = recorder.take();
+      assert.equal(arrived?.headers['x-nonce'], 'one, two');
+      assert.equal(arrived?.headers['accept-encoding'], undefined);
+    });
+
+    await t.test('is a target byte for byte', async () => {
+      for (const target of ordinaryTargets) {
+        assert.equal((await sendSigned(url, target)).status, 200, target);
+        assert.deepEqual(recorder.take().map(targetOf), [target]);
+      }
+    });
+
+    await t.test('is a target that could be cleaned as it came, or not at all', async () => {
+      for (const target of uncleanTargets) {
+        const { status } = await sendSigned(url, target);
+        assert.deepEqual(recorder.take().map(targetOf), status === 200 ? [target] : []);
+      }
+    });
+
+    for (const [what, request] of repeatable) {
+      await t.test(`is ${what} once, also where the connection breaks that was kept`, async () => {
+        const { answers } = await rawExchange(url, twoRequests(request), { count: 2 });
+        assert.deepEqual(recorder.take().map(targetOf), ['/kept', droppedTarget]);
+        const [kept, dropped] = answers;
+        assert.equal(kept?.status, 200);
+        // HAProxy says nothing and closes the connection.
+        if (dropped !== undefined) assert.equal(dropped.status, 502);
+      });
+    }
+  });
+}
+
+/** What an operator might write instead of what is shipped, and how often `request` arrives then. */
+const mistakes = [
+  {
+    proxy: reverseProxies.nginx,
+    shipped: 'proxy_next_upstream off',
+    instead: 'proxy_next_upstream error',
+    request: { method: 'GET' },
+  },
+  {
+    proxy: reverseProxies.caddy,
+    shipped: 'keepalive off',
+    instead: 'keepalive 30s',
+    request: { method: 'POST', headers: { 'Idempotency-Key': 'k' } },
+  },
+] as const;
+
+for (const { proxy, shipped, instead, request } of mistakes) {
+  const skip = skipUnlessInstalled('openssl', proxy.program);
+  test(`with ${instead}, ${proxy.program} sends a signed ${request.method} twice`, { skip }, async (t) => {
+    const recorder = await startRecorder(t);
+    const url = await startProxy(t, proxy, recorder.url, (text) => text.replace(shipped, instead));
+    await rawExchange(url, twoRequests(request), { count: 2 });
+    assert.deepEqual(recorder.take().map(targetOf), ['/kept', droppedTarget, droppedTarget]);
+  });
+}
+
+const noNginx = skipUnlessInstalled('openssl', 'nginx');
+
+test('a slash behind the name in proxy_pass has nginx clean what was signed', {
+  skip: noNginx,
+}, async (t) => {
+  const recorder = await startRecorder(t);
+  const slash = (text: string) => text.replace('proxy_pass http://artseal;', 'proxy_pass http://artseal/;');
+  const url = await startProxy(t, reverseProxies.nginx, recorder.url, slash);
+  for (const [sent, arrives] of [
+    ['/api/v1/fil%69ng', '/api/v1/filing'],
+    ['/api//v1/x/../filing', '/api/v1/filing'],
+    ['/api/v1%2Ffiling', '/api/v1/filing'],
+  ] as const) {
+    await sendSigned(url, sent);
+    assert.deepEqual(recorder.take().map(targetOf), [arrives]);
+  }
+});
+
+/** The versions of TLS and HTTP that a client of one version of TLS and both of HTTP gets. */
+async function negotiate(url: string, version: 'TLSv1.1' | 'TLSv1.2') {
+  const { hostname: host, port } = new URL(url);
+  const socket = connect({
+    host,
+    port: Number(port),
+    servername: host,
+    minVersion: version,
+    maxVersion: version,
+    ALPNProtocols: ['h2', 'http/1.1'],
+    // Without this the client itself would not offer what is old.
+    ciphers: 'DEFAULT@SECLEVEL=0',
+  });
+  try {
+    await once(socket, 'secureConnect');
+    return [socket.getProtocol(), socket.alpnProtocol];
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** The bytes of a request that is answered, and behind it one whose connection breaks. */
+function twoRequests({ method, body = '', headers = {} }: RepeatableRequest): Uint8Array {
+  const all = { ...host, 'Content-Length': `${body.length}`, ...headers };
+  return Buffer.concat(['/kept', droppedTarget].map((target) => rawRequest(method, target, all, body)));
+}
+
+function targetOf({ target }: { readonly target: string }): string {
+  return target;
+}
