@@ -119,6 +119,8 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
           'The API key is not known or the signature does not match the request.',
         );
       }
+      if (key.platformStatus === 'SUSPENDED')
+        throw new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
       if (key.status === 'SUSPENDED')
         throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
       const sweepAtS = Math.floor(certainMs() / 1000);

@@ -15,7 +15,10 @@ import { mintKey, mintToken, tokenHash } from './mint.ts';
 export interface Issuance {
   /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
   issueKey(agreement: Agreement): Promise<IssuedKey>;
-  /** Issues a further key; the existing one works on for `overlapS` seconds. Throws NOT_FOUND, VALIDATION_FAILED. */
+  /**
+   * Issues a further key, which is suspended if the existing one is; the existing one works on for `overlapS` seconds.
+   * Throws NOT_FOUND, VALIDATION_FAILED.
+   */
   rotateKey(keyId: string, overlapS: number): Promise<IssuedKey>;
   /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
   issueToken(name: string, operator: boolean): Promise<IssuedToken>;

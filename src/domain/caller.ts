@@ -1,5 +1,5 @@
 import { checkText, type TextBounds } from './text.ts';
-import type { Violation } from './violation.ts';
+import { refuseViolations, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -18,6 +18,38 @@ export type KeyStatus = 'ACTIVE' | 'SUSPENDED' | 'REVOKED';
 export function statusAt(key: { status: KeyStatus; expiresAtS: number | null }, nowS: number): KeyStatus {
   return key.expiresAtS !== null && nowS >= key.expiresAtS ? 'REVOKED' : key.status;
 }
+
+/** Refuses a status that a revoked key can no longer be given or rotated from. Throws VALIDATION_FAILED. */
+export function refuseRevoked(status: KeyStatus): void {
+  if (status === 'REVOKED')
+    refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
+}
+
+/** What rotating a key comes to. */
+export interface Rotation {
+  /** Of the new key. */
+  readonly status: KeyStatus;
+  /** When the old key counts as revoked, Unix seconds. */
+  readonly oldEndsAtS: number;
+}
+
+/**
+ * Rotates a key at `nowS`, so that it ends at `endsAtS` or when it would have ended before, all in Unix seconds. The
+ * new key takes over its status: whom an operator suspended is not let in with it. Throws VALIDATION_FAILED for a
+ * revoked key.
+ */
+export function rotate(
+  old: { status: KeyStatus; expiresAtS: number | null },
+  nowS: number,
+  endsAtS: number,
+): Rotation {
+  const status = statusAt(old, nowS);
+  refuseRevoked(status);
+  return { status, oldEndsAtS: Math.min(endsAtS, old.expiresAtS ?? endsAtS) };
+}
+
+/** Whether a platform is let in; while it is not, none of its keys is, whatever their own status. */
+export type PlatformStatus = 'ACTIVE' | 'SUSPENDED';
 
 /** The kind of deployment; credentials and the database carry it. */
 export type Environment = 'sandbox' | 'production';

@@ -1,5 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { AdminService, Key_Status, Key_Tier, type KeySchema } from '../../gen/artseal/v1/admin_pb.ts';
+import {
+  AdminService,
+  Key_Status,
+  Key_Tier,
+  type KeySchema,
+  Platform_Status,
+  type PlatformSchema,
+} from '../../gen/artseal/v1/admin_pb.ts';
 import type { Issuance, IssuedKey } from '../access/issuance.ts';
 import type { Calendar } from '../domain/calendar.ts';
 import {
@@ -12,7 +19,7 @@ import {
 } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { AdmissionStore, CallerStore, KeyStatus, StoredKey } from '../store/store.ts';
+import type { AdmissionStore, CallerStore, KeyStatus, Platform, StoredKey } from '../store/store.ts';
 import { type Implementation, implement, type Operations } from './operation.ts';
 import { checkPage, pageQuery, pageToken } from './paging.ts';
 
@@ -30,7 +37,7 @@ const month = /^\d{4}-(0[1-9]|1[0-2])$/;
 /** AdminService, for operators. */
 export function createAdminService(dependencies: AdminDependencies): Implementation {
   const { issuance, callers, admission, clock, calendar } = dependencies;
-  const shown = (key: StoredKey) => toMessage(key, statusAt(key, clock.nowMs() / 1000));
+  const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
   const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
   const operations: Operations<typeof AdminService> = {
     createKey: {
@@ -66,6 +73,20 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       allowed: 'operator',
       check: () => [],
       run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'REVOKED')) }),
+    },
+    suspendPlatform: {
+      allowed: 'operator',
+      check: () => [],
+      run: async ({ caller }) => ({
+        platform: platformMessage(await callers.setPlatformStatus(caller, 'SUSPENDED')),
+      }),
+    },
+    resumePlatform: {
+      allowed: 'operator',
+      check: () => [],
+      run: async ({ caller }) => ({
+        platform: platformMessage(await callers.setPlatformStatus(caller, 'ACTIVE')),
+      }),
     },
     getUsage: {
       allowed: 'operator',
@@ -103,8 +124,8 @@ function toAgreement(request: {
 
 const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
 
-function toMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
-  const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS } = key;
+function keyMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
+  const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;
   return {
     keyId,
     apiKey,
@@ -114,6 +135,17 @@ function toMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof K
     status: Key_Status[status],
     createdAt: utc(createdAtS),
     expiresAt: expiresAtS === null ? '' : utc(expiresAtS),
+    platformStatus: Platform_Status[platformStatus],
+  };
+}
+
+function platformMessage(platform: Platform): MessageInitShape<typeof PlatformSchema> {
+  const { caller, tier, monthlyQuota, status } = platform;
+  return {
+    caller,
+    tier: Key_Tier[tier],
+    ...quotaField(monthlyQuota),
+    status: Platform_Status[status],
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Environment, KeyStatus, Tier } from '../domain/caller.ts';
+import type { Environment, KeyStatus, PlatformStatus, Tier } from '../domain/caller.ts';
 import type {
   Decision,
   Escrow,
@@ -128,6 +128,7 @@ export interface StoredKey extends CallerRef {
   readonly tier: Tier;
   /** Calls a month; null for unlimited. */
   readonly monthlyQuota: number | null;
+  readonly platformStatus: PlatformStatus;
 }
 
 /** A service token and the internal caller that it identifies. */
@@ -157,15 +158,16 @@ export interface CallerStore {
   addPlatform(platform: NewPlatform, key: NewKey): Promise<StoredKey>;
   /** Keys by age, oldest first. */
   listKeys(page: PageQuery): Promise<Page<StoredKey>>;
-  /**
-   * Adds a key to the caller of an existing one, which then expires at `expiresAtS`.
-   * Throws NOT_FOUND; VALIDATION_FAILED if the existing key is revoked or expired when the new one is made.
-   */
-  rotateKey(keyId: string, key: NewKey, expiresAtS: number): Promise<StoredKey>;
+  /** Adds a key to the caller of an existing one, which is to end at `endsAtS`, as `rotate` says. Throws NOT_FOUND; VALIDATION_FAILED. */
+  rotateKey(keyId: string, key: NewKey, endsAtS: number): Promise<StoredKey>;
   /** Changes the status of a key. Throws NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
   setKeyStatus(keyId: string, status: KeyStatus): Promise<StoredKey>;
   /** Finds a platform by name. */
   findPlatform(name: string): Promise<Platform | undefined>;
+  /** Platforms by age, oldest first. */
+  listPlatforms(page: PageQuery): Promise<Page<Platform>>;
+  /** Suspends or resumes a platform as a whole; the status of each of its keys stays. Throws NOT_FOUND. */
+  setPlatformStatus(name: string, status: PlatformStatus): Promise<Platform>;
   /** Adds a token to the internal caller of that name, registering it if need be. Throws VALIDATION_FAILED if a platform has the name. */
   addToken(name: string, token: NewToken): Promise<StoredToken>;
   /** All tokens, oldest first. */
@@ -184,8 +186,10 @@ export interface NewPlatform {
 
 /** A platform as registered. */
 export interface Platform extends CallerRef {
+  readonly tier: Tier;
   /** Calls a month; null for unlimited. */
   readonly monthlyQuota: number | null;
+  readonly status: PlatformStatus;
 }
 
 /** Filings and their provenance: append-only. */

@@ -6,6 +6,7 @@ import {
   checkAgreement,
   checkCallerName,
   checkOverlap,
+  rotate,
   statusAt,
   type Tier,
   tiers,
@@ -86,4 +87,26 @@ test('a key has its status until it expires, and is revoked from then on', () =>
     for (const nowS of [1_000, 1_000.001, 2_000])
       assert.equal(statusAt({ status, expiresAtS: 1_000 }, nowS), 'REVOKED');
   }
+});
+
+test('rotating a key gives the new one its status, so that nobody who was suspended is let in', () => {
+  for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
+    assert.deepEqual(rotate({ status, expiresAtS: null }, 500, 2_000), { status, oldEndsAtS: 2_000 });
+  }
+});
+
+test('rotating a key again never prolongs its life', () => {
+  for (const [asked, ends] of [
+    [3_000, 2_000],
+    [2_000, 2_000],
+    [1_000, 1_000],
+  ] as const) {
+    assert.equal(rotate({ status: 'ACTIVE', expiresAtS: 2_000 }, 500, asked).oldEndsAtS, ends);
+  }
+});
+
+test('a key that is revoked or past its end is not rotated', () => {
+  const revoked = { reason: 'VALIDATION_FAILED', message: /keyId names a key that is revoked/ };
+  assert.throws(() => rotate({ status: 'REVOKED', expiresAtS: null }, 500, 2_000), revoked);
+  assert.throws(() => rotate({ status: 'SUSPENDED', expiresAtS: 500 }, 500, 2_000), revoked);
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AdminService, Key_Status, Key_Tier } from '../../gen/artseal/v1/admin_pb.ts';
+import { AdminService, Key_Status, Key_Tier, Platform_Status } from '../../gen/artseal/v1/admin_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { createManualClock } from '../support/clock.ts';
 import { type ServiceOptions, startService, type TestService } from '../support/service.ts';
@@ -139,6 +139,42 @@ test('suspending, resuming and revoking answer the key as it is then', async (t)
   assert.deepEqual((await admin.resumeKey({ keyId })).key, key);
   assert.deepEqual((await admin.revokeKey({ keyId })).key, { ...key, status: Key_Status.REVOKED });
   assert.deepEqual((await admin.revokeKey({ keyId })).key, { ...key, status: Key_Status.REVOKED });
+});
+
+test('suspending and resuming a platform answer it as it is then, and its keys tell it', async (t) => {
+  const { admin } = await startWithOperator(t);
+  const { key } = await admin.createKey(trial);
+  await admin.rotateKey({ keyId: key?.keyId ?? '' });
+  const toldByKeys = async () =>
+    (await admin.listKeys({})).keys.map(({ status, platformStatus }) => [status, platformStatus]);
+  const { ACTIVE, SUSPENDED } = Platform_Status;
+  assert.equal(key?.platformStatus, ACTIVE);
+  for (const [change, status] of [
+    [admin.suspendPlatform, SUSPENDED],
+    [admin.suspendPlatform, SUSPENDED],
+    [admin.resumePlatform, ACTIVE],
+    [admin.resumePlatform, ACTIVE],
+  ] as const) {
+    const { platform } = await change({ caller: 'gallery' });
+    assert.deepEqual(
+      [platform?.caller, platform?.tier, platform?.monthlyQuota, platform?.status],
+      ['gallery', TRIAL, 1_000n, status],
+    );
+    assert.deepEqual(await toldByKeys(), [
+      [Key_Status.ACTIVE, status],
+      [Key_Status.ACTIVE, status],
+    ]);
+  }
+});
+
+test('what names no platform is neither suspended nor resumed', async (t) => {
+  const { service, admin } = await startWithOperator(t);
+  await service.issuance.issueToken('ledger', false);
+  const { key } = await admin.createKey(trial);
+  for (const caller of ['', 'Gallery', 'ledger', key?.keyId ?? '']) {
+    await typedRefusal(admin.suspendPlatform({ caller }), 'NOT_FOUND');
+    await typedRefusal(admin.resumePlatform({ caller }), 'NOT_FOUND');
+  }
 });
 
 test('a revoked key stays revoked', async (t) => {

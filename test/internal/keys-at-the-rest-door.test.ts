@@ -15,7 +15,7 @@ async function startWithKey(t: Parameters<typeof startService>[0]) {
   const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
   const { key, apiSecret } = await admin.createKey({ name: 'gallery', tier: Key_Tier.TRIAL });
   assert.ok(key);
-  const said = async ({ apiKey }: { readonly apiKey: string }, secret: string): Promise<string> => {
+  const answer = async ({ apiKey }: { readonly apiKey: string }, secret: string) => {
     const { json } = await send(
       service.publicUrl,
       { apiKey, apiSecret: secret },
@@ -24,9 +24,11 @@ async function startWithKey(t: Parameters<typeof startService>[0]) {
         timestamp: String(Math.floor(clock.nowMs() / 1000)),
       },
     );
-    return json.code;
+    return json;
   };
-  return { clock, service, admin, key, keyId: key.keyId, apiSecret, said };
+  const said = async (...credentials: Parameters<typeof answer>): Promise<string> =>
+    (await answer(...credentials)).code;
+  return { clock, service, admin, key, keyId: key.keyId, apiSecret, answer, said };
 }
 
 /** What the REST door says to a call that is let in. */
@@ -47,6 +49,63 @@ test('a suspended key is refused at once and let in again when it is resumed', a
     await admin.resumeKey({ keyId });
   }
   assert.equal(await said(key, apiSecret), letIn);
+});
+
+test('a key that is rotated while it is suspended lets nobody in until it is resumed', async (t) => {
+  const { admin, key, keyId, apiSecret, said } = await startWithKey(t);
+  await admin.suspendKey({ keyId });
+  const rotated = await admin.rotateKey({ keyId });
+  assert.ok(rotated.key);
+  assert.equal(await said(rotated.key, rotated.apiSecret), 'KEY_SUSPENDED');
+  await admin.resumeKey({ keyId: rotated.key.keyId });
+  assert.equal(await said(rotated.key, rotated.apiSecret), letIn);
+  assert.equal(await said(key, apiSecret), 'KEY_SUSPENDED');
+});
+
+test('a suspended platform is refused with every key, also with one that it gets meanwhile', async (t) => {
+  const { admin, key, keyId, apiSecret, answer, said } = await startWithKey(t);
+  const second = await admin.rotateKey({ keyId });
+  const other = await admin.createKey({ name: 'auction house', tier: Key_Tier.TRIAL });
+  assert.ok(second.key && other.key);
+  assert.equal(await said(key, apiSecret), letIn);
+  await admin.suspendPlatform({ caller: 'gallery' });
+  const third = await admin.rotateKey({ keyId });
+  assert.ok(third.key);
+  for (const [mine, secret] of [
+    [key, apiSecret],
+    [second.key, second.apiSecret],
+    [third.key, third.apiSecret],
+  ] as const) {
+    const { code, message } = await answer(mine, secret);
+    assert.deepEqual([code, message], ['KEY_SUSPENDED', 'The platform is suspended; ask the operator.']);
+    assert.equal(await said(mine, `${secret}0`), 'SIGNATURE_INVALID');
+  }
+  await admin.revokeKey({ keyId: second.key.keyId });
+  assert.equal(await said(second.key, second.apiSecret), 'SIGNATURE_INVALID');
+  assert.equal(await said(other.key, other.apiSecret), letIn);
+  await admin.resumePlatform({ caller: 'gallery' });
+  assert.equal(await said(key, apiSecret), letIn);
+  assert.equal(await said(third.key, third.apiSecret), letIn);
+});
+
+test('resuming a platform does not resume a key that was suspended by itself', async (t) => {
+  const { admin, key, keyId, apiSecret, answer, said } = await startWithKey(t);
+  const second = await admin.rotateKey({ keyId });
+  assert.ok(second.key);
+  await admin.suspendKey({ keyId });
+  await admin.suspendPlatform({ caller: 'gallery' });
+  await admin.resumePlatform({ caller: 'gallery' });
+  const { code, message } = await answer(key, apiSecret);
+  assert.deepEqual([code, message], ['KEY_SUSPENDED', 'The API key is suspended; ask the operator.']);
+  assert.equal(await said(second.key, second.apiSecret), letIn);
+});
+
+test('resuming a key does not let a suspended platform in', async (t) => {
+  const { admin, key, keyId, apiSecret, said } = await startWithKey(t);
+  await admin.suspendKey({ keyId });
+  await admin.suspendPlatform({ caller: 'gallery' });
+  await admin.resumeKey({ keyId });
+  assert.equal(await said(key, apiSecret), 'KEY_SUSPENDED');
 });
 
 test('a revoked key is refused at once, as if it were not known', async (t) => {

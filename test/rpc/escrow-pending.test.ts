@@ -115,6 +115,16 @@ for (const name of doorNames) {
   });
 }
 
+test('the order of a platform that was suspended meanwhile is settled all the same', async (t) => {
+  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const { service, platform, doors, file } = await startDoors(t, { institution, limits: hasty });
+  const { escrowId } = await doors.REST.open(await file());
+  await service.store.callers.setPlatformStatus(platform.caller, 'SUSPENDED');
+  assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
+  institution.treat('CONFIRMED');
+  await comesTo(doors['typed RPC'], escrowId, 'FROZEN');
+});
+
 test('what was pending is settled by the process that comes next', async (t) => {
   const institution = createHeldInstitution('FREEZE', 'SILENT');
   const before = await startDoors(t, { institution, limits: hasty });

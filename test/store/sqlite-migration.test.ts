@@ -185,6 +185,12 @@ for (const state of ['RELEASED', 'CLOSED'] as const) {
   });
 }
 
+test('an earlier platform is ACTIVE, and can be suspended', async (t) => {
+  const { store } = openEarlier(t);
+  assert.equal((await store.callers.findPlatform('gallery'))?.status, 'ACTIVE');
+  assert.equal((await store.callers.setPlatformStatus('gallery', 'SUSPENDED')).status, 'SUSPENDED');
+});
+
 test('earlier idempotency keys stand for what they stood for', async (t) => {
   const { store } = openEarlier(t);
   const claim = (key: string, fill: number) =>

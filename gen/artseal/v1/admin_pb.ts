@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIukCCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSKFAQoQQ3JlYXRlS2V5UmVxdWVzdBIMCgRuYW1lGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIRCgl1bmxpbWl0ZWQYBCABKAhCEAoOX21vbnRobHlfcXVvdGEiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIjChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiMgoSU3VzcGVuZEtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IiIKEFJlc3VtZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IiIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjAKD0dldFVzYWdlUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkibgoQR2V0VXNhZ2VSZXNwb25zZRIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkSDQoFY2FsbHMYAyABKAMSGgoNbW9udGhseV9xdW90YRgEIAEoA0gAiAEBQhAKDl9tb250aGx5X3F1b3RhMpEECgxBZG1pblNlcnZpY2USSAoJQ3JlYXRlS2V5EhwuYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5DcmVhdGVLZXlSZXNwb25zZRJFCghMaXN0S2V5cxIbLmFydHNlYWwudjEuTGlzdEtleXNSZXF1ZXN0GhwuYXJ0c2VhbC52MS5MaXN0S2V5c1Jlc3BvbnNlEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USRQoIR2V0VXNhZ2USGy5hcnRzZWFsLnYxLkdldFVzYWdlUmVxdWVzdBocLmFydHNlYWwudjEuR2V0VXNhZ2VSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEihQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIQhAKDl9tb250aGx5X3F1b3RhIkUKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiOAoPTGlzdEtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmFydHNlYWwudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJUChBSb3RhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBAUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiIwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIiChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFSZXN1bWVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIiChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIoChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iJwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSJAChZSZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSIwCg9HZXRVc2FnZVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg0KBW1vbnRoGAIgASgJIm4KEEdldFVzYWdlUmVzcG9uc2USDgoGY2FsbGVyGAEgASgJEg0KBW1vbnRoGAIgASgJEg0KBWNhbGxzGAMgASgDEhoKDW1vbnRobHlfcXVvdGEYBCABKANIAIgBAUIQCg5fbW9udGhseV9xdW90YTLGBQoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USRQoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZRJICglSb3RhdGVLZXkSHC5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlc3BvbnNlEksKClN1c3BlbmRLZXkSHS5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVzcG9uc2USSAoJUmVzdW1lS2V5EhwuYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXNwb25zZRJICglSZXZva2VLZXkSHC5hcnRzZWFsLnYxLlJldm9rZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJldm9rZUtleVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJFCghHZXRVc2FnZRIbLmFydHNlYWwudjEuR2V0VXNhZ2VSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRVc2FnZVJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * An API key without its secret.
@@ -69,6 +69,13 @@ export type Key = Message<"artseal.v1.Key"> & {
    * @generated from field: string expires_at = 8;
    */
   expiresAt: string;
+
+  /**
+   * While its platform is suspended, an ACTIVE key is refused as well.
+   *
+   * @generated from field: artseal.v1.Platform.Status platform_status = 9;
+   */
+  platformStatus: Platform_Status;
 };
 
 /**
@@ -165,6 +172,79 @@ export const Key_StatusSchema: GenEnum<Key_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_admin, 0, 1);
 
 /**
+ * A platform as registered.
+ *
+ * @generated from message artseal.v1.Platform
+ */
+export type Platform = Message<"artseal.v1.Platform"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * @generated from field: artseal.v1.Key.Tier tier = 2;
+   */
+  tier: Key_Tier;
+
+  /**
+   * Calls a month; absent means unlimited.
+   *
+   * @generated from field: optional int64 monthly_quota = 3;
+   */
+  monthlyQuota?: bigint | undefined;
+
+  /**
+   * @generated from field: artseal.v1.Platform.Status status = 4;
+   */
+  status: Platform_Status;
+};
+
+/**
+ * Describes the message artseal.v1.Platform.
+ * Use `create(PlatformSchema)` to create a new message.
+ */
+export const PlatformSchema: GenMessage<Platform> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 1);
+
+/**
+ * Whether it is let in with its active keys.
+ *
+ * @generated from enum artseal.v1.Platform.Status
+ */
+export const Platform_Status = {
+  /**
+   * @generated from enum value: STATUS_UNSPECIFIED = 0;
+   */
+  STATUS_UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: ACTIVE = 1;
+   */
+  ACTIVE: 1,
+
+  /**
+   * @generated from enum value: SUSPENDED = 2;
+   */
+  SUSPENDED: 2,
+} as const;
+
+/**
+ * Whether it is let in with its active keys.
+ *
+ * @generated from enum artseal.v1.Platform.Status
+ */
+export type Platform_Status = (typeof Platform_Status)[keyof typeof Platform_Status] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.Platform.Status.
+ */
+export const Platform_StatusSchema: GenEnum<Platform_Status> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_admin, 1, 0);
+
+/**
  * @generated from message artseal.v1.CreateKeyRequest
  */
 export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
@@ -200,7 +280,7 @@ export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 1);
+  messageDesc(file_artseal_v1_admin, 2);
 
 /**
  * @generated from message artseal.v1.CreateKeyResponse
@@ -224,7 +304,7 @@ export type CreateKeyResponse = Message<"artseal.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 2);
+  messageDesc(file_artseal_v1_admin, 3);
 
 /**
  * @generated from message artseal.v1.ListKeysRequest
@@ -250,7 +330,7 @@ export type ListKeysRequest = Message<"artseal.v1.ListKeysRequest"> & {
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 3);
+  messageDesc(file_artseal_v1_admin, 4);
 
 /**
  * @generated from message artseal.v1.ListKeysResponse
@@ -274,7 +354,7 @@ export type ListKeysResponse = Message<"artseal.v1.ListKeysResponse"> & {
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 4);
+  messageDesc(file_artseal_v1_admin, 5);
 
 /**
  * @generated from message artseal.v1.RotateKeyRequest
@@ -298,7 +378,7 @@ export type RotateKeyRequest = Message<"artseal.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 5);
+  messageDesc(file_artseal_v1_admin, 6);
 
 /**
  * @generated from message artseal.v1.RotateKeyResponse
@@ -324,7 +404,7 @@ export type RotateKeyResponse = Message<"artseal.v1.RotateKeyResponse"> & {
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 6);
+  messageDesc(file_artseal_v1_admin, 7);
 
 /**
  * @generated from message artseal.v1.SuspendKeyRequest
@@ -341,7 +421,7 @@ export type SuspendKeyRequest = Message<"artseal.v1.SuspendKeyRequest"> & {
  * Use `create(SuspendKeyRequestSchema)` to create a new message.
  */
 export const SuspendKeyRequestSchema: GenMessage<SuspendKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 7);
+  messageDesc(file_artseal_v1_admin, 8);
 
 /**
  * @generated from message artseal.v1.SuspendKeyResponse
@@ -358,7 +438,7 @@ export type SuspendKeyResponse = Message<"artseal.v1.SuspendKeyResponse"> & {
  * Use `create(SuspendKeyResponseSchema)` to create a new message.
  */
 export const SuspendKeyResponseSchema: GenMessage<SuspendKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 8);
+  messageDesc(file_artseal_v1_admin, 9);
 
 /**
  * @generated from message artseal.v1.ResumeKeyRequest
@@ -375,7 +455,7 @@ export type ResumeKeyRequest = Message<"artseal.v1.ResumeKeyRequest"> & {
  * Use `create(ResumeKeyRequestSchema)` to create a new message.
  */
 export const ResumeKeyRequestSchema: GenMessage<ResumeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 9);
+  messageDesc(file_artseal_v1_admin, 10);
 
 /**
  * @generated from message artseal.v1.ResumeKeyResponse
@@ -392,7 +472,7 @@ export type ResumeKeyResponse = Message<"artseal.v1.ResumeKeyResponse"> & {
  * Use `create(ResumeKeyResponseSchema)` to create a new message.
  */
 export const ResumeKeyResponseSchema: GenMessage<ResumeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 10);
+  messageDesc(file_artseal_v1_admin, 11);
 
 /**
  * @generated from message artseal.v1.RevokeKeyRequest
@@ -409,7 +489,7 @@ export type RevokeKeyRequest = Message<"artseal.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 11);
+  messageDesc(file_artseal_v1_admin, 12);
 
 /**
  * @generated from message artseal.v1.RevokeKeyResponse
@@ -426,7 +506,79 @@ export type RevokeKeyResponse = Message<"artseal.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 12);
+  messageDesc(file_artseal_v1_admin, 13);
+
+/**
+ * @generated from message artseal.v1.SuspendPlatformRequest
+ */
+export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"> & {
+  /**
+   * Name of the platform.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+};
+
+/**
+ * Describes the message artseal.v1.SuspendPlatformRequest.
+ * Use `create(SuspendPlatformRequestSchema)` to create a new message.
+ */
+export const SuspendPlatformRequestSchema: GenMessage<SuspendPlatformRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 14);
+
+/**
+ * @generated from message artseal.v1.SuspendPlatformResponse
+ */
+export type SuspendPlatformResponse = Message<"artseal.v1.SuspendPlatformResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Platform platform = 1;
+   */
+  platform?: Platform | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.SuspendPlatformResponse.
+ * Use `create(SuspendPlatformResponseSchema)` to create a new message.
+ */
+export const SuspendPlatformResponseSchema: GenMessage<SuspendPlatformResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 15);
+
+/**
+ * @generated from message artseal.v1.ResumePlatformRequest
+ */
+export type ResumePlatformRequest = Message<"artseal.v1.ResumePlatformRequest"> & {
+  /**
+   * Name of the platform.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+};
+
+/**
+ * Describes the message artseal.v1.ResumePlatformRequest.
+ * Use `create(ResumePlatformRequestSchema)` to create a new message.
+ */
+export const ResumePlatformRequestSchema: GenMessage<ResumePlatformRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 16);
+
+/**
+ * @generated from message artseal.v1.ResumePlatformResponse
+ */
+export type ResumePlatformResponse = Message<"artseal.v1.ResumePlatformResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Platform platform = 1;
+   */
+  platform?: Platform | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.ResumePlatformResponse.
+ * Use `create(ResumePlatformResponseSchema)` to create a new message.
+ */
+export const ResumePlatformResponseSchema: GenMessage<ResumePlatformResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 17);
 
 /**
  * @generated from message artseal.v1.GetUsageRequest
@@ -452,7 +604,7 @@ export type GetUsageRequest = Message<"artseal.v1.GetUsageRequest"> & {
  * Use `create(GetUsageRequestSchema)` to create a new message.
  */
 export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 13);
+  messageDesc(file_artseal_v1_admin, 18);
 
 /**
  * @generated from message artseal.v1.GetUsageResponse
@@ -486,7 +638,7 @@ export type GetUsageResponse = Message<"artseal.v1.GetUsageResponse"> & {
  * Use `create(GetUsageResponseSchema)` to create a new message.
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 14);
+  messageDesc(file_artseal_v1_admin, 19);
 
 /**
  * Issues and governs the API keys of external platforms. Operator tokens only: every method
@@ -520,7 +672,8 @@ export const AdminService: GenService<{
   },
   /**
    * Issues a further key to the caller of an existing one; the existing one works on for
-   * overlap_seconds and is revoked then.
+   * overlap_seconds and is revoked then. The new key of a suspended one is suspended, too, and
+   * each is resumed by itself.
    * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.RotateKey
@@ -562,6 +715,30 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof RevokeKeyRequestSchema;
     output: typeof RevokeKeyResponseSchema;
+  },
+  /**
+   * Refuses every key of a platform with KEY_SUSPENDED until the platform is resumed, keys that it
+   * is issued meanwhile included. What the platform has begun goes on: the orders that it opened
+   * are settled.
+   * Reasons: NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.SuspendPlatform
+   */
+  suspendPlatform: {
+    methodKind: "unary";
+    input: typeof SuspendPlatformRequestSchema;
+    output: typeof SuspendPlatformResponseSchema;
+  },
+  /**
+   * Lets a suspended platform in again, except with keys that are suspended by themselves.
+   * Reasons: NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.ResumePlatform
+   */
+  resumePlatform: {
+    methodKind: "unary";
+    input: typeof ResumePlatformRequestSchema;
+    output: typeof ResumePlatformResponseSchema;
   },
   /**
    * Counts the calls of a caller in a month.

@@ -1,8 +1,8 @@
-import { and, asc, eq, gt, isNotNull, sql } from 'drizzle-orm';
-import { type KeyStatus, statusAt, type Tier } from '../../domain/caller.ts';
+import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { type KeyStatus, refuseRevoked, rotate, type Tier } from '../../domain/caller.ts';
 import { Refusal } from '../../domain/reason.ts';
 import { refuseViolations } from '../../domain/violation.ts';
-import type { CallerStore, NewKey, PageQuery, StoredKey, StoredToken } from '../store.ts';
+import type { CallerStore, NewKey, PageQuery, Platform, StoredKey, StoredToken } from '../store.ts';
 import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { KeyCache } from './key-cache.ts';
@@ -23,6 +23,16 @@ export const keyColumns = {
   // Only platforms have keys, and every platform has a tier.
   tier: sql<Tier>`${caller.tier}`,
   monthlyQuota: caller.monthlyQuota,
+  platformStatus: caller.status,
+};
+
+/** The columns of a Platform, from a caller that has a tier. */
+const platformColumns = {
+  callerId: caller.id,
+  caller: caller.name,
+  tier: keyColumns.tier,
+  monthlyQuota: caller.monthlyQuota,
+  status: caller.status,
 };
 
 /** The columns of a StoredToken, from service_token joined with its caller. */
@@ -66,17 +76,31 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
     return key;
   }
 
+  const platforms = (condition: SQL) =>
+    database
+      .select(platformColumns)
+      .from(caller)
+      .where(and(isNotNull(caller.tier), condition))
+      .$dynamic();
+  const platformNamed = (name: string) => platforms(eq(caller.name, name)).get();
+
+  function platformOf(name: string): Platform {
+    const platform = platformNamed(name);
+    if (platform === undefined) throw new Refusal('NOT_FOUND', 'caller names no platform.');
+    return platform;
+  }
+
   function tokenOf(tokenId: string): StoredToken {
     const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
     if (token === undefined) throw new Refusal('NOT_FOUND', 'tokenId names no token.');
     return token;
   }
 
-  function insertKey(callerId: number, key: NewKey): StoredKey {
+  function insertKey(callerId: number, key: NewKey, status: KeyStatus): StoredKey {
     const sealedSecret = Buffer.from(key.sealedSecret);
     database
       .insert(apiKey)
-      .values({ ...key, sealedSecret, callerId, status: 'ACTIVE' })
+      .values({ ...key, sealedSecret, callerId, status })
       .run();
     return keyOf(key.keyId);
   }
@@ -96,7 +120,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
           .values({ name, tier, monthlyQuota })
           .returning({ id: caller.id })
           .get();
-        return insertKey(id, key);
+        return insertKey(id, key, 'ACTIVE');
       }),
     listKeys: async (page) =>
       read(() =>
@@ -106,13 +130,12 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
           same,
         ),
       ),
-    rotateKey: async (keyId, key, expiresAtS) =>
+    rotateKey: async (keyId, key, endsAtS) =>
       write(() => {
         const old = keyOf(keyId);
-        refuseRevoked(statusAt(old, key.createdAtS));
-        const endsAtS = Math.min(expiresAtS, old.expiresAtS ?? expiresAtS);
-        database.update(apiKey).set({ expiresAtS: endsAtS }).where(eq(apiKey.id, old.id)).run();
-        return insertKey(old.callerId, key);
+        const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
+        database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
+        return insertKey(old.callerId, key, status);
       }),
     setKeyStatus: async (keyId, status) =>
       write(() => {
@@ -122,14 +145,22 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
         database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
         return keyOf(keyId);
       }),
-    findPlatform: async (name) =>
-      read(() =>
-        database
-          .select({ callerId: caller.id, caller: caller.name, monthlyQuota: caller.monthlyQuota })
-          .from(caller)
-          .where(and(eq(caller.name, name), isNotNull(caller.tier)))
-          .get(),
-      ),
+    findPlatform: async (name) => read(() => platformNamed(name)),
+    listPlatforms: async (page) =>
+      read(() => {
+        const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();
+        return pageOf(
+          rows.map((platform) => ({ id: platform.callerId, platform })),
+          page,
+          ({ platform }) => platform,
+        );
+      }),
+    setPlatformStatus: async (name, status) =>
+      write(() => {
+        const { callerId } = platformOf(name);
+        database.update(caller).set({ status }).where(eq(caller.id, callerId)).run();
+        return platformOf(name);
+      }),
     addToken: async (name, { sha256, ...token }) =>
       write(() => {
         const known = callerNamed(name);
@@ -171,11 +202,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
   };
 }
 
-function refuseRevoked(status: KeyStatus): void {
-  if (status === 'REVOKED')
-    refuseViolations([{ field: 'keyId', rule: 'names a key that is revoked for ever' }]);
-}
-
 const same = <T>(row: T): T => row;
 
-const after = (id: typeof apiKey.id | typeof serviceToken.id, { from = 0 }: PageQuery) => gt(id, from);
+const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
+  gt(id, from);

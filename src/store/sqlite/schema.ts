@@ -10,7 +10,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
-import type { Environment, Tier } from '../../domain/caller.ts';
+import type { Environment, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type {
   EscrowState,
   EscrowType,
@@ -50,6 +50,8 @@ export const caller = sqliteTable('caller', {
   tier: text().$type<Tier>(),
   /** Calls a month; null for unlimited. */
   monthlyQuota: integer('monthly_quota'),
+  /** Of a platform; an internal caller is governed by its tokens alone, and stays ACTIVE. */
+  status: text().$type<PlatformStatus>().notNull().default('ACTIVE'),
 });
 
 /** API keys of platforms; the secret is sealed. */

@@ -22,7 +22,10 @@ export function callerPromises(engine: StoreEngine): void {
     assert.ok(Number.isInteger(id) && Number.isInteger(callerId));
     assert.deepEqual(
       { ...rest, sealedSecret: Buffer.from(rest.sealedSecret) },
-      { ...key, status: 'ACTIVE', expiresAtS: null, caller: 'gallery', tier: 'TRIAL', monthlyQuota: 1000 },
+      {
+        ...{ ...key, status: 'ACTIVE', expiresAtS: null },
+        ...{ caller: 'gallery', tier: 'TRIAL', monthlyQuota: 1000, platformStatus: 'ACTIVE' },
+      },
     );
     assert.deepEqual(await store.admission.findKey(key.apiKey), stored);
     assert.equal(await store.admission.findKey(key.keyId), undefined);
@@ -72,10 +75,71 @@ export function callerPromises(engine: StoreEngine): void {
     assert.deepEqual(await store.callers.findPlatform('gallery'), {
       callerId,
       caller: 'gallery',
+      tier: 'STANDARD',
       monthlyQuota: 10_000,
+      status: 'ACTIVE',
     });
     assert.equal(await store.callers.findPlatform('Gallery'), undefined);
     assert.equal(await store.callers.findPlatform('ledger'), undefined);
+  });
+
+  test('a platform is suspended and resumed as a whole, and its keys keep what they were', async (t) => {
+    const store = await openStore(t, engine);
+    const suspended = await addPlatform(store, 'gallery');
+    const active = await store.callers.rotateKey(suspended.keyId, newKey(), 1_790_086_400);
+    await store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+    for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
+      await store.callers.setPlatformStatus('gallery', status);
+      assert.equal((await store.callers.findPlatform('gallery'))?.status, status);
+      const { items } = await store.callers.listKeys({ from: undefined, size: 10 });
+      assert.deepEqual(
+        items.map((key) => [key.keyId, key.status, key.platformStatus]),
+        [
+          [suspended.keyId, 'SUSPENDED', status],
+          [active.keyId, 'ACTIVE', status],
+        ],
+      );
+    }
+  });
+
+  test('a key that a suspended platform is issued is of a suspended platform', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    await store.callers.setPlatformStatus('gallery', 'SUSPENDED');
+    const { status, platformStatus } = await store.callers.rotateKey(keyId, newKey(), 1_790_086_400);
+    assert.deepEqual([status, platformStatus], ['ACTIVE', 'SUSPENDED']);
+  });
+
+  test('what names no platform is neither suspended nor resumed', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    await store.callers.addToken('ledger', newToken());
+    for (const name of ['', 'Gallery', 'ledger', keyId]) {
+      for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
+        await refused(store.callers.setPlatformStatus(name, status), 'NOT_FOUND');
+      }
+    }
+  });
+
+  test('platforms are listed oldest first, page by page, without internal callers', async (t) => {
+    const store = await openStore(t, engine);
+    for (const name of ['c', 'b', 'a']) {
+      await addPlatform(store, name);
+      await store.callers.addToken(`service ${name}`, newToken());
+    }
+    await store.callers.setPlatformStatus('b', 'SUSPENDED');
+    for (const size of [1, 3, 4]) {
+      const platforms = await allPages((page) => store.callers.listPlatforms(page), size);
+      assert.deepEqual(
+        platforms.flat().map(({ caller, status }) => [caller, status]),
+        [
+          ['c', 'ACTIVE'],
+          ['b', 'SUSPENDED'],
+          ['a', 'ACTIVE'],
+        ],
+      );
+      assert.equal(platforms.length, Math.ceil(3 / size));
+    }
   });
 
   test('keys and tokens are listed oldest first, page by page, each once', async (t) => {

@@ -57,6 +57,19 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     );
   });
 
+  test('a suspended key is rotated to a suspended one, and each is resumed by itself', async (t) => {
+    const store = await openStore(t, engine);
+    const old = await addPlatform(store, 'gallery');
+    await store.callers.setKeyStatus(old.keyId, 'SUSPENDED');
+    const fresh = await store.callers.rotateKey(old.keyId, newKey(), 1_790_086_400);
+    assert.equal(fresh.status, 'SUSPENDED');
+    const statusesNow = async () =>
+      Promise.all([old, fresh].map(async ({ apiKey }) => (await store.admission.findKey(apiKey))?.status));
+    assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
+    await store.callers.setKeyStatus(fresh.keyId, 'ACTIVE');
+    assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
+  });
+
   test('a further rotation of the same key never prolongs its life', async (t) => {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
@@ -159,6 +172,29 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       assert.equal(seen, status);
       await store.durable();
       assert.equal(await statusNow(), status);
+    }
+  });
+
+  test('a change of a platform is seen on each of its keys at once, here and in another open store', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const first = await addPlatform(server, 'gallery');
+    const second = await server.callers.rotateKey(first.keyId, newKey(), 1_790_086_400);
+    const other = await addPlatform(server, 'auction house');
+    await server.durable();
+    const seen = () =>
+      Promise.all(
+        [first, second, other].map(
+          async ({ apiKey }) => (await server.admission.findKey(apiKey))?.platformStatus,
+        ),
+      );
+    for (const store of [server, command]) {
+      for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE'] as const) {
+        await seen();
+        assert.equal((await store.callers.setPlatformStatus('gallery', status)).status, status);
+        await store.durable();
+        assert.deepEqual(await seen(), [status, status, 'ACTIVE']);
+      }
     }
   });
 

@@ -1,0 +1,1 @@
+ALTER TABLE `caller` ADD `status` text DEFAULT 'ACTIVE' NOT NULL;
