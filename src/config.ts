@@ -45,9 +45,15 @@ export type InstitutionName = 'simulated' | 'stripe';
 /** The levels of pino. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-/** The settings cannot be used; each message names a variable and what it must be. */
+/** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
 export class ConfigRefused extends Error {
   override name = 'ConfigRefused';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
 }
 
 /** One setting: its variable, what it is when unset, and what it is for, as the help shows it. */
@@ -129,7 +135,6 @@ export const settings = {
   },
 } as const satisfies Record<string, Setting>;
 
-const institutionNames: readonly InstitutionName[] = ['simulated', 'stripe'];
 /** The variables that say to `artseal call` and the like how to call a service; a sandbox on this machine needs none. */
 export const clientVariables = {
   url: 'ARTSEAL_URL',
@@ -137,6 +142,8 @@ export const clientVariables = {
   apiSecret: 'ARTSEAL_API_SECRET',
 } as const;
 
+const environments: readonly Environment[] = ['sandbox', 'production'];
+const institutionNames: readonly InstitutionName[] = ['simulated', 'stripe'];
 const logLevels: readonly LogLevel[] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const ownMasterKeyFile = 'master-key';
 /** By environment: what a key of Stripe is like there. */
@@ -153,25 +160,65 @@ const requiredByStripe = `is required where ${settings.institution.variable} is 
 /** A setting as given, or what it is when unset. */
 type SettingValue = (name: keyof typeof settings) => string;
 
-/** Reads the settings from the environment. Throws ConfigRefused. */
+/** How to read each member of something. What is read throws ConfigRefused. */
+type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
+
+/** Reads the settings from the environment. Throws ConfigRefused with the faults of all of them. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
+  return readAll(configReaders(env));
+}
+
+/** Reads the settings of a service, which needs a real institution in production. Throws ConfigRefused with the faults of all of them. */
+export function readServingConfig(env: NodeJS.ProcessEnv): Config {
+  const readers = configReaders(env);
+  const institution = () => {
+    const chosen = { environment: readers.environment(), institution: readers.institution() };
+    refuseSimulatedInProduction(chosen);
+    return chosen.institution;
+  };
+  return readAll({ ...readers, institution });
+}
+
+/** host:port of the public door, as it is set. Throws ConfigRefused. */
+export function readPublicAddress(env: NodeJS.ProcessEnv): string {
+  configReaders(env).publicAddress();
+  return env[settings.publicAddress.variable] || settings.publicAddress.fallback;
+}
+
+/** A setting that depends on another one reads that, too: its fault is told once. */
+function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
   const value: SettingValue = (name) => env[settings[name].variable] || settings[name].fallback;
-  const environment = oneOf(settings.environment, value('environment'), ['sandbox', 'production']);
-  const dataDir = value('dataDir');
-  const currency = readCurrency(value('currency'));
-  const institution = oneOf(settings.institution, value('institution'), institutionNames);
+  const environment = () => oneOf(settings.environment, value('environment'), environments);
+  const currency = () => readCurrency(value('currency'));
+  const institution = () => oneOf(settings.institution, value('institution'), institutionNames);
   return {
     environment,
-    publicAddress: readAddress(settings.publicAddress, value('publicAddress')),
-    internalAddress: readAddress(settings.internalAddress, value('internalAddress')),
-    dataDir,
-    timeZone: readTimeZone(value('timeZone')),
+    publicAddress: () => readAddress(settings.publicAddress, value('publicAddress')),
+    internalAddress: () => readAddress(settings.internalAddress, value('internalAddress')),
+    dataDir: () => value('dataDir'),
+    timeZone: () => readTimeZone(value('timeZone')),
     currency,
-    masterKeys: readMasterKeys(value('masterKeyFile'), value('masterKey'), environment, dataDir),
+    masterKeys: () => readMasterKeys(value, environment),
     institution,
-    stripe: institution === 'stripe' ? readStripe(value, environment, currency) : undefined,
-    logLevel: oneOf(settings.logLevel, value('logLevel'), logLevels),
+    stripe: () => (institution() === 'stripe' ? readStripe(value, environment, currency) : undefined),
+    logLevel: () => oneOf(settings.logLevel, value('logLevel'), logLevels),
   };
+}
+
+/** Reads all members. Throws ConfigRefused with every fault, each once. */
+function readAll<T extends object>(readers: Readers<T>): T {
+  const faults = new Set<string>();
+  const read: Partial<T> = {};
+  for (const member of Object.keys(readers) as (keyof T)[]) {
+    try {
+      read[member] = readers[member]();
+    } catch (error) {
+      if (!(error instanceof ConfigRefused)) throw error;
+      for (const fault of error.faults) faults.add(fault);
+    }
+  }
+  if (faults.size > 0) throw new ConfigRefused([...faults]);
+  return read as T;
 }
 
 /**
@@ -192,7 +239,7 @@ export function unknownSettings(env: NodeJS.ProcessEnv): string[] {
 }
 
 function refuse({ variable }: Setting, rule: string): never {
-  throw new ConfigRefused(`${variable} ${rule}.`);
+  throw new ConfigRefused([`${variable} ${rule}.`]);
 }
 
 function oneOf<T extends string>(setting: Setting, value: string, allowed: readonly T[]): T {
@@ -230,17 +277,13 @@ function readCurrency(code: string): string {
     : refuse(settings.currency, `must be an ISO 4217 code such as CNY, not ${JSON.stringify(code)}`);
 }
 
-function readMasterKeys(
-  file: string,
-  text: string,
-  environment: Environment,
-  dataDir: string,
-): MasterKeySource {
+function readMasterKeys(value: SettingValue, environment: () => Environment): MasterKeySource {
+  const [file, text] = [value('masterKeyFile'), value('masterKey')];
   if (file !== '' && text !== '')
     refuse(settings.masterKey, `and ${settings.masterKeyFile.variable} must not both be set`);
   const setting = file === '' ? settings.masterKey : settings.masterKeyFile;
   if (file === '' && text === '') {
-    if (environment === 'sandbox') return { ownFile: join(dataDir, ownMasterKeyFile) };
+    if (environment() === 'sandbox') return { ownFile: join(value('dataDir'), ownMasterKeyFile) };
     refuse(settings.masterKeyFile, `or ${settings.masterKey.variable} must be set in production`);
   }
   try {
@@ -250,21 +293,30 @@ function readMasterKeys(
   }
 }
 
-function readStripe(value: SettingValue, environment: Environment, currency: string): StripeSettings {
+function readStripe(
+  value: SettingValue,
+  environment: () => Environment,
+  currency: () => string,
+): StripeSettings {
+  const { money: _, ...stripe } = readAll({
+    money: () => refuseOtherUnits(currency()),
+    apiKey: () => readStripeKey(value('stripeApiKey'), environment),
+    webhookSecret: () => readWebhookSecret(value('stripeWebhookSecret')),
+    url: () => readStripeUrl(value('stripeUrl'), environment),
+    parties: () => readStripeParties(value('stripePartiesFile')),
+  });
+  return stripe;
+}
+
+function refuseOtherUnits(currency: string): void {
   if (unitsDifferAtStripe.includes(currency)) {
     refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at Stripe`);
   }
-  return {
-    apiKey: readStripeKey(value('stripeApiKey'), environment),
-    webhookSecret: readWebhookSecret(value('stripeWebhookSecret')),
-    url: readStripeUrl(value('stripeUrl'), environment),
-    parties: readStripeParties(value('stripePartiesFile')),
-  };
 }
 
-function readStripeKey(key: string, environment: Environment): string {
+function readStripeKey(key: string, environment: () => Environment): string {
   if (key === '') refuse(settings.stripeApiKey, requiredByStripe);
-  const { pattern, rule } = stripeKeys[environment];
+  const { pattern, rule } = stripeKeys[environment()];
   return pattern.test(key) ? key : refuse(settings.stripeApiKey, rule);
 }
 
@@ -276,7 +328,7 @@ function readWebhookSecret(secret: string): string {
 }
 
 /** The message never repeats the URL, which may hold a password. */
-function readStripeUrl(text: string, environment: Environment): string {
+function readStripeUrl(text: string, environment: () => Environment): string {
   const url = URL.parse(text);
   if (url === null || url.href !== `${url.origin}/`) {
     return refuse(settings.stripeUrl, 'must be an origin such as https://api.stripe.com, without a path');
@@ -284,7 +336,7 @@ function readStripeUrl(text: string, environment: Environment): string {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
     refuse(settings.stripeUrl, 'must be https, or http on a loopback address');
   }
-  if (environment === 'production' && url.origin !== stripeUrl) {
+  if (environment() === 'production' && url.origin !== stripeUrl) {
     refuse(settings.stripeUrl, `must be ${stripeUrl} in production`);
   }
   return url.origin;

@@ -6,6 +6,7 @@ import {
   type Config,
   ConfigRefused,
   readConfig,
+  readServingConfig,
   refuseSimulatedInProduction,
   settings,
   unknownSettings,
@@ -313,7 +314,7 @@ describe('Stripe', () => {
     ['a list', [], /the file must be an object/],
     ['nothing in it', {}, /the file must have the member buyers/],
     ['no sellers', { buyers: {} }, /the file must have the member sellers/],
-    ['something else', { ...parties, notes: '' }, /the file has no member "notes"/],
+    ['something else', { ...parties, notes: '' }, /unknown member "notes"; it takes buyers, sellers\.$/],
     ['a list of buyers', { ...parties, buyers: [] }, /buyers must be an object/],
     [
       'a buyer who is a customer alone',
@@ -328,7 +329,7 @@ describe('Stripe', () => {
     [
       'a buyer with more',
       { ...parties, buyers: { b: { ...customer, email: '' } } },
-      /buyers\["b"\] has no member "email"/,
+      /unknown member "email" in buyers\["b"\]; it takes customer, paymentMethod/,
     ],
     [
       'a customer that is none',
@@ -359,6 +360,67 @@ describe('Stripe', () => {
   test('is refused with a file of parties that is not there', (t) => {
     const env = { ...atStripe(t), ARTSEAL_STRIPE_PARTIES_FILE: join(temporaryFolder(t), 'none') };
     assert.throws(() => readConfig(env), naming('ARTSEAL_STRIPE_PARTIES_FILE'));
+  });
+});
+
+describe('all faults are told at once', () => {
+  const faultsOf = (read: () => unknown): readonly string[] => {
+    try {
+      read();
+    } catch (error) {
+      assert.ok(error instanceof ConfigRefused, String(error));
+      assert.equal(error.message, error.faults.join('\n'));
+      return error.faults.map((fault) => fault.split(' ')[0] ?? '');
+    }
+    return [];
+  };
+
+  test('of every setting, in the order of the settings', () => {
+    const wrong = Object.values(settings).map(({ variable }) => [variable, '/nowhere/ at all']);
+    const env = { ...Object.fromEntries(wrong), ARTSEAL_MASTER_KEY: '' };
+    assert.deepEqual(
+      faultsOf(() => readConfig(env)),
+      [
+        'ARTSEAL_ENVIRONMENT',
+        'ARTSEAL_PUBLIC_ADDR',
+        'ARTSEAL_INTERNAL_ADDR',
+        'ARTSEAL_TIME_ZONE',
+        'ARTSEAL_CURRENCY',
+        'ARTSEAL_MASTER_KEY_FILE',
+        'ARTSEAL_PAYMENT_INSTITUTION',
+        'ARTSEAL_LOG_LEVEL',
+      ],
+    );
+  });
+
+  test('of Stripe, with those of what it depends on told once', () => {
+    const env = {
+      ARTSEAL_ENVIRONMENT: 'staging',
+      ARTSEAL_CURRENCY: 'cny',
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
+      ARTSEAL_STRIPE_URL: 'ftp://stripe.example',
+      ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json',
+    };
+    assert.deepEqual(
+      faultsOf(() => readConfig(env)),
+      [
+        'ARTSEAL_ENVIRONMENT',
+        'ARTSEAL_CURRENCY',
+        'ARTSEAL_STRIPE_WEBHOOK_SECRET',
+        'ARTSEAL_STRIPE_URL',
+        'ARTSEAL_STRIPE_PARTIES_FILE',
+      ],
+    );
+  });
+
+  test('also that production needs a real institution, where it is to be served', () => {
+    const env = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_LOG_LEVEL: 'loud' };
+    assert.deepEqual(
+      faultsOf(() => readServingConfig(env)),
+      ['ARTSEAL_MASTER_KEY_FILE', 'ARTSEAL_PAYMENT_INSTITUTION', 'ARTSEAL_LOG_LEVEL'],
+    );
+    assert.deepEqual(readServingConfig({}), readConfig({}));
   });
 });
 

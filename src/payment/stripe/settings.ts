@@ -39,9 +39,12 @@ const customerPattern = /^cus_[A-Za-z0-9]+$/;
 const paymentMethodPattern = /^(pm|card)_[A-Za-z0-9_]+$/;
 const accountPattern = /^acct_[A-Za-z0-9]+$/;
 
+/** What messages call the file itself, beside the entries in it. */
+const wholeFile = 'the file';
+
 /** Reads the file of parties. Throws an Error whose message names the entry and what it must be. */
 export function parseStripeParties(text: string): StripeParties {
-  const file = members(parseJson(text), 'the file', ['buyers', 'sellers']);
+  const file = members(parseJson(text), wholeFile, ['buyers', 'sellers']);
   return {
     buyers: entries(file.buyers, 'buyers', readBuyer),
     sellers: entries(file.sellers, 'sellers', (account, name) =>
@@ -86,7 +89,10 @@ function entries<T>(value: unknown, name: string, read: (value: unknown, name: s
 function members<K extends string>(value: unknown, name: string, names: readonly K[]): Record<K, unknown> {
   const object = asObject(value, name);
   const stranger = Object.keys(object).find((key) => !names.some((known) => known === key));
-  if (stranger !== undefined) throw new Error(`${name} has no member ${JSON.stringify(stranger)}`);
+  if (stranger !== undefined) {
+    const where = name === wholeFile ? '' : ` in ${name}`;
+    throw new Error(`unknown member ${JSON.stringify(stranger)}${where}; it takes ${names.join(', ')}`);
+  }
   const missing = names.find((known) => !Object.hasOwn(object, known));
   if (missing !== undefined) throw new Error(`${name} must have the member ${missing}`);
   return object as Record<K, unknown>;
