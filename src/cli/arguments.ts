@@ -1,57 +1,115 @@
-import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { UsageError } from './command.ts';
+import { parseArgs } from 'node:util';
+import { UsageError, type Words } from './command.ts';
 
-/** The words of a command: those that stand for themselves, and the values of its flags. */
-export interface Words {
-  readonly positionals: readonly string[];
-  /** The text of a flag. */
-  text(flag: string): string | undefined;
-  /** The text of a flag that must be there. */
-  required(flag: string): string;
-  /** Whether a flag without a value is set. */
-  has(flag: string): boolean;
+/** A word or a flag of a usage line. */
+interface Part {
+  readonly name: string;
+  readonly isFlag: boolean;
+  /** What the value of a flag is called; undefined for a flag without one. */
+  readonly value: string | undefined;
+  readonly isRequired: boolean;
 }
 
-/** Reads the words behind a command. Throws UsageError for unknown flags and too many or too few words. */
-export function readWords(
-  words: string[],
-  positionals: number | readonly number[],
-  options: ParseArgsOptionsConfig,
-): Words {
-  const parsed = parse(words, options);
-  const allowed = typeof positionals === 'number' ? [positionals] : positionals;
-  if (!allowed.includes(parsed.positionals.length)) {
-    throw new UsageError(`takes ${allowed.join(' or ')} words, not ${parsed.positionals.length}`);
+/** `[` if it may be left out, then `--flag`, `--flag VALUE` or `WORD`. */
+const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\]]*))?|([A-Z][A-Z_]*))/g;
+
+/**
+ * Reads what stands behind the name of an action by its usage line, such as
+ * `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws UsageError that names all that is missing or too much.
+ */
+export function readWords(usage: string, args: string[]): Words {
+  const parts = partsOf(usage);
+  const { given, faults } = match(parts, args);
+  for (const part of parts) {
+    const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name);
+    if (part.isRequired && isMissing) faults.push(`needs ${shown(part)}`);
   }
-  const text = (flag: string): string | undefined => {
-    const value = parsed.values[flag];
-    return typeof value === 'string' ? value : undefined;
-  };
+  if (faults.length > 0) throw new UsageError(faults.join(' and '));
   return {
-    positionals: parsed.positionals,
-    text,
-    required: (flag) => {
-      const value = text(flag);
-      if (value === undefined || value === '') throw new UsageError(`needs --${flag}`);
+    required: (name) => {
+      const value = given.get(name);
+      if (value === undefined) throw new Error(`'${usage}' does not require ${name}.`);
       return value;
     },
-    has: (flag) => parsed.values[flag] === true,
+    text: (name) => given.get(name),
+    has: (flag) => given.has(flag),
   };
+}
+
+/** Gives each argument to its part; what fits none is a fault. */
+function match(parts: readonly Part[], args: string[]): { given: Map<string, string>; faults: string[] } {
+  const flags = new Map(parts.filter(({ isFlag }) => isFlag).map((part) => [part.name, part]));
+  const free = parts.filter(({ isFlag }) => !isFlag);
+  const given = new Map<string, string>();
+  const faults: string[] = [];
+  const surplus: string[] = [];
+  for (const token of tokensOf(args, flags)) {
+    if (token.kind === 'option') {
+      const fault = faultOf(token, flags.get(token.name), given.has(token.name));
+      if (fault !== undefined) faults.push(fault);
+      given.set(token.name, token.value ?? '');
+    } else if (token.kind === 'positional') {
+      const part = free.shift();
+      if (part === undefined) surplus.push(`'${token.value}'`);
+      else given.set(part.name, token.value);
+    }
+  }
+  if (surplus.length > 0) faults.push(`takes no ${surplus.join(', ')} (a value with spaces needs quotes)`);
+  return { given, faults };
 }
 
 /** A request target as it is signed and sent. Throws UsageError. */
-export function readTarget(word = ''): string {
+export function readTarget(word: string): string {
   if (!word.startsWith('/') || word.startsWith('//')) {
     throw new UsageError(`needs a TARGET that begins with one /, such as /api/v1/filing, not '${word}'`);
   }
   return word;
 }
 
-function parse(args: string[], options: ParseArgsOptionsConfig) {
-  try {
-    return parseArgs({ args, options, allowPositionals: true, strict: true });
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new UsageError(message.replaceAll(/\s+/g, ' '));
-  }
+function partsOf(usage: string): Part[] {
+  return [...usage.matchAll(partPattern)].map(([, bracket, flag, value, word = '']) => ({
+    name: flag ?? word,
+    isFlag: flag !== undefined,
+    value,
+    // A flag without a value is a choice: whether one has to be made, its action knows.
+    isRequired: bracket === '' && (flag === undefined || value !== undefined),
+  }));
+}
+
+/** Not strict: what is wrong is told here, all at once and in the words of the usage line. */
+function tokensOf(args: string[], flags: ReadonlyMap<string, Part>) {
+  const options = Object.fromEntries(
+    [...flags].map(([name, { value }]) => [
+      name,
+      { type: value === undefined ? ('boolean' as const) : ('string' as const) },
+    ]),
+  );
+  return parseArgs({ args, options, allowPositionals: true, strict: false, tokens: true }).tokens;
+}
+
+interface OptionToken {
+  readonly rawName: string;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function faultOf(
+  { rawName, value, inlineValue }: OptionToken,
+  flag: Part | undefined,
+  isRepeated: boolean,
+): string | undefined {
+  if (flag === undefined) return `takes no ${rawName}`;
+  if (isRepeated) return `takes ${rawName} once`;
+  if (flag.value === undefined) return value === undefined ? undefined : `takes ${rawName} without a value`;
+  // The next flag, taken for the value of this one.
+  const isFlagLike = inlineValue !== true && value !== undefined && /^-./.test(value);
+  return value === undefined || value === '' || isFlagLike
+    ? `needs ${flag.value} after ${rawName}`
+    : undefined;
+}
+
+/** A part as a sentence says it: `a KEY_ID`, `--name NAME`. */
+function shown({ name, isFlag, value }: Part): string {
+  if (isFlag) return `--${name} ${value}`;
+  return `${/^[AEIOU]/.test(name) ? 'an' : 'a'} ${name}`;
 }

@@ -1,16 +1,21 @@
+import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
-import { clientVariables, settings } from '../config.ts';
+import { ConfigRefused, clientVariables, readPublicAddress, settings } from '../config.ts';
 import { readSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { UsageError } from './command.ts';
 
 const dataDirOf = (env: NodeJS.ProcessEnv): string =>
   env[settings.dataDir.variable] || settings.dataDir.fallback;
 
-/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws UsageError. */
+/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigRefused, UsageError. */
 export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   const apiKey = env[clientVariables.apiKey];
   const apiSecret = env[clientVariables.apiSecret];
   if (apiKey && apiSecret) return { apiKey, apiSecret };
+  const [set, missing] = apiKey
+    ? [clientVariables.apiKey, clientVariables.apiSecret]
+    : [clientVariables.apiSecret, clientVariables.apiKey];
+  if (apiKey || apiSecret) throw new ConfigRefused([`${missing} is required where ${set} is set.`]);
   const sandbox = readSandboxCredentials(dataDirOf(env));
   if (sandbox !== undefined) return sandbox;
   throw new UsageError(
@@ -18,10 +23,42 @@ export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   );
 }
 
-/** Where the public door of the service is. */
-export function publicUrl(env: NodeJS.ProcessEnv): string {
-  return (
-    env[clientVariables.url] ||
-    `http://${env[settings.publicAddress.variable] || settings.publicAddress.fallback}`
-  );
+/**
+ * A client for the service and with the credentials that the environment names. Throws as readCredentials does;
+ * a request that nothing answers is rejected with an Error that says so.
+ */
+export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
+  const url = publicUrl(env);
+  const client = createRestClient(url, readCredentials(env));
+  return {
+    send: async (...request) => {
+      try {
+        return await client.send(...request);
+      } catch (error) {
+        // The one error of fetch that is about the network.
+        if (!(error instanceof TypeError && error.message === 'fetch failed')) throw error;
+        throw new Error(
+          `nothing answers at ${url} (${reasonOf(error.cause)}): start it with artseal serve, ` +
+            `or set ${clientVariables.url} to where the service is`,
+        );
+      }
+    },
+  };
+}
+
+/** Where the public door of the service is, as an origin. Throws ConfigRefused. */
+function publicUrl(env: NodeJS.ProcessEnv): string {
+  const given = env[clientVariables.url];
+  if (!given) return `http://${readPublicAddress(env)}`;
+  const url = URL.parse(given);
+  if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+  // Not repeated: it may hold a password.
+  const rule = 'must be a URL such as http://127.0.0.1:8080, of http or https, without a path or a password';
+  throw new ConfigRefused([`${clientVariables.url} ${rule}.`]);
+}
+
+/** Why a connection failed; the message of several attempts is empty, their code is not. */
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  return cause.message || ('code' in cause ? String(cause.code) : cause.name);
 }

@@ -1,13 +1,35 @@
-/** One command of `artseal`. */
-export interface Command {
-  /** What follows `artseal` on the command line. */
+/** One thing that `artseal` does. */
+export interface Action {
+  /** Its name, then what it takes, as the help shows it and `readWords` reads it. */
   readonly usage: string;
-  /** One line for the overview. */
-  readonly summary: string;
   /** What a newcomer needs to know besides, a line each. */
   readonly details: readonly string[];
-  /** Carries it out with the words behind its name; the exit code. */
-  run(words: string[], terminal: Terminal): Promise<number>;
+  /** Carries it out; the exit code if that is not `done`. */
+  run(words: Words, terminal: Terminal): Promise<number | undefined>;
+}
+
+/** A command that does one thing. */
+export interface Command extends Action {
+  /** One line for the overview. */
+  readonly summary: string;
+}
+
+/** A command that does several things, chosen by the word behind it. */
+export interface CommandGroup {
+  readonly summary: string;
+  readonly actions: readonly Action[];
+  /** What applies to all of them, a line each. */
+  readonly details: readonly string[];
+}
+
+/** What was given to an action, by the names in its usage line: `KEY_ID` for a word, `overlap` for `--overlap`. */
+export interface Words {
+  /** What the usage line requires. */
+  required(name: string): string;
+  /** What it leaves open; undefined if it was not given. */
+  text(name: string): string | undefined;
+  /** Whether a flag without a value was given. */
+  has(flag: string): boolean;
 }
 
 /** Where a command reads and writes. */
@@ -15,21 +37,11 @@ export interface Terminal {
   readonly env: NodeJS.ProcessEnv;
   /** Writes a line to standard output. */
   print(line: string): void;
+  /** Writes a line to standard error. */
+  printError(line: string): void;
 }
 
-/** What a command can do, by the word that follows it. */
-export type Actions = ReadonlyMap<string, (words: string[], terminal: Terminal) => Promise<void>>;
-
-/** Runs the action that the first word names. Throws UsageError. */
-export async function runAction(actions: Actions, words: string[], terminal: Terminal): Promise<number> {
-  const [name = '', ...rest] = words;
-  const action = actions.get(name);
-  if (action === undefined) throw new UsageError(`needs one of ${[...actions.keys()].join(', ')}`);
-  await action(rest, terminal);
-  return exitCodes.done;
-}
-
-/** The command line is wrong; the message says how to put it right. */
+/** The command line is wrong; the message goes on after the name of the action and says how to put it right. */
 export class UsageError extends Error {
   override name = 'UsageError';
 }

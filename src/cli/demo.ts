@@ -1,6 +1,4 @@
-import { createRestClient } from '../client/rest.ts';
-import { readWords } from './arguments.ts';
-import { publicUrl, readCredentials } from './client-settings.ts';
+import { openRestClient } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 import { exampleArtwork } from './example.ts';
 
@@ -9,9 +7,8 @@ export const demo: Command = {
   usage: 'demo',
   summary: 'make the documented calls and a release against a running sandbox',
   details: ['Files an artwork, asks for its provenance, sells it in escrow, and shows the TRANSFER record.'],
-  run: async (words, { env, print }) => {
-    readWords(words, 0, {});
-    const rest = createRestClient(publicUrl(env), readCredentials(env));
+  run: async (_, { env, print }) => {
+    const rest = openRestClient(env);
 
     async function show(title: string, method: string, target: string, body?: object) {
       const json = body === undefined ? undefined : JSON.stringify(body);

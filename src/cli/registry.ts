@@ -1,4 +1,4 @@
-import { readConfig } from '../config.ts';
+import { readConfig, unknownSettings } from '../config.ts';
 import { openRegistry, type Registry } from '../registry.ts';
 import type { Terminal } from './command.ts';
 
@@ -6,7 +6,10 @@ import type { Terminal } from './command.ts';
 export async function withRegistry(
   terminal: Terminal,
   work: (registry: Registry) => Promise<void>,
-): Promise<void> {
+): Promise<undefined> {
+  for (const variable of unknownSettings(terminal.env)) {
+    terminal.printError(`artseal: ${variable} is no setting and changes nothing; artseal --help lists them`);
+  }
   const registry = await openRegistry(readConfig(terminal.env));
   try {
     await work(registry);

@@ -1,9 +1,8 @@
 import pino, { type Logger } from 'pino';
 import { startApp } from '../app.ts';
-import { type Config, readConfig, unknownSettings } from '../config.ts';
+import { type Config, readServingConfig, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
-import { readWords } from './arguments.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
 
@@ -20,9 +19,8 @@ export const serve: Command = {
     'Prints one line, "artseal ready", with both addresses once it accepts connections.',
     'Writes one JSON line a call to standard error.',
   ],
-  run: async (words, terminal) => {
-    readWords(words, 0, {});
-    const config = readConfig(terminal.env);
+  run: async (_, terminal) => {
+    const config = readServingConfig(terminal.env);
     // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
     const output = createLogOutput(process.stderr);
     const log = pino({ level: config.logLevel, base: null }, output);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { signedHeaders } from '../client/sign.ts';
 import { clientVariables } from '../config.ts';
-import { readTarget, readWords } from './arguments.ts';
+import { readTarget } from './arguments.ts';
 import { readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
 
@@ -16,13 +16,21 @@ export const sign: Command = {
     'Use: curl -H @<(npm run -s artseal -- sign GET /api/v1/provenance/AS-2026-000001) http://…',
   ],
   run: async (words, { env, print }) => {
-    const read = readWords(words, 2, { body: { type: 'string' } });
-    const [method = ''] = read.positionals;
-    const target = readTarget(read.positionals[1]);
-    const file = read.text('body');
-    const body = file === undefined ? '' : readFileSync(file === '-' ? 0 : file);
-    const headers = signedHeaders(readCredentials(env), { method: method.toUpperCase(), target, body });
+    const target = readTarget(words.required('TARGET'));
+    const credentials = readCredentials(env);
+    const method = words.required('METHOD').toUpperCase();
+    const headers = signedHeaders(credentials, { method, target, body: readBody(words.text('body')) });
     for (const [name, value] of Object.entries(headers)) print(`${name}: ${value}`);
     return exitCodes.done;
   },
 };
+
+/** The bytes of a file, or of standard input for `-`. */
+function readBody(file: string | undefined): Uint8Array {
+  if (file === undefined) return new Uint8Array();
+  try {
+    return readFileSync(file === '-' ? 0 : file);
+  } catch (cause) {
+    throw new Error(`--body ${file} cannot be read`, { cause });
+  }
+}

@@ -1,7 +1,7 @@
 import { checkMoney } from './money.ts';
-import { Refusal } from './reason.ts';
+import type { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import type { Violation } from './violation.ts';
+import { FieldsRefused, type Violation } from './violation.ts';
 
 /** Where the money of an order stands. */
 export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
@@ -272,7 +272,8 @@ export function decisionOn(decision: Decision, order: StoppedOrder): Outcome {
 const conflict = (why: string): Outcome => ({ kind: 'CONFLICT', why });
 
 /** The refusal for an id that names no order that the caller may see. */
-export const escrowNotFound = (): Refusal => new Refusal('ESCROW_NOT_FOUND', 'escrowId names no escrow.');
+export const escrowNotFound = (): Refusal =>
+  new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow' }]);
 
 /** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
 function differenceIn(order: OrderUnderJudgement, hold: Hold): string | undefined {

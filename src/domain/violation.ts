@@ -1,4 +1,4 @@
-import { Refusal } from './reason.ts';
+import { type Reason, Refusal } from './reason.ts';
 
 /** A field that breaks its rule. */
 export interface Violation {
@@ -11,13 +11,30 @@ export interface Violation {
 /** How many violations a message names before it only counts the rest. */
 const violationsNamedMax = 20;
 
+/** A refusal on account of fields, which whoever shows it may call by other names. */
+export class FieldsRefused extends Refusal {
+  readonly violations: readonly Violation[];
+
+  constructor(reason: Reason, violations: readonly Violation[]) {
+    super(reason, sentences(violations));
+    this.violations = violations;
+  }
+}
+
 /** Throws VALIDATION_FAILED naming each field that fails, once, by the first rule that it breaks. */
 export function refuseViolations(violations: readonly Violation[]): void {
-  if (violations.length === 0) return;
+  if (violations.length > 0) throw new FieldsRefused('VALIDATION_FAILED', violations);
+}
+
+/** What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them. */
+export function sentences(
+  violations: readonly Violation[],
+  nameOf: (field: string) => string = (field) => field,
+): string {
   const rules = new Map<string, string>();
   for (const { field, rule } of violations) if (!rules.has(field)) rules.set(field, rule);
-  const sentences = [...rules].map(([field, rule]) => `${field} ${rule}`);
-  const named = sentences.slice(0, violationsNamedMax).join('; ');
-  const rest = sentences.length - violationsNamedMax;
-  throw new Refusal('VALIDATION_FAILED', rest > 0 ? `${named}; and ${rest} more` : named);
+  const all = [...rules].map(([field, rule]) => `${nameOf(field)} ${rule}`);
+  const named = all.slice(0, violationsNamedMax).join('; ');
+  const rest = all.length - violationsNamedMax;
+  return rest > 0 ? `${named}; and ${rest} more` : named;
 }

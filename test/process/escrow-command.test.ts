@@ -95,8 +95,8 @@ test('a decision that cannot be is refused, and says why', async (t) => {
   const refusals: [words: string[], code: number, message: RegExp][] = [
     [['resolve', escrowId], 2, /one of --look-again, --accept, --return/],
     [['resolve', escrowId, '--accept', '--return'], 2, /one of --look-again, --accept, --return/],
-    [['resolve', '--accept'], 2, /1 words/],
-    [['resolve', 'ES-2026-XXXX', '--accept'], 1, /ESCROW_NOT_FOUND/],
+    [['resolve', '--accept'], 2, /escrow resolve needs an ESCROW_ID;/],
+    [['resolve', 'ES-2026-XXXX', '--accept'], 1, /ESCROW_NOT_FOUND: .*artseal escrow list/],
     [['list', '--state', 'PAID'], 2, /UNPAID\|FROZEN/],
     [['pay', escrowId], 2, /list, resolve/],
   ];

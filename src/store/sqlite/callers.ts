@@ -1,7 +1,6 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { type KeyStatus, refuseRevoked, rotate, type Tier } from '../../domain/caller.ts';
-import { Refusal } from '../../domain/reason.ts';
-import { refuseViolations } from '../../domain/violation.ts';
+import { FieldsRefused, refuseViolations } from '../../domain/violation.ts';
 import type { CallerStore, NewKey, PageQuery, Platform, StoredKey, StoredToken } from '../store.ts';
 import type { Database } from './database.ts';
 import type { GroupCommit } from './group-commit.ts';
@@ -72,7 +71,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
 
   function keyOf(keyId: string): StoredKey {
     const key = keys().where(eq(apiKey.keyId, keyId)).get();
-    if (key === undefined) throw new Refusal('NOT_FOUND', 'keyId names no key.');
+    if (key === undefined) throw notFound('keyId', 'names no key');
     return key;
   }
 
@@ -86,13 +85,13 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
 
   function platformOf(name: string): Platform {
     const platform = platformNamed(name);
-    if (platform === undefined) throw new Refusal('NOT_FOUND', 'caller names no platform.');
+    if (platform === undefined) throw notFound('caller', 'names no platform');
     return platform;
   }
 
   function tokenOf(tokenId: string): StoredToken {
     const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
-    if (token === undefined) throw new Refusal('NOT_FOUND', 'tokenId names no token.');
+    if (token === undefined) throw notFound('tokenId', 'names no token');
     return token;
   }
 
@@ -201,6 +200,8 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
       }),
   };
 }
+
+const notFound = (field: string, rule: string) => new FieldsRefused('NOT_FOUND', [{ field, rule }]);
 
 const same = <T>(row: T): T => row;
 

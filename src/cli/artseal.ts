@@ -1,0 +1,145 @@
+import packageJson from '../../package.json' with { type: 'json' };
+import { ConfigRefused, settings } from '../config.ts';
+import { Refusal, reasons } from '../domain/reason.ts';
+import { FieldsRefused, sentences } from '../domain/violation.ts';
+import { readWords } from './arguments.ts';
+import {
+  type Action,
+  type Command,
+  type CommandGroup,
+  exitCodes,
+  type Terminal,
+  UsageError,
+} from './command.ts';
+
+/** The commands, each loaded when it is needed: signing a request needs no database. */
+const commands = new Map<string, () => Promise<Command | CommandGroup>>([
+  ['serve', async () => (await import('./serve.ts')).serve],
+  ['platform', async () => (await import('./platform.ts')).platform],
+  ['key', async () => (await import('./key.ts')).key],
+  ['token', async () => (await import('./token.ts')).token],
+  ['escrow', async () => (await import('./escrow.ts')).escrow],
+  ['sign', async () => (await import('./sign.ts')).sign],
+  ['call', async () => (await import('./call.ts')).call],
+  ['demo', async () => (await import('./demo.ts')).demo],
+]);
+
+/** What the fields that the service refuses are called on the command line. */
+const fieldNames: Readonly<Record<string, string>> = {
+  name: '--name',
+  tier: '--tier',
+  monthlyQuota: '--monthly-quota N|unlimited',
+  overlapSeconds: '--overlap',
+  caller: 'NAME',
+  keyId: 'KEY_ID',
+  tokenId: 'TOKEN_ID',
+  escrowId: 'ESCROW_ID',
+};
+
+/** Runs `artseal` with these words; the exit code. */
+export async function runArtseal([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
+  if (name === '--version') return done(terminal, `artseal ${packageJson.version}`);
+  if (name === 'help' && words[0] !== undefined) return runArtseal([words[0], '--help'], terminal);
+  if (['help', '--help', '-h'].includes(name)) return done(terminal, ...(await overview()));
+  const command = await commands.get(name)?.();
+  if (command === undefined) {
+    return fail(terminal, exitCodes.usage, `there is no command '${name}'; artseal --help lists them`);
+  }
+  if (words.some((word) => word === '--help' || word === '-h')) {
+    return done(terminal, ...helpFor(name, command));
+  }
+  return 'actions' in command
+    ? runOneOf(name, command, words, terminal)
+    : run(name, command, words, terminal);
+}
+
+function runOneOf(
+  name: string,
+  group: CommandGroup,
+  [word, ...rest]: string[],
+  terminal: Terminal,
+): number | Promise<number> {
+  const action = group.actions.find((candidate) => wordOf(candidate) === word);
+  if (action !== undefined) return run(name, action, rest, terminal);
+  const wrong = word === undefined ? '' : `, not '${word}'`;
+  const message = `${name} needs one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
+  return fail(terminal, exitCodes.usage, message);
+}
+
+async function run(name: string, action: Action, words: string[], terminal: Terminal): Promise<number> {
+  try {
+    return (await action.run(readWords(action.usage, words), terminal)) ?? exitCodes.done;
+  } catch (error) {
+    if (error instanceof UsageError) {
+      const message = `${nameOf(action)} ${error.message}; see artseal ${name} --help`;
+      return fail(terminal, exitCodes.usage, message);
+    }
+    if (error instanceof ConfigRefused) return fail(terminal, exitCodes.usage, ...error.faults);
+    return fail(terminal, exitCodes.failed, `${failureOf(error)}${whereToLook(name, error)}`);
+  }
+}
+
+/** The name that a usage line begins with, in lower case: `key rotate`. */
+const nameOf = ({ usage }: Action): string => /^[a-z]+( [a-z]+)*/.exec(usage)?.[0] ?? usage;
+
+/** The last word of that name: `rotate`. */
+const wordOf = (action: Action): string => nameOf(action).split(' ').at(-1) ?? '';
+
+function done({ print }: Terminal, ...lines: readonly string[]): number {
+  for (const line of lines) print(line);
+  return exitCodes.done;
+}
+
+function fail({ printError }: Terminal, exitCode: number, ...messages: readonly string[]): number {
+  for (const message of messages) printError(`artseal: ${message}`);
+  return exitCode;
+}
+
+/** One line for what went wrong, that says what to do. */
+function failureOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error instanceof FieldsRefused) {
+    return `${error.reason}: ${sentences(error.violations, (field) => fieldNames[field] ?? field)}`;
+  }
+  if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
+  return `${error.message}${cause}`;
+}
+
+/** Where the right id or name is to be found, if it was not. */
+function whereToLook(name: string, error: unknown): string {
+  const isUnknown = error instanceof Refusal && reasons[error.reason].http === 404;
+  return isUnknown ? `; artseal ${name} list shows what there is` : '';
+}
+
+async function overview(): Promise<string[]> {
+  const lines = [
+    'artseal: files artworks, answers their provenance, and sells them in escrow.',
+    '',
+    'Commands (artseal COMMAND --help tells more, artseal --version which release this is):',
+  ];
+  for (const [name, load] of commands) {
+    const command = await load();
+    lines.push(`  ${usageOf(name, command).padEnd(50)} ${command.summary}`);
+  }
+  lines.push('', 'Settings, from the environment:');
+  for (const { variable, fallback, meaning } of Object.values(settings)) {
+    lines.push(`  ${variable.padEnd(29)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
+  }
+  lines.push('', 'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong.');
+  return lines;
+}
+
+function helpFor(name: string, command: Command | CommandGroup): string[] {
+  const lines = [`artseal ${usageOf(name, command)}`, `    ${command.summary}`, ''];
+  if ('actions' in command) {
+    for (const { usage, details } of command.actions) {
+      lines.push(usage, ...details.map((line) => `    ${line}`));
+    }
+  }
+  return [...lines, ...command.details];
+}
+
+function usageOf(name: string, command: Command | CommandGroup): string {
+  return 'actions' in command ? `${name} ${command.actions.map(wordOf).join('|')}` : command.usage;
+}

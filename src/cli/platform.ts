@@ -1,0 +1,50 @@
+import type { PlatformStatus } from '../domain/caller.ts';
+import { allOf, type Platform } from '../store/store.ts';
+import type { Action, CommandGroup, Terminal, Words } from './command.ts';
+import { withRegistry } from './registry.ts';
+
+const list: Action = {
+  usage: 'platform list [--json]',
+  details: [],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ store }) => {
+      for await (const found of allOf(store.callers.listPlatforms)) show(found, words, terminal);
+    }),
+};
+
+/** An action that gives a platform a status. */
+function setting(word: string, status: PlatformStatus, ...details: readonly string[]): Action {
+  return {
+    usage: `platform ${word} NAME [--json]`,
+    details,
+    run: (words, terminal) =>
+      withRegistry(terminal, async ({ store }) => {
+        const changed = await store.callers.setPlatformStatus(words.required('NAME'), status);
+        await store.durable();
+        show(changed, words, terminal);
+      }),
+  };
+}
+
+/** `artseal platform` */
+export const platform: CommandGroup = {
+  summary: 'suspend and resume platforms as a whole',
+  actions: [
+    list,
+    setting(
+      'suspend',
+      'SUSPENDED',
+      'refuses every key of the platform until it is resumed, keys that it is issued meanwhile, too.',
+      'Orders that it opened are settled all the same.',
+    ),
+    setting('resume', 'ACTIVE', 'lets it in again, but not with keys that were suspended by themselves.'),
+  ],
+  details: ['NAME is what key create --name gave it. A running server honours changes at once.'],
+};
+
+function show(found: Platform, words: Words, { print }: Terminal): void {
+  const { caller: name, tier, status } = found;
+  const monthlyQuota = found.monthlyQuota ?? 'unlimited';
+  const columns = [status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), name];
+  print(words.has('json') ? JSON.stringify({ name, tier, monthlyQuota, status }) : columns.join('  '));
+}

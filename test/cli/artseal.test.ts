@@ -1,0 +1,255 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { runArtseal } from '../../src/cli/artseal.ts';
+import { sandboxCredentialsFile } from '../../src/sandbox-credentials.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const credentials = { ARTSEAL_API_KEY: 'ak_sandbox_1', ARTSEAL_API_SECRET: 'sk_sandbox_1' };
+
+/** Runs `artseal` in this process: what it prints, and how it ends. */
+async function artseal(words: readonly string[], env: Record<string, string> = {}) {
+  const printed: string[] = [];
+  const errors: string[] = [];
+  const code = await runArtseal([...words], {
+    // A folder that cannot be used: what is wrong with the words is told before.
+    env: { ARTSEAL_DATA_DIR: '/dev/null/none', ...env },
+    print: (line) => printed.push(line),
+    printError: (line) => errors.push(line),
+  });
+  return { code, printed, errors };
+}
+
+/** A data folder with the platform platform-1, its key, and one token. */
+async function registryWithKey(t: TestContext) {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  const { platforms } = await issueInto(env.ARTSEAL_DATA_DIR, 1);
+  return { env, keyId: platforms[0]?.keyId ?? assert.fail() };
+}
+
+/** Command lines of careless operators, and what they are told. */
+const careless: readonly (readonly [words: string, told: string])[] = [
+  ['nope', "there is no command 'nope'; artseal --help lists them"],
+  ['constructor', "there is no command 'constructor'; artseal --help lists them"],
+  ['version', "there is no command 'version'; artseal --help lists them"],
+  ['help nope', "there is no command 'nope'; artseal --help lists them"],
+  ['serve now', "serve takes no 'now' (a value with spaces needs quotes); see artseal serve --help"],
+  ['demo --json', 'demo takes no --json; see artseal demo --help'],
+  ['key', 'key needs one of create, list, rotate, suspend, resume, revoke; see artseal key --help'],
+  [
+    'key revok key_1',
+    "key needs one of create, list, rotate, suspend, resume, revoke, not 'revok'; see artseal key --help",
+  ],
+  [
+    'key constructor',
+    "key needs one of create, list, rotate, suspend, resume, revoke, not 'constructor'; see artseal key --help",
+  ],
+  [
+    'key create',
+    'key create needs --name NAME and needs --tier TRIAL|STANDARD|ENTERPRISE; see artseal key --help',
+  ],
+  [
+    'key create --name Gallery One --tier TRIAL',
+    "key create takes no 'One' (a value with spaces needs quotes); see artseal key --help",
+  ],
+  ['key create --name --tier TRIAL', 'key create needs NAME after --name'],
+  ['key create --name= --tier TRIAL', 'key create needs NAME after --name; see artseal key --help'],
+  ['key create --tier TRIAL --name', 'key create needs NAME after --name; see artseal key --help'],
+  ['key create --name a --name b --tier TRIAL', 'key create takes --name once; see artseal key --help'],
+  ['key create --name a --tier TRIAL --colour', 'key create takes no --colour; see artseal key --help'],
+  ['key create --name a --tier TRIAL -n', 'key create takes no -n; see artseal key --help'],
+  // An empty shell variable must neither take the quota away nor end the old key at once.
+  [
+    'key create --name a --tier ENTERPRISE --monthly-quota=',
+    'key create needs N|unlimited after --monthly-quota; see artseal key --help',
+  ],
+  ['key rotate key_1 --overlap=', 'key rotate needs SECONDS after --overlap; see artseal key --help'],
+  ['key rotate --overlap 0', 'key rotate needs a KEY_ID; see artseal key --help'],
+  ['key list --json=yes', 'key list takes --json without a value; see artseal key --help'],
+  ['key list a b', "key list takes no 'a', 'b' (a value with spaces needs quotes); see artseal key --help"],
+  ['key suspend', 'key suspend needs a KEY_ID; see artseal key --help'],
+  ['key resume', 'key resume needs a KEY_ID; see artseal key --help'],
+  ['key revoke', 'key revoke needs a KEY_ID; see artseal key --help'],
+  ['platform', 'platform needs one of list, suspend, resume; see artseal platform --help'],
+  ['platform suspend', 'platform suspend needs a NAME; see artseal platform --help'],
+  ['platform resume', 'platform resume needs a NAME; see artseal platform --help'],
+  ['token', 'token needs one of create, list, revoke; see artseal token --help'],
+  ['token create', 'token create needs --name NAME; see artseal token --help'],
+  ['token revoke', 'token revoke needs a TOKEN_ID; see artseal token --help'],
+  ['escrow resolve', 'escrow resolve needs an ESCROW_ID; see artseal escrow --help'],
+  [
+    'escrow resolve ES-2026-AB12',
+    'escrow resolve needs one of --look-again, --accept, --return; see artseal escrow --help',
+  ],
+  ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
+  ['sign GET', 'sign needs a TARGET; see artseal sign --help'],
+  ['call GET /a {} b', "call takes no 'b' (a value with spaces needs quotes); see artseal call --help"],
+  [
+    'call /api/v1/filing POST',
+    "call needs a TARGET that begins with one /, such as /api/v1/filing, not 'POST'; see artseal call --help",
+  ],
+  [
+    'sign GET /a',
+    'sign needs ARTSEAL_API_KEY and ARTSEAL_API_SECRET, or /dev/null/none/sandbox-credentials.json; see artseal sign --help',
+  ],
+];
+for (const [words, told] of careless) {
+  test(`artseal ${words}: ${told}`, async () => {
+    const { code, printed, errors } = await artseal(words.split(' '));
+    assert.deepEqual([code, printed], [2, []]);
+    assert.equal(errors.length, 1, errors.join('\n'));
+    assert.ok(errors.join('\n').startsWith(`artseal: ${told}`), errors.join('\n'));
+  });
+}
+
+test('an empty word is as good as none', async () => {
+  const { code, errors } = await artseal(['key', 'revoke', '']);
+  assert.deepEqual([code, errors], [2, ['artseal: key revoke needs a KEY_ID; see artseal key --help']]);
+});
+
+test('what is refused is named by the words of the command line, and changes nothing', async (t) => {
+  const { env, keyId } = await registryWithKey(t);
+  const next = ['key', 'create', '--name', 'next', '--tier'];
+  const quota = '--monthly-quota N|unlimited';
+  for (const [words, told] of [
+    [[...next, 'GOLD'], '--tier must be one of TRIAL, STANDARD, ENTERPRISE'],
+    [[...next, 'ENTERPRISE'], `${quota} is required for ENTERPRISE: a number or unlimited`],
+    [[...next, 'TRIAL', '--monthly-quota', '5'], `${quota} is fixed by the tier TRIAL`],
+    [
+      ['key', 'create', '--name', 'platform-1', '--tier', 'TRIAL'],
+      '--name is taken; rotate a key of that caller to issue another',
+    ],
+    [['token', 'create', '--name', 'platform-1'], '--name is taken by a platform'],
+    [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be an integer from 0 to 2592000'],
+    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be an integer from 0 to 2592000'],
+  ] as const) {
+    const { code, errors } = await artseal(words, env);
+    assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
+  }
+  for (const [words, told] of [
+    [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key; artseal key list'],
+    [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token; artseal token list'],
+    [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform; artseal platform list'],
+    [
+      ['escrow', 'resolve', 'ES-1', '--accept'],
+      'ESCROW_NOT_FOUND: ESCROW_ID names no escrow; artseal escrow list',
+    ],
+  ] as const) {
+    const { code, errors } = await artseal(words, env);
+    assert.deepEqual([code, errors], [1, [`artseal: ${told} shows what there is`]]);
+  }
+  const keys = (await artseal(['key', 'list', '--json'], env)).printed.map((line) => JSON.parse(line));
+  assert.deepEqual(
+    keys.map(({ keyId: id, status, expiresAtS }) => [id, status, expiresAtS]),
+    [[keyId, 'ACTIVE', null]],
+  );
+  assert.equal((await artseal(['token', 'list'], env)).printed.length, 1);
+});
+
+test('a misspelt setting is told, since another folder may have been meant', async (t) => {
+  const { env } = await registryWithKey(t);
+  const { code, errors } = await artseal(['key', 'list'], { ...env, ARTSEAL_DATADIR: '/srv/artseal' });
+  assert.equal(code, 0);
+  assert.deepEqual(errors, [
+    'artseal: ARTSEAL_DATADIR is no setting and changes nothing; artseal --help lists them',
+  ]);
+});
+
+test('a key that is issued under a suspension says so', async (t) => {
+  const { env, keyId } = await registryWithKey(t);
+  await artseal(['key', 'suspend', keyId], env);
+  await artseal(['platform', 'suspend', 'platform-1'], env);
+  const { printed } = await artseal(['key', 'rotate', keyId], env);
+  assert.match(printed.join('\n'), /\nSuspended like .*key resume key_\w+ .*\nThe platform is suspended/);
+});
+
+test('--version is that of package.json, and stands in the help', async () => {
+  const { code, printed } = await artseal(['--version']);
+  assert.deepEqual([code, printed], [0, ['artseal 0.1.0']]);
+  assert.match((await artseal(['--help'])).printed.join('\n'), /artseal --version/);
+});
+
+for (const name of ['serve', 'platform', 'key', 'token', 'escrow', 'sign', 'call', 'demo']) {
+  test(`artseal ${name} --help tells how to use it, whatever the settings`, async () => {
+    const env = { ARTSEAL_TIME_ZONE: 'nowhere' };
+    const { code, printed, errors } = await artseal([name, '--help'], env);
+    assert.deepEqual([code, errors], [0, []]);
+    assert.match(printed[0] ?? '', new RegExp(`^artseal ${name}\\b`));
+    assert.ok(printed.length >= 3, printed.join('\n'));
+    assert.deepEqual((await artseal(['help', name], env)).printed, printed);
+  });
+}
+
+test('the help of a command shows what each of its actions takes', async () => {
+  const { printed } = await artseal(['key', '--help']);
+  assert.ok(printed.includes('key rotate KEY_ID [--overlap SECONDS] [--json]'), printed.join('\n'));
+});
+
+test('call says where nothing answers, and what to do', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const free = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise((resolve) => server.close(resolve));
+  for (const [env, url, reason] of [
+    [{ ARTSEAL_URL: free }, free, 'ECONNREFUSED'],
+    [{ ARTSEAL_URL: `${free}/` }, free, 'ECONNREFUSED'],
+    [{ ARTSEAL_PUBLIC_ADDR: free.slice(7) }, free, 'ECONNREFUSED'],
+    [{ ARTSEAL_URL: 'http://127.0.0.1:22' }, 'http://127.0.0.1:22', 'bad port'],
+  ] as const) {
+    const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], { ...credentials, ...env });
+    assert.equal(code, 1);
+    const line = errors.join('\n');
+    assert.ok(line.startsWith(`artseal: nothing answers at ${url} (`), line);
+    assert.ok(line.includes(reason), line);
+    assert.match(line, /start it with artseal serve, or set ARTSEAL_URL to where the service is$/);
+  }
+});
+
+for (const [variable, rule, values] of [
+  [
+    'ARTSEAL_URL',
+    'a URL such as http://127\\.0\\.0\\.1:8080, of http or https, without a path or a password',
+    ['localhost:8080', 'artseal', 'ftp://127.0.0.1', 'http://127.0.0.1:1/api', 'http://[', 'http://a:b@c'],
+  ],
+  [
+    'ARTSEAL_PUBLIC_ADDR',
+    'host:port with a port up to 65535, not ".*"',
+    ['8080:', '127.0.0.1:99999', 'a b:1'],
+  ],
+] as const) {
+  for (const value of values) {
+    test(`call says what ${variable}=${value} must be`, async () => {
+      const env = { ...credentials, [variable]: value };
+      const { code, errors } = await artseal(['call', 'GET', '/api/v1/filing'], env);
+      assert.equal(code, 2, errors.join());
+      assert.match(errors.join('\n'), new RegExp(`^artseal: ${variable} must be ${rule}\\.$`));
+    });
+  }
+}
+
+test('of key and secret, one alone is refused rather than the pair of the sandbox taken', async (t) => {
+  const dataDir = temporaryFolder(t);
+  writeFileSync(sandboxCredentialsFile(dataDir), JSON.stringify({ apiKey: 'ak', apiSecret: 'sk' }));
+  for (const [set, missing] of [
+    ['ARTSEAL_API_KEY', 'ARTSEAL_API_SECRET'],
+    ['ARTSEAL_API_SECRET', 'ARTSEAL_API_KEY'],
+  ] as const) {
+    const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
+    assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required where ${set} is set.`]]);
+  }
+});
+
+test('a body that cannot be read is named', async (t) => {
+  const file = join(temporaryFolder(t), 'none.json');
+  const { code, errors } = await artseal(['sign', 'POST', '/a', '--body', file], credentials);
+  assert.equal(code, 1);
+  assert.ok(
+    errors.join('\n').startsWith(`artseal: --body ${file} cannot be read: ENOENT`),
+    errors.join('\n'),
+  );
+});
