@@ -63,6 +63,11 @@ export function readTarget(word: string): string {
   if (!word.startsWith('/') || word.startsWith('//')) {
     throw new UsageError(`needs a TARGET that begins with one /, such as /api/v1/filing, not '${word}'`);
   }
+  const { pathname, search } = new URL(`http://service${word}`);
+  // What clients rewrite as they send it would be signed otherwise than it is sent.
+  if (pathname + search !== word) {
+    throw new UsageError(`needs the TARGET as it is sent, which is ${pathname}${search}, not '${word}'`);
+  }
   return word;
 }
 

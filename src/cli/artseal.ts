@@ -91,7 +91,7 @@ function done({ print }: Terminal, ...lines: readonly string[]): number {
 }
 
 function fail({ printError }: Terminal, exitCode: number, ...messages: readonly string[]): number {
-  for (const message of messages) printError(`artseal: ${message}`);
+  for (const message of messages) printError(`artseal: ${message.replaceAll(/\s+/g, ' ')}`);
   return exitCode;
 }
 

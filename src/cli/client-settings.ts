@@ -57,8 +57,8 @@ function publicUrl(env: NodeJS.ProcessEnv): string {
   throw new ConfigRefused([`${clientVariables.url} ${rule}.`]);
 }
 
-/** Why a connection failed; the message of several attempts is empty, their code is not. */
+/** Why a connection failed, in a word: the code of the system or of TLS, or what fetch says by itself. */
 function reasonOf(cause: unknown): string {
   if (!(cause instanceof Error)) return String(cause);
-  return cause.message || ('code' in cause ? String(cause.code) : cause.name);
+  return 'code' in cause ? String(cause.code) : cause.message;
 }

@@ -94,6 +94,14 @@ const careless: readonly (readonly [words: string, told: string])[] = [
     "call needs a TARGET that begins with one /, such as /api/v1/filing, not 'POST'; see artseal call --help",
   ],
   [
+    'call GET /api/v1/filing/齐',
+    "call needs the TARGET as it is sent, which is /api/v1/filing/%E9%BD%90, not '/api/v1/filing/齐'; see artseal call --help",
+  ],
+  [
+    'sign GET /api/v1/../v1/filing#top',
+    "sign needs the TARGET as it is sent, which is /api/v1/filing, not '/api/v1/../v1/filing#top'; see artseal sign --help",
+  ],
+  [
     'sign GET /a',
     'sign needs ARTSEAL_API_KEY and ARTSEAL_API_SECRET, or /dev/null/none/sandbox-credentials.json; see artseal sign --help',
   ],
@@ -242,6 +250,13 @@ test('of key and secret, one alone is refused rather than the pair of the sandbo
     const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
     assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required where ${set} is set.`]]);
   }
+});
+
+test('what goes wrong is told in one line', async () => {
+  const words = ['call', 'GET', '/api/v1/filing', '--idempotency-key', 'a\nb'];
+  const { code, errors } = await artseal(words, { ...credentials, ARTSEAL_URL: 'http://127.0.0.1:1' });
+  assert.equal(code, 1);
+  assert.match(errors.join('|'), /^artseal: [^|\n]*a b[^|\n]*$/);
 });
 
 test('a body that cannot be read is named', async (t) => {
