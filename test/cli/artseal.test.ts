@@ -5,25 +5,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { runArtseal } from '../../src/cli/artseal.ts';
 import { sandboxCredentialsFile } from '../../src/sandbox-credentials.ts';
+import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const credentials = { ARTSEAL_API_KEY: 'ak_sandbox_1', ARTSEAL_API_SECRET: 'sk_sandbox_1' };
 
-/** Runs `artseal` in this process: what it prints, and how it ends. */
-async function artseal(words: readonly string[], env: Record<string, string> = {}) {
-  const printed: string[] = [];
-  const errors: string[] = [];
-  const code = await runArtseal([...words], {
-    // A folder that cannot be used: what is wrong with the words is told before.
-    env: { ARTSEAL_DATA_DIR: '/dev/null/none', ...env },
-    print: (line) => printed.push(line),
-    printError: (line) => errors.push(line),
-  });
-  return { code, printed, errors };
-}
+/** Runs `artseal` on a folder that cannot be used unless `env` names another: wrong words are told before it is opened. */
+const artseal = (words: readonly string[], env: Record<string, string> = {}) =>
+  runHere(words, { ARTSEAL_DATA_DIR: '/dev/null/none', ...env });
 
 /** A data folder with the platform platform-1, its key, and one token. */
 async function registryWithKey(t: TestContext) {

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { settings } from '../../src/config.ts';
+import { runHere } from '../support/artseal.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
@@ -31,22 +32,27 @@ interface KeyOutput {
   readonly tier: string;
 }
 
-/** Runs `artseal` with these words, separated by spaces, in a folder; fails unless it exits with 0. */
-async function artseal(t: TestContext, dataDir: string, words: string): Promise<string> {
+/** Runs `artseal` with these words, separated by spaces, on a folder; fails unless it exits with 0. */
+async function artseal(dataDir: string, words: string): Promise<string> {
+  const { code, printed, errors } = await runHere(words.split(' '), { ARTSEAL_DATA_DIR: dataDir });
+  assert.equal(code, 0, `artseal ${words}: ${errors.join()}`);
+  assert.deepEqual(errors, []);
+  return printed.join('\n');
+}
+
+/** The same in a process of its own. */
+async function artsealStarted(t: TestContext, dataDir: string, words: string): Promise<string> {
   const { code, stdout, stderr } = await runBounded(t, words.split(' '), { ARTSEAL_DATA_DIR: dataDir });
   assert.equal(code, 0, `artseal ${words}: ${stderr}`);
   assert.equal(stderr, '');
   return stdout;
 }
 
-const artsealJson = async (t: TestContext, dataDir: string, words: string) =>
-  JSON.parse(await artseal(t, dataDir, `${words} --json`));
+const artsealJson = async (dataDir: string, words: string) =>
+  JSON.parse(await artseal(dataDir, `${words} --json`));
 
-const listed = async (t: TestContext, dataDir: string, what: 'key' | 'token' | 'platform') =>
-  (await artseal(t, dataDir, `${what} list --json`))
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+const listed = async (dataDir: string, what: 'key' | 'token' | 'platform') =>
+  (await artseal(dataDir, `${what} list --json`)).split('\n').map((line) => JSON.parse(line));
 
 /** A service, and the environment in which its client commands run. */
 async function serviceWithClient(t: TestContext) {
@@ -110,7 +116,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
         ['agreed', 'ENTERPRISE --monthly-quota 2', 2],
         ['unlimited', 'ENTERPRISE --monthly-quota unlimited', 'unlimited'],
       ] as const) {
-        const key: KeyOutput = await artsealJson(t, dataDir, `key create --name ${name} --tier ${agreed}`);
+        const key: KeyOutput = await artsealJson(dataDir, `key create --name ${name} --tier ${agreed}`);
         assert.deepEqual(Object.keys(key), ['keyId', 'apiKey', 'apiSecret', 'caller', 'tier']);
         assert.match(key.apiKey, /^ak_sandbox_/);
         assert.deepEqual([key.caller, key.tier], [name, agreed.split(' ')[0]]);
@@ -124,7 +130,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
           platformStatus: 'ACTIVE',
         });
       }
-      assert.deepEqual(await listed(t, dataDir, 'key'), expected);
+      assert.deepEqual(await listed(dataDir, 'key'), expected);
       const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
       for (const key of created) {
         assert.equal((await send(service.publicUrl, key, probe)).json.code, 'FILING_NOT_FOUND');
@@ -136,9 +142,9 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('a key is shown for people to read, and its secret never again', async (t) => {
       const dataDir = temporaryFolder(t);
-      const shown = await artseal(t, dataDir, 'key create --name gallery --tier TRIAL');
+      const shown = await artseal(dataDir, 'key create --name gallery --tier TRIAL');
       const value = (name: string) => new RegExp(`^${name} +(\\S+)$`, 'm').exec(shown)?.[1] ?? `no ${name}`;
-      const list = await artseal(t, dataDir, 'key list');
+      const list = await artseal(dataDir, 'key list');
       assert.match(list, new RegExp(`^${value('keyId')}\\b.*\\bACTIVE\\b.*\\bTRIAL\\b.*\\bgallery$`, 'm'));
       assert.equal(list.includes(value('apiSecret').slice(11)), false);
     });
@@ -147,15 +153,15 @@ describe('the artseal command', { concurrency: 3 }, () => {
       const dataDir = temporaryFolder(t);
       const { platforms } = await issueInto(dataDir, 4);
       const [suspended, revoked, ended, overlapped] = platforms as Four<IssuedPlatform>;
-      await artseal(t, dataDir, `key suspend ${suspended.keyId}`);
-      await artseal(t, dataDir, `key revoke ${revoked.keyId}`);
+      await artseal(dataDir, `key suspend ${suspended.keyId}`);
+      await artseal(dataDir, `key revoke ${revoked.keyId}`);
       const resume = await runBounded(t, ['key', 'resume', revoked.keyId], { ARTSEAL_DATA_DIR: dataDir });
       assertOneLine(resume, 1, /revoked/);
-      const next: KeyOutput = await artsealJson(t, dataDir, `key rotate ${ended.keyId} --overlap 0`);
-      const further: KeyOutput = await artsealJson(t, dataDir, `key rotate ${overlapped.apiKey}`);
+      const next: KeyOutput = await artsealJson(dataDir, `key rotate ${ended.keyId} --overlap 0`);
+      const further: KeyOutput = await artsealJson(dataDir, `key rotate ${overlapped.apiKey}`);
       const nowS = Math.floor(Date.now() / 1000);
 
-      const keys = new Map((await listed(t, dataDir, 'key')).map((key) => [key.keyId, key]));
+      const keys = new Map((await listed(dataDir, 'key')).map((key) => [key.keyId, key]));
       const { expiresAtS } = keys.get(overlapped.keyId);
       assert.ok(
         expiresAtS > nowS + 86_000 && expiresAtS <= nowS + 86_400,
@@ -178,12 +184,12 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('tokens are issued, listed without the token, revoked, and only operators govern', async (t) => {
       const dataDir = temporaryFolder(t);
-      const service = await artsealJson(t, dataDir, 'token create --name shop');
-      const operator = await artsealJson(t, dataDir, 'token create --name office --operator');
-      const gone = await artsealJson(t, dataDir, 'token create --name gone');
+      const service = await artsealJson(dataDir, 'token create --name shop');
+      const operator = await artsealJson(dataDir, 'token create --name office --operator');
+      const gone = await artsealJson(dataDir, 'token create --name gone');
       assert.match(service.token, /^it_/);
-      await artseal(t, dataDir, `token revoke ${gone.tokenId}`);
-      const list = await listed(t, dataDir, 'token');
+      await artseal(dataDir, `token revoke ${gone.tokenId}`);
+      const list = await listed(dataDir, 'token');
       assert.deepEqual(
         list.map(({ tokenId, name, operator: governs }) => [tokenId, name, governs]),
         [
@@ -209,7 +215,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
     test('a list shows more than one page of keys', async (t) => {
       const dataDir = temporaryFolder(t);
       const { platforms } = await issueInto(dataDir, 205);
-      const keys = await listed(t, dataDir, 'key');
+      const keys = await listed(dataDir, 'key');
       assert.deepEqual(
         keys.map(({ keyId }) => keyId),
         platforms.map(({ keyId }) => keyId),
@@ -236,28 +242,28 @@ describe('the artseal command', { concurrency: 3 }, () => {
     }
     const create = 'key create --name gallery --tier ENTERPRISE --monthly-quota unlimited';
 
-    const first: KeyOutput = await artsealJson(t, dataDir, create);
+    const first: KeyOutput = JSON.parse(await artsealStarted(t, dataDir, `${create} --json`));
     await t.test('create', () => becomes(first, 'FILING_NOT_FOUND'));
-    await artseal(t, dataDir, `key suspend ${first.keyId}`);
+    await artsealStarted(t, dataDir, `key suspend ${first.keyId}`);
     await t.test('suspend', () => becomes(first, 'KEY_SUSPENDED'));
-    await artseal(t, dataDir, `key resume ${first.apiKey}`);
+    await artseal(dataDir, `key resume ${first.apiKey}`);
     await t.test('resume', () => becomes(first, 'FILING_NOT_FOUND'));
-    const second: KeyOutput = await artsealJson(t, dataDir, `key rotate ${first.keyId}`);
+    const second: KeyOutput = await artsealJson(dataDir, `key rotate ${first.keyId}`);
     await t.test('rotate lets both keys in', async () => {
       await becomes(second, 'FILING_NOT_FOUND');
       await becomes(first, 'FILING_NOT_FOUND');
     });
-    const third: KeyOutput = await artsealJson(t, dataDir, `key rotate ${second.keyId} --overlap 0`);
+    const third: KeyOutput = await artsealJson(dataDir, `key rotate ${second.keyId} --overlap 0`);
     await t.test('rotate without overlap lets only the new key in', async () => {
       await becomes(third, 'FILING_NOT_FOUND');
       await becomes(second, 'SIGNATURE_INVALID');
     });
-    const fourth: KeyOutput = await artsealJson(t, dataDir, `key rotate ${third.keyId}`);
-    await artseal(t, dataDir, 'platform suspend gallery');
+    const fourth: KeyOutput = await artsealJson(dataDir, `key rotate ${third.keyId}`);
+    await artsealStarted(t, dataDir, 'platform suspend gallery');
     await t.test('platform suspend refuses all keys', async () => {
       for (const key of [third, fourth]) await becomes(key, 'KEY_SUSPENDED');
     });
-    const platforms = await listed(t, dataDir, 'platform');
+    const platforms = await listed(dataDir, 'platform');
     assert.deepEqual(
       platforms.map(({ name, status }) => [name, status]),
       [
@@ -265,18 +271,18 @@ describe('the artseal command', { concurrency: 3 }, () => {
         ['gallery', 'SUSPENDED'],
       ],
     );
-    assert.match(await artseal(t, dataDir, 'key list'), /ACTIVE .*gallery {2}\(platform suspended\)/);
-    await artseal(t, dataDir, 'platform resume gallery');
+    assert.match(await artseal(dataDir, 'key list'), /ACTIVE .*gallery {2}\(platform suspended\)/);
+    await artseal(dataDir, 'platform resume gallery');
     await t.test('platform resume', () => becomes(fourth, 'FILING_NOT_FOUND'));
-    await artseal(t, dataDir, `key revoke ${first.keyId}`);
+    await artseal(dataDir, `key revoke ${first.keyId}`);
     await t.test('revoke', () => becomes(first, 'SIGNATURE_INVALID'));
     await t.test('and the other keys are as they were', () => becomes(third, 'FILING_NOT_FOUND'));
 
-    const { token, tokenId } = await artsealJson(t, dataDir, 'token create --name shop');
+    const { token, tokenId } = await artsealJson(dataDir, 'token create --name shop');
     await t.test('token create', () => tokenBecomes(token, 200));
-    await artseal(t, dataDir, `token revoke ${tokenId}`);
+    await artseal(dataDir, `token revoke ${tokenId}`);
     await t.test('token revoke', () => tokenBecomes(token, 401));
-    const statuses = (await listed(t, dataDir, 'key')).map(({ status }) => status);
+    const statuses = (await listed(dataDir, 'key')).map(({ status }) => status);
     assert.deepEqual(statuses, ['ACTIVE', 'REVOKED', 'REVOKED', 'ACTIVE', 'ACTIVE']);
   });
 
