@@ -49,6 +49,7 @@ import {
   type Answered,
   assertDocumented,
   type Content,
+  dereference,
   findOperation,
   type LiveAnswer,
   misfits,
@@ -94,6 +95,22 @@ test('the document is OpenAPI 3.1, of this version of the service, for a sandbox
     openApi.servers.map(({ url }) => url),
     [`http://${settings.publicAddress.fallback}`],
   );
+});
+
+test('a reference to anything but a component by its name is refused', () => {
+  const components = { headers: { Wait: { schema: { type: 'integer' } } } };
+  const referring = ($ref: string) => ({ components, paths: { $ref } });
+  assert.ok(dereference(referring('#/components/headers/Wait')));
+  for (const $ref of [
+    '#/components/headers/Wait/schema',
+    '#/components/headers/Gone',
+    '#/components/headers',
+    '#/components',
+    '#/paths',
+    'other.yaml#/components/headers/Wait',
+  ]) {
+    assert.throws(() => dereference(referring($ref)), /must be #\/components\/<kind>\/<name>/, $ref);
+  }
 });
 
 test('its operations are those of the annotations, under the names of their methods', () => {

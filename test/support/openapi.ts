@@ -94,10 +94,9 @@ export interface LiveAnswer {
 }
 
 const file = join(import.meta.dirname, '..', '..', 'openapi.yaml');
-const source: unknown = parse(readFileSync(file, 'utf8'));
 
-/** The document. Loading this file throws where a reference leads nowhere or contradicts its place. */
-export const openApi = dereference(source) as OpenApi;
+/** The document; loading this file throws where `dereference` does. */
+export const openApi = dereference(parse(readFileSync(file, 'utf8'))) as OpenApi;
 
 const ajv = new Ajv2020({ strict: true, allErrors: true });
 formats.default(ajv);
@@ -194,13 +193,23 @@ function segmentsOf(path: string): string[] {
   });
 }
 
-function dereference(node: unknown): unknown {
-  if (Array.isArray(node)) return node.map(dereference);
+/**
+ * A document in which every reference is replaced by what it refers to. Throws where one refers to anything but a
+ * component of the document, or contradicts its place: generators of clients follow no other reference.
+ */
+export function dereference(document: unknown): unknown {
+  return withoutReferences(document, document);
+}
+
+function withoutReferences(node: unknown, document: unknown): unknown {
+  if (Array.isArray(node)) return node.map((item) => withoutReferences(item, document));
   if (!isObject(node)) return node;
   const { $ref, ...members } = node;
-  const own = Object.fromEntries(Object.entries(members).map(([name, value]) => [name, dereference(value)]));
+  const own = Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [name, withoutReferences(value, document)]),
+  );
   if ($ref === undefined) return own;
-  const referred = dereference(lookUp(String($ref)));
+  const referred = withoutReferences(componentAt(String($ref), document), document);
   if (!isObject(referred)) throw new Error(`${$ref} in openapi.yaml refers to no object.`);
   // Beside a reference the document may describe anew and demand more, but not otherwise.
   const contradicted = Object.keys(own).filter((name) => name in referred && name !== 'description');
@@ -208,10 +217,14 @@ function dereference(node: unknown): unknown {
   return { ...referred, ...own };
 }
 
-function lookUp(pointer: string): unknown {
-  const [root, ...parts] = pointer.split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
-  const found = parts.reduce<unknown>((node, part) => (isObject(node) ? node[part] : undefined), source);
-  if (root !== '#' || found === undefined) throw new Error(`${pointer} in openapi.yaml leads nowhere.`);
+function componentAt(pointer: string, document: unknown): unknown {
+  const path = /^#\/(components)\/(\w+)\/(\w+)$/.exec(pointer)?.slice(1) ?? [];
+  const found = path.reduce<unknown>((node, part) => (isObject(node) ? node[part] : undefined), document);
+  if (path.length === 0 || found === undefined) {
+    throw new Error(
+      `${pointer} in openapi.yaml must be #/components/<kind>/<name> of a component that is there.`,
+    );
+  }
   return found;
 }
 
