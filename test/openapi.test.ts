@@ -344,7 +344,7 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     unfit: ['2026-02-30', '2026-11-21T00:00:00+00:00', '21.11.2026'],
   },
   'request id': {
-    schema: propertyOf('Error', 'requestId'),
+    schema: propertyOf('ApiError', 'requestId'),
     fit: [randomUUIDv7()],
     unfit: [randomUUID(), randomUUIDv7().toUpperCase(), ''],
   },
@@ -393,7 +393,7 @@ test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only POSTs ta
 });
 
 test('its error codes are the dictionary', () => {
-  assert.deepEqual(propertyOf('Error', 'code').enum, Object.keys(reasons));
+  assert.deepEqual(propertyOf('ApiError', 'code').enum, Object.keys(reasons));
 });
 
 const answersOf = (operation: Operation) =>

@@ -165,7 +165,7 @@ function requestIdMisfits({ headers, json }: LiveAnswer): string[] {
 /** What answers a request that is no operation. */
 const anyError: Answered = {
   headers: { 'X-Request-Id': componentOf(openApi.components.headers, 'RequestId') },
-  content: { 'application/json': { schema: componentOf(openApi.components.schemas, 'Error') } },
+  content: { 'application/json': { schema: componentOf(openApi.components.schemas, 'ApiError') } },
 };
 
 function componentOf<T>(components: Readonly<Record<string, T>>, name: string): T {
