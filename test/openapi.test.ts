@@ -55,6 +55,7 @@ import {
   misfits,
   type Operation,
   openApi,
+  type Parameter,
   type Schema,
 } from './support/openapi.ts';
 import { artwork, escrowTerms } from './support/samples.ts';
@@ -218,6 +219,18 @@ function objectsIn(schema: Schema): Schema[] {
   const within = [...Object.values(schema.properties ?? {}), ...(schema.items ? [schema.items] : [])];
   return [...(schema.type === 'object' ? [schema] : []), ...within.flatMap(objectsIn)];
 }
+
+/** The formats that a schema states, those within it included. */
+function formatsIn({ format, properties = {}, items, allOf = [] }: Schema): string[] {
+  const within = [...Object.values(properties), ...(items ? [items] : []), ...allOf];
+  return [...(format === undefined ? [] : [format]), ...within.flatMap(formatsIn)];
+}
+
+test('no format lets a generated client write a value in another form than it was sent', () => {
+  const written = ['date', 'int32', 'int64', 'uuid'];
+  const formats = new Set(Object.values(schemas).flatMap(formatsIn));
+  assert.deepEqual([...formats].sort(), written);
+});
 
 test('every object is closed, and all of its members are always there', () => {
   const objects = Object.values(schemas).flatMap(objectsIn);
@@ -640,6 +653,42 @@ test('the examples are what a sandbox answers to them', async (t) => {
   const states = (changes: { state: string }[]) => changes.map(({ state }) => state);
   assert.deepEqual([otherId, states(history)], [again.json.escrowId, states(shown)]);
   assert.equal(history[0].at, timestamp);
+});
+
+/** The requests that the document's own examples make up, in its order. */
+function exampleRequests(): SignedRequest[] {
+  const operations = Object.entries(openApi.paths).flatMap(([path, verbs]) =>
+    Object.entries(verbs).map(([verb, operation]) => ({ path, method: verb.toUpperCase(), operation })),
+  );
+  return operations.flatMap(({ path, method, operation: { parameters = [], requestBody } }) => {
+    const given = (place: Parameter['in']): [string, string][] =>
+      parameters
+        .filter((parameter) => parameter.in === place && parameter.example !== undefined)
+        .map(({ name, example }) => [name, String(example)]);
+    const filled = given('path').reduce((target, [name, value]) => target.replace(`{${name}}`, value), path);
+    const query = new URLSearchParams(given('query')).toString();
+    const request = {
+      method,
+      target: query === '' ? filled : `${filled}?${query}`,
+      headers: Object.fromEntries(given('header')),
+    };
+    if (requestBody === undefined) return filled.includes('{') ? [] : [request];
+    const examples = Object.values(member(requestBody.content, jsonType).examples ?? {});
+    return examples.map(({ value }) => ({ ...request, body: JSON.stringify(value) }));
+  });
+}
+
+test('every example of a request is answered with success by a new sandbox', async (t) => {
+  const clock = createManualClock(Date.parse(exampleOf('createFiling', 200, 'scroll').timestamp));
+  const service = await startService(t, { clock });
+  const platform = await service.platform();
+  const timestamp = String(Math.floor(clock.nowMs() / 1000));
+  const requests = exampleRequests();
+  assert.notEqual(requests.length, 0);
+  for (const request of requests) {
+    const answer = await send(service.publicUrl, platform, { timestamp, ...request });
+    assert.equal(answer.status, 200, `${request.method} ${request.target} ${answer.text}`);
+  }
 });
 
 /** A service with a platform that filed an artwork, and a way to ask it for what is documented. */
