@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { cpSync, readFileSync } from 'node:fs';
-import { delimiter, join, relative } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { freeAddress } from '../support/free-address.ts';
@@ -15,7 +15,7 @@ const notInAClone = ['node_modules', 'data', '.git'];
 /** The project as somebody gets it who has nothing of this machine: no packages, no data. */
 function freshCopy(t: TestContext): string {
   const copy = temporaryFolder(t);
-  cpSync(root, copy, { recursive: true, filter: (path) => !notInAClone.includes(relative(root, path)) });
+  cpSync(root, copy, { recursive: true, filter: (path) => !notInAClone.includes(basename(path)) });
   return copy;
 }
 

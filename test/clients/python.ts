@@ -1,0 +1,26 @@
+import { delimiter, join } from 'node:path';
+import { test } from 'node:test';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertSale, run } from './client-program.ts';
+
+const folder = join(import.meta.dirname, 'python');
+const document = join(import.meta.dirname, '..', '..', 'openapi.yaml');
+
+test('a Python client generated from openapi.yaml drops nothing and makes its calls', async (t) => {
+  const made = temporaryFolder(t);
+  const environment = join(made, 'environment');
+  const client = join(made, 'client');
+  const path = `${join(environment, 'bin')}${delimiter}${process.env.PATH}`;
+  const env = { ...process.env, PATH: path, PYTHONPATH: client };
+  const works = (command: string, words: string[]) => run(command, words, { env }).then(Boolean, () => false);
+
+  if (!(await works('python3', ['--version']))) return t.skip('there is no python3');
+  if (!(await works('python3', ['-m', 'venv', environment]))) return t.skip('python3 cannot make a venv');
+  if (!(await works('pip', ['index', 'versions', '--retries=0', '--timeout=10', 'openapi-python-client']))) {
+    return t.skip('no Python package index answers');
+  }
+  await run('pip', ['install', '--requirement', join(folder, 'requirements.txt')], { env });
+  const generate = ['generate', '--path', document, '--output-path', client, '--fail-on-warning'];
+  await run('openapi-python-client', generate, { env });
+  await assertSale(t, 'python', [join(folder, 'calls.py')], env);
+});
