@@ -220,18 +220,6 @@ function objectsIn(schema: Schema): Schema[] {
   return [...(schema.type === 'object' ? [schema] : []), ...within.flatMap(objectsIn)];
 }
 
-/** The formats that a schema states, those within it included. */
-function formatsIn({ format, properties = {}, items, allOf = [] }: Schema): string[] {
-  const within = [...Object.values(properties), ...(items ? [items] : []), ...allOf];
-  return [...(format === undefined ? [] : [format]), ...within.flatMap(formatsIn)];
-}
-
-test('no format lets a generated client write a value in another form than it was sent', () => {
-  const written = ['date', 'int32', 'int64', 'uuid'];
-  const formats = new Set(Object.values(schemas).flatMap(formatsIn));
-  assert.deepEqual([...formats].sort(), written);
-});
-
 test('every object is closed, and all of its members are always there', () => {
   const objects = Object.values(schemas).flatMap(objectsIn);
   assert.ok(objects.length > 0);
@@ -318,6 +306,18 @@ test('a text fits its schema exactly if the service takes it, whatever character
     return !fits;
   });
   assert.ok(refused.includes('\u3000') && refused.includes('a\u007fb') && !refused.includes('🖌'));
+});
+
+/** The formats that a schema states, those within it included. */
+function formatsIn({ format, properties = {}, items, allOf = [] }: Schema): string[] {
+  const within = [...Object.values(properties), ...(items ? [items] : []), ...allOf];
+  return [...(format === undefined ? [] : [format]), ...within.flatMap(formatsIn)];
+}
+
+test('no format lets a generated client write a value in another form than it was sent', () => {
+  const written = ['date', 'int32', 'int64', 'uuid'];
+  const formats = new Set(Object.values(schemas).flatMap(formatsIn));
+  assert.deepEqual([...formats].sort(), written);
 });
 
 test('the three kinds of text forbid the same characters', () => {
@@ -655,7 +655,7 @@ test('the examples are what a sandbox answers to them', async (t) => {
   assert.equal(history[0].at, timestamp);
 });
 
-/** The requests that the document's own examples make up, in its order. */
+/** The requests that the document's own examples make up, in its order; none where a path has no example. */
 function exampleRequests(): SignedRequest[] {
   const operations = Object.entries(openApi.paths).flatMap(([path, verbs]) =>
     Object.entries(verbs).map(([verb, operation]) => ({ path, method: verb.toUpperCase(), operation })),
@@ -666,13 +666,14 @@ function exampleRequests(): SignedRequest[] {
         .filter((parameter) => parameter.in === place && parameter.example !== undefined)
         .map(({ name, example }) => [name, String(example)]);
     const filled = given('path').reduce((target, [name, value]) => target.replace(`{${name}}`, value), path);
+    if (filled.includes('{')) return [];
     const query = new URLSearchParams(given('query')).toString();
     const request = {
       method,
       target: query === '' ? filled : `${filled}?${query}`,
       headers: Object.fromEntries(given('header')),
     };
-    if (requestBody === undefined) return filled.includes('{') ? [] : [request];
+    if (requestBody === undefined) return [request];
     const examples = Object.values(member(requestBody.content, jsonType).examples ?? {});
     return examples.map(({ value }) => ({ ...request, body: JSON.stringify(value) }));
   });
