@@ -40,6 +40,7 @@ import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
 import { bodyBytesMax } from '../src/rest/body.ts';
 import { jsonType } from '../src/rest/envelope.ts';
 import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
+import { targetBytesMax } from '../src/rest/request-target.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
 import { pageSize, pageToken } from '../src/rpc/paging.ts';
 import { settlementLimits } from '../src/settlement/limits.ts';
@@ -828,6 +829,7 @@ test('the numbers and names of the prose are those of the service', () => {
     `at most ${clockDifferenceMaxS} seconds from the server's clock`,
     `a nonce once in ${nonceRetentionS} seconds`,
     `of at most ${grouped(bodyBytesMax)} bytes`,
+    `target has at most ${grouped(targetBytesMax)} bytes`,
     `${settings.currency.fallback} unless its operator chose another`,
     ...tierRows,
   ]) {
