@@ -7,6 +7,7 @@ import { createAdminService } from './rpc/admin-service.ts';
 import { createDispatcher, type Dispatcher } from './rpc/dispatcher.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
+import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import type { SettlementLimits } from './settlement/limits.ts';
 import { createNotifications, type TakeNotification } from './settlement/notifications.ts';
@@ -46,6 +47,7 @@ export function createService(parts: ServiceParts): Service {
   const { store, issuance, institution, clock, calendar, newOperationId } = parts;
   const { escrows, filings, callers, admission } = store;
   const durable = () => store.durable();
+  const paging = createPaging(store.keyFor('page tokens'));
   const now = () => {
     const atMs = clock.nowMs();
     return { atMs, timestamp: calendar.timestamp(atMs) };
@@ -54,10 +56,10 @@ export function createService(parts: ServiceParts): Service {
   const recovery = createRecovery({ ...parts, escrows, settlement });
   return {
     dispatcher: createDispatcher([
-      createFilingService({ filings, now }),
+      createFilingService({ filings, now, paging }),
       createProvenanceService({ filings }),
-      createEscrowService({ escrows, institution, settlement, now, newOperationId }),
-      createAdminService({ issuance, callers, admission, clock, calendar }),
+      createEscrowService({ escrows, institution, settlement, now, newOperationId, paging }),
+      createAdminService({ issuance, callers, admission, clock, calendar, paging }),
     ]),
     takeNotification: createNotifications({ institution, escrows, durable, clock }),
     start: recovery.start,

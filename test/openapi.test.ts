@@ -41,7 +41,7 @@ import { bodyBytesMax } from '../src/rest/body.ts';
 import { jsonType } from '../src/rest/envelope.ts';
 import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
-import { pageSize, pageToken } from '../src/rpc/paging.ts';
+import { createPaging, pageSize } from '../src/rpc/paging.ts';
 import { settlementLimits } from '../src/settlement/limits.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';
@@ -253,16 +253,16 @@ test('texts and money are bounded as in the domain', () => {
 });
 
 test('pages, years and states are bounded as the service bounds them', () => {
+  const paging = createPaging(Buffer.alloc(32));
+  const anyCaller = { callerId: 1, caller: 'Gallery One' };
   for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
     const parameters = findOperation('GET', list)?.parameters ?? [];
     const schemaOf = (name: string) => parameters.find((parameter) => parameter.name === name)?.schema ?? {};
     for (const size of [0, 1, pageSize.max]) assert.deepEqual(misfits(schemaOf('pageSize'), size), []);
     for (const size of [-1, pageSize.max + 1]) assert.notDeepEqual(misfits(schemaOf('pageSize'), size), []);
     for (const next of [undefined, 1, Number.MAX_SAFE_INTEGER]) {
-      assert.deepEqual(
-        misfits(schemaOf('pageToken'), pageToken({ items: [], next }, { pageSize: 0, pageToken: '' })),
-        [],
-      );
+      const given = paging.token({ items: [], next }, { pageSize: 0, pageToken: '' }, anyCaller);
+      assert.deepEqual(misfits(schemaOf('pageToken'), given), []);
     }
   }
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);

@@ -20,7 +20,7 @@ import type { Institution } from '../payment/institution.ts';
 import { paymentPending, type Settlement } from '../settlement/settlement.ts';
 import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
 import { type Call, type Implementation, implement } from './operation.ts';
-import { checkPage, pageQuery, pageToken } from './paging.ts';
+import type { Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
@@ -30,11 +30,12 @@ export interface EscrowDependencies {
   readonly now: () => BusinessTime;
   /** A name for an instruction, unique for ever. */
   readonly newOperationId: () => string;
+  readonly paging: Paging;
 }
 
 /** EscrowService. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { escrows, institution, settlement, now, newOperationId } = dependencies;
+  const { escrows, institution, settlement, now, newOperationId, paging } = dependencies;
 
   const workFor = ({ principal: { callerId, caller }, idempotencyKey }: Call) => ({
     callerId,
@@ -86,15 +87,16 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       },
     },
     listEscrows: {
-      check: (request) => [...checkPage(request), ...checkState(request.state)],
+      check: (request, { principal }) => [...paging.check(request, principal), ...checkState(request.state)],
       run: async (request, { principal }) => {
         const filter = {
           owner: ownerScope(principal),
           state: stateOf(request.state),
           filingNo: request.filingNo || undefined,
         };
-        const page = await escrows.list(filter, pageQuery(request));
-        return { escrows: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
+        const page = await escrows.list(filter, paging.query(request, principal));
+        const nextPageToken = paging.token(page, request, principal);
+        return { escrows: page.items.map(toMessage), nextPageToken };
       },
     },
     releaseEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('RELEASE', escrowId, call) },

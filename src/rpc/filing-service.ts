@@ -5,16 +5,17 @@ import { checkArtwork, evidenceChain, type Filing, filingNotFound } from '../dom
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, FilingStore } from '../store/store.ts';
 import { type Implementation, implement } from './operation.ts';
-import { checkPage, pageQuery, pageToken } from './paging.ts';
+import type { Paging } from './paging.ts';
 
 /** What the filing operations need. */
 export interface FilingDependencies {
   readonly filings: FilingStore;
   readonly now: () => BusinessTime;
+  readonly paging: Paging;
 }
 
 /** FilingService. */
-export function createFilingService({ filings, now }: FilingDependencies): Implementation {
+export function createFilingService({ filings, now, paging }: FilingDependencies): Implementation {
   return implement(FilingService, {
     createFiling: {
       check: checkArtwork,
@@ -33,11 +34,12 @@ export function createFilingService({ filings, now }: FilingDependencies): Imple
       },
     },
     listFilings: {
-      check: (request) => [...checkPage(request), ...checkYear(request.year)],
+      check: (request, { principal }) => [...paging.check(request, principal), ...checkYear(request.year)],
       run: async (request, { principal }) => {
         const filter = { owner: ownerScope(principal), year: request.year || undefined };
-        const page = await filings.list(filter, pageQuery(request));
-        return { filings: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
+        const page = await filings.list(filter, paging.query(request, principal));
+        const nextPageToken = paging.token(page, request, principal);
+        return { filings: page.items.map(toMessage), nextPageToken };
       },
     },
   });

@@ -259,12 +259,59 @@ test('a platform sees its own and nothing else; an internal system sees all', as
   assertRefused(await get(one, `/api/v1/escrow/${internalOrder}`), 404, 'ESCROW_NOT_FOUND');
 });
 
-test('a page token of one platform shows another platform nothing of the first', async (t) => {
-  const { one, other, get, file } = await startListing(t);
+test('a page token shows nothing, and is good for its list and its caller alone, at both doors', async (t) => {
+  const { service, one, other, internal, get, file, open } = await startListing(t);
+  for (const filingNo of [await file(other), await file(one), await file(one)]) {
+    await open(filingNo === 'AS-2026-000001' ? other : one, filingNo);
+  }
+  const tokens: string[] = [];
+  for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
+    const { nextPageToken } = (await get(one, `${list}?pageSize=1`)).json;
+    tokens.push(nextPageToken);
+    const foreign = await get(other, `${list}?pageToken=${nextPageToken}`);
+    assertRefused(foreign, 400, 'VALIDATION_FAILED', /^pageToken must be the nextPageToken/);
+    assert.equal((await get(one, `${list}?pageToken=${nextPageToken}`)).status, 200);
+    assert.equal((await get(one, `${list}?pageToken=`)).status, 200, 'the first page');
+  }
+  const [ofFilings = '', ofEscrows = ''] = tokens;
+  assertRefused(
+    await get(one, `/api/v1/escrow?pageToken=${ofFilings}`),
+    400,
+    'VALIDATION_FAILED',
+    /^pageToken/,
+  );
+  await typedRefusal(internal.filings.listFilings({ pageToken: ofFilings }), 'VALIDATION_FAILED');
+
+  const operator = async () => {
+    const transport = createTypedTransport(service.internalUrl, await service.token(true));
+    return typedClients(transport);
+  };
+  const [first, second] = [await operator(), await operator()];
+  const filings = (await first.filings.listFilings({ pageSize: 1 })).nextPageToken;
+  const escrows = (await first.escrows.listEscrows({ pageSize: 1 })).nextPageToken;
+  const keys = (await first.admin.listKeys({ pageSize: 1 })).nextPageToken;
+  tokens.push(filings, escrows, keys);
+  await typedRefusal(second.filings.listFilings({ pageToken: filings }), 'VALIDATION_FAILED');
+  await typedRefusal(second.escrows.listEscrows({ pageToken: escrows }), 'VALIDATION_FAILED');
+  await typedRefusal(second.admin.listKeys({ pageToken: keys }), 'VALIDATION_FAILED');
+  await typedRefusal(first.filings.listFilings({ pageToken: ofEscrows }), 'VALIDATION_FAILED');
+  assert.equal((await first.filings.listFilings({ pageToken: filings })).filings.length, 2);
+  assert.equal((await first.escrows.listEscrows({ pageToken: escrows })).escrows.length, 2);
+  assert.equal((await first.admin.listKeys({ pageToken: keys })).keys.length, 1);
+
+  const readable = tokens.filter((token) => Buffer.from(token, 'base64url').includes('after'));
+  assert.deepEqual(readable, []);
+  assert.equal(new Set(tokens.map(({ length }) => length)).size, 1);
+});
+
+test('a page token is good after a restart', async (t) => {
+  const { service, one, get, file, clock } = await startListing(t);
   for (let count = 0; count < 3; count += 1) await file(one);
-  const theirs = await file(other);
-  await file(one);
   const { nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1')).json;
-  const shown = (await get(other, `/api/v1/filing?pageToken=${nextPageToken}`)).json;
-  assert.ok(numbersIn(shown).every((number) => number === theirs));
+  await service.close();
+  const again = await startService(t, { clock, dataDir: service.dataDir });
+  const timestamp = String(Math.floor(clock.nowMs() / 1_000));
+  const target = `/api/v1/filing?pageToken=${nextPageToken}`;
+  const next = await send(again.publicUrl, one, { target, timestamp });
+  assert.deepEqual(numbersIn(next.json), ['AS-2026-000002', 'AS-2026-000001']);
 });

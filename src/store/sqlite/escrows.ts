@@ -6,20 +6,20 @@ import { filingNotFound } from '../../domain/filing.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowFilter, EscrowStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
+import { deploymentSecret } from './deployment-secret.ts';
 import { conflict, createEscrowBooks, wanted } from './escrow-books.ts';
 import { createEscrowSettlement } from './escrow-settlement.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { createOperationBinding } from './idempotency.ts';
 import { pageOf } from './paging.ts';
-import { deployment, escrow, filing } from './schema.ts';
+import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
 import { prepareHot } from './statement.ts';
 
 /** Escrow orders: what is wanted of them and how they are read here, how they are settled in escrow-settlement.ts. */
 export function createEscrowStore(database: Database, commits: GroupCommit): EscrowStore {
   const { read, write } = commits;
-  const idKey = database.select().from(deployment).all()[0]?.escrowIdKey;
-  if (idKey === undefined) throw new Error('The database has no deployment stamp.');
+  const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
   const { rows, operations, history, toEscrow, toCase, findRow, requireRow, requireOperation } = books;
   const nextNumber = createSequence(database, 'ESCROW');
