@@ -177,14 +177,15 @@ for (const route of routes) {
 
   test(`${localName} takes the fields of ${input.name}, in a body if its annotation says so`, () => {
     assert.deepEqual(shapesOf(requestFieldsOf(operation)), shapeOfMessage(input));
-    assert.equal(operation.requestBody?.required, route.hasBody || undefined);
+    const required = { REQUIRED: true, OPTIONAL: false, NONE: undefined };
+    assert.equal(operation.requestBody?.required, required[route.body]);
   });
 
   test(`${localName} takes from its path what its annotation says, and all else from elsewhere`, () => {
     const inTarget = (operation.parameters ?? []).filter((parameter) => parameter.in !== 'header');
     const named = input.fields.map(({ name, jsonName }) => {
       if (route.template.includes(`{${name}}`)) return `path ${jsonName} true`;
-      return route.hasBody ? '' : `query ${jsonName} false`;
+      return route.body === 'REQUIRED' ? '' : `query ${jsonName} false`;
     });
     const documented = inTarget.map((parameter) => `${parameter.in} ${parameter.name} ${parameter.required}`);
     assert.deepEqual(documented, named.filter(Boolean));
@@ -207,7 +208,7 @@ test('every object is closed, and all of its members are always there', () => {
   assert.ok(objects.length > 0);
   for (const { additionalProperties, properties = {}, required } of objects) {
     assert.equal(additionalProperties, false);
-    assert.deepEqual(required, Object.keys(properties));
+    assert.deepEqual(required ?? [], Object.keys(properties));
   }
 });
 
@@ -490,7 +491,7 @@ for (const route of routes) {
     const stated = statedReasons().get(name) ?? [];
     const expected = new Set([
       ...reasonsOfDoor,
-      ...(route.hasBody ? reasonsOfBodies : []),
+      ...(route.body === 'NONE' ? [] : reasonsOfBodies),
       ...(route.verb === 'POST' ? reasonsOfPosts : []),
       ...stated,
     ]);

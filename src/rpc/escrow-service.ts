@@ -14,6 +14,7 @@ import {
   escrowNotFound,
   escrowStates,
 } from '../domain/escrow.ts';
+import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
@@ -87,7 +88,11 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       },
     },
     listEscrows: {
-      check: (request, { principal }) => [...paging.check(request, principal), ...checkState(request.state)],
+      check: (request, { principal }) => [
+        ...paging.check(request, principal),
+        ...checkState(request.state),
+        ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
+      ],
       run: async (request, { principal }) => {
         const filter = {
           owner: ownerScope(principal),
