@@ -44,7 +44,7 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, issuance, institution, clock, calendar, newOperationId } = parts;
+  const { store, issuance, institution, clock, calendar, currency, newOperationId } = parts;
   const { escrows, filings, callers, admission } = store;
   const durable = () => store.durable();
   const paging = createPaging(store.keyFor('page tokens'));
@@ -56,9 +56,9 @@ export function createService(parts: ServiceParts): Service {
   const recovery = createRecovery({ ...parts, escrows, settlement });
   return {
     dispatcher: createDispatcher([
-      createFilingService({ filings, now, paging }),
+      createFilingService({ filings, now, currency, paging }),
       createProvenanceService({ filings }),
-      createEscrowService({ escrows, institution, settlement, now, newOperationId, paging }),
+      createEscrowService({ escrows, institution, settlement, now, newOperationId, currency, paging }),
       createAdminService({ issuance, callers, admission, clock, calendar, paging }),
     ]),
     takeNotification: createNotifications({ institution, escrows, durable, clock }),

@@ -11,11 +11,15 @@ import type { Paging } from './paging.ts';
 export interface FilingDependencies {
   readonly filings: FilingStore;
   readonly now: () => BusinessTime;
+  /** ISO 4217 code of all prices. */
+  readonly currency: string;
   readonly paging: Paging;
 }
 
 /** FilingService. */
-export function createFilingService({ filings, now, paging }: FilingDependencies): Implementation {
+export function createFilingService(dependencies: FilingDependencies): Implementation {
+  const { filings, now, currency, paging } = dependencies;
+  const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, {
     createFiling: {
       check: checkArtwork,
@@ -30,7 +34,7 @@ export function createFilingService({ filings, now, paging }: FilingDependencies
       run: async ({ filingNo }, { principal }) => {
         const filing = await filings.find(filingNo, ownerScope(principal));
         if (filing === undefined) throw filingNotFound();
-        return { filing: toMessage(filing) };
+        return { filing: shown(filing) };
       },
     },
     listFilings: {
@@ -39,7 +43,7 @@ export function createFilingService({ filings, now, paging }: FilingDependencies
         const filter = { owner: ownerScope(principal), year: request.year || undefined };
         const page = await filings.list(filter, paging.query(request, principal));
         const nextPageToken = paging.token(page, request, principal);
-        return { filings: page.items.map(toMessage), nextPageToken };
+        return { filings: page.items.map(shown), nextPageToken };
       },
     },
   });
@@ -50,6 +54,6 @@ function checkYear(year: number): Violation[] {
   return [{ field: 'year', rule: 'must be an integer from 1 to 9999, or 0 for all' }];
 }
 
-function toMessage(filing: Filing): MessageInitShape<typeof FilingSchema> {
-  return { ...filing, status: Filing_Status.SUBMITTED, chain: evidenceChain };
+function toMessage(filing: Filing, currency: string): MessageInitShape<typeof FilingSchema> {
+  return { ...filing, currency, status: Filing_Status.SUBMITTED, chain: evidenceChain };
 }

@@ -52,8 +52,9 @@ test('a filing is read and listed exactly as it was sent and answered', async (t
   const { json: receipt } = await fileArtwork(service, one, { ...now(), body: JSON.stringify(sent) });
   const read = await get(one, `/api/v1/filing/${receipt.filingNo}`);
   assert.equal(read.status, 200, read.text);
-  assert.deepEqual(read.json, { ...receipt, ...sent, caller: one.caller });
-  const keys = ['filingNo', 'status', 'chain', 'hash', 'timestamp', ...Object.keys(artwork), 'caller'];
+  assert.deepEqual(read.json, { ...receipt, ...sent, currency: 'CNY', caller: one.caller });
+  const receipts = ['filingNo', 'status', 'chain', 'hash', 'timestamp'];
+  const keys = [...receipts, ...Object.keys(artwork), 'currency', 'caller'];
   assert.deepEqual(Object.keys(read.json), keys);
   const list = await get(one, '/api/v1/filing');
   assert.deepEqual(list.json, { filings: [read.json], nextPageToken: '' });
@@ -64,7 +65,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
   const filingNo = await file(one);
   const escrowId = await open(one, filingNo, { amount: 7 });
   clock.advance(61_000);
-  await releaseEscrow(service, one, escrowId, now());
+  const released = await releaseEscrow(service, one, escrowId, now());
   const read = await get(one, `/api/v1/escrow/${escrowId}`);
   const opened = '2026-12-31T12:00:00+00:00';
   assert.deepEqual(read.json, {
@@ -73,6 +74,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
     clearing: 'LICENSED_PSP_NO_SECOND_CLEARING',
     ...escrowTerms(filingNo),
     amount: 7,
+    currency: 'CNY',
     caller: one.caller,
     timestamp: opened,
     history: [
@@ -81,6 +83,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
       { state: 'RELEASED', at: '2026-12-31T12:01:01+00:00' },
     ],
   });
+  assert.deepEqual(released.json, read.json);
   assert.deepEqual((await get(one, '/api/v1/escrow')).json, { escrows: [read.json], nextPageToken: '' });
 });
 

@@ -1,4 +1,4 @@
-import { type Escrow, escrowNotFound, type Hold, type WantedOrder } from '../../domain/escrow.ts';
+import { type Escrow, escrowNotFound, type Hold, pendingOf, type WantedOrder } from '../../domain/escrow.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowCase, Operation } from '../store.ts';
 import type { Database } from './database.ts';
@@ -33,7 +33,8 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
     const terms = { filingNo, type, amount, buyerId, sellerId };
-    return { escrowId, ...terms, state, timestamp, caller, history: history.of(row.id) };
+    const pending = pendingOf(operations.lastOpenOf(row.id));
+    return { escrowId, ...terms, state, pending, timestamp, caller, history: history.of(row.id) };
   }
 
   function findRow(id: string, owner: number | undefined): EscrowRow | undefined {
