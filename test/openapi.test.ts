@@ -459,6 +459,7 @@ const keptAnswers: readonly string[] = [
   'FILING_NOT_FOUND',
   'ESCROW_NOT_FOUND',
   'ESCROW_ACTIVE',
+  'TRANSFERS_EXHAUSTED',
   'ESCROW_STATE_CONFLICT',
   'PAYMENT_DECLINED',
 ];

@@ -229,7 +229,7 @@ export interface BusinessTime {
 export interface EscrowStore {
   /**
    * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
-   * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, ESCROW_NUMBERS_EXHAUSTED.
+   * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
    */
   open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**

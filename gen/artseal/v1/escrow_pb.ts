@@ -537,7 +537,7 @@ export const EscrowService: GenService<{
    * Opens an escrow for a filing of the caller. FROZEN is answered only after the institution
    * confirmed its hold.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
-   * PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
+   * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
    *
    * @generated from rpc artseal.v1.EscrowService.CreateEscrow
    */

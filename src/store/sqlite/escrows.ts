@@ -3,6 +3,7 @@ import { yearOf } from '../../domain/calendar.ts';
 import { wishFor } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { filingNotFound } from '../../domain/filing.ts';
+import { transfersMax } from '../../domain/provenance.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowFilter, EscrowStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
@@ -21,7 +22,8 @@ export function createEscrowStore(database: Database, commits: GroupCommit): Esc
   const { read, write } = commits;
   const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
-  const { rows, operations, history, toEscrow, toCase, findRow, requireRow, requireOperation } = books;
+  const { rows, operations, history, provenance, toEscrow, toCase } = books;
+  const { findRow, requireRow, requireOperation } = books;
   const nextNumber = createSequence(database, 'ESCROW');
   const binding = createOperationBinding(database);
   const filed = prepareHot<{ caller_id: number }>(
@@ -42,10 +44,17 @@ export function createEscrowStore(database: Database, commits: GroupCommit): Esc
       );
     }
     const active = rows.activeOf(filingNo);
-    if (active === undefined) return;
-    const isVisible = owner === undefined || active.callerId === owner;
-    const name = isVisible ? `: ${active.escrowId}` : '';
-    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+    if (active !== undefined) {
+      const isVisible = owner === undefined || active.callerId === owner;
+      const name = isVisible ? `: ${active.escrowId}` : '';
+      throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+    }
+    if (provenance.transfersOf(filingNo) >= transfersMax) {
+      throw new Refusal(
+        'TRANSFERS_EXHAUSTED',
+        `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
+      );
+    }
   }
 
   return {
