@@ -11,7 +11,15 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file artseal/v1/options.proto.
  */
 export const file_artseal_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6QQoMbWF5X2JlX2VtcHR5Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxjShgMgASgIUgptYXlCZUVtcHR5YgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHliBnByb3RvMw", [file_google_protobuf_descriptor]);
+
+/**
+ * What a number counts, as messages call it: "minor units (fen, cents)".
+ *
+ * @generated from extension: string unit = 50001;
+ */
+export const unit: GenExtension<FieldOptions, string> = /*@__PURE__*/
+  extDesc(file_artseal_v1_options, 0);
 
 /**
  * As a query parameter it may have an empty value, which stands for leaving it out.
@@ -19,5 +27,5 @@ export const file_artseal_v1_options: GenFile = /*@__PURE__*/
  * @generated from extension: bool may_be_empty = 50002;
  */
 export const may_be_empty: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
-  extDesc(file_artseal_v1_options, 0);
+  extDesc(file_artseal_v1_options, 1);
 
