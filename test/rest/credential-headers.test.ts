@@ -216,8 +216,10 @@ test('a suspended key is refused as such, and let in again when it is resumed', 
   const suspended = await service.platform();
   await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
   const nonce = newNonce();
+  const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
   assert.equal(ledger.calls(suspended.caller), 0);
+  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
   await service.store.callers.setKeyStatus(suspended.keyId, 'ACTIVE');
   assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
 });
