@@ -7,6 +7,7 @@ import { createAdminService } from './rpc/admin-service.ts';
 import { createDispatcher, type Dispatcher } from './rpc/dispatcher.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
+import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import type { SettlementLimits } from './settlement/limits.ts';
 import { createNotifications, type TakeNotification } from './settlement/notifications.ts';
@@ -43,9 +44,10 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, issuance, institution, clock, calendar, newOperationId } = parts;
+  const { store, issuance, institution, clock, calendar, currency, newOperationId } = parts;
   const { escrows, filings, callers, admission } = store;
   const durable = () => store.durable();
+  const paging = createPaging(store.keyFor('page tokens'));
   const now = () => {
     const atMs = clock.nowMs();
     return { atMs, timestamp: calendar.timestamp(atMs) };
@@ -54,10 +56,10 @@ export function createService(parts: ServiceParts): Service {
   const recovery = createRecovery({ ...parts, escrows, settlement });
   return {
     dispatcher: createDispatcher([
-      createFilingService({ filings, now }),
+      createFilingService({ filings, now, currency, paging }),
       createProvenanceService({ filings }),
-      createEscrowService({ escrows, institution, settlement, now, newOperationId }),
-      createAdminService({ issuance, callers, admission, clock, calendar }),
+      createEscrowService({ escrows, institution, settlement, now, newOperationId, currency, paging }),
+      createAdminService({ issuance, callers, admission, clock, calendar, paging }),
     ]),
     takeNotification: createNotifications({ institution, escrows, durable, clock }),
     start: recovery.start,

@@ -4,7 +4,7 @@ import { statusAt, tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
 import { type AdmissionStore, nonceRetentionS, type StoredKey } from '../store/store.ts';
-import { signature } from './canonical-request.ts';
+import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
 import { type Credentials, checkTimestamp, readCredentials, type SentCredentials } from './credentials.ts';
 import type { KeyRing } from './key-ring.ts';
 import type { Platform } from './principal.ts';
@@ -111,14 +111,10 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
       const found = await store.findKey(apiKey);
       const key = found !== undefined && statusAt(found, nowS) !== 'REVOKED' ? found : undefined;
       const secret = key === undefined ? nobodysSecret : secretOf(key);
-      const expected = signature({ method, target, body, timestamp, nonce }, secret);
+      const request = { method, target, body, timestamp, nonce };
+      const expected = signature(request, secret);
       const matches = timingSafeEqual(expected, Buffer.from(sent, 'hex'));
-      if (key === undefined || !matches) {
-        throw new Refusal(
-          'SIGNATURE_INVALID',
-          'The API key is not known or the signature does not match the request.',
-        );
-      }
+      if (key === undefined || !matches) throw signatureInvalid(request);
       if (key.platformStatus === 'SUSPENDED')
         throw new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
       if (key.status === 'SUSPENDED')
@@ -144,6 +140,12 @@ export function createAdmission({ store, keyRing, clock, calendar }: AdmissionDe
     },
     quota: (platform) => standing(platform, 0),
   };
+}
+
+/** The refusal of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
+function signatureInvalid(request: CanonicalRequest): Refusal {
+  const why = 'The API key is not known or the signature does not match. The text to sign was';
+  return new Refusal('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
 }
 
 /** How much the wall clock may gain on the monotonic one from call to call without being set, in milliseconds. */

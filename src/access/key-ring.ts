@@ -1,4 +1,5 @@
-import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { seal, sealKeyBytes, unseal } from './seal.ts';
 
 /** Seals API secrets at rest with AES-256-GCM. */
 export interface KeyRing {
@@ -16,10 +17,6 @@ export interface MasterKey {
   readonly key: Uint8Array;
 }
 
-const algorithm = 'aes-256-gcm';
-const keyBytes = 32;
-const ivBytes = 12;
-const tagBytes = 16;
 const entry = /^(?:([a-z0-9_-]{1,32}):)?([0-9a-f]{64})$/;
 
 /**
@@ -43,21 +40,17 @@ export function parseMasterKeys(text: string): MasterKey[] {
 
 /** A new master key, in the form that parseMasterKeys reads. */
 export function newMasterKeyText(): string {
-  return `main:${randomBytes(keyBytes).toString('hex')}\n`;
+  return `main:${randomBytes(sealKeyBytes).toString('hex')}\n`;
 }
 
-/** The ring of these keys, of which the first seals. A seal is name, NUL, IV, tag and ciphertext. */
+/** The ring of these keys, of which the first seals. A sealed secret is the name of its key, NUL, and the seal. */
 export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
   const [active] = keys;
   if (active === undefined) throw new RangeError('A key ring needs a key.');
   const ring = new Map(keys.map(({ name, key }) => [name, key]));
   return {
-    seal: (secret, keyId) => {
-      const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv(algorithm, active.key, iv).setAAD(Buffer.from(keyId));
-      const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-      return Buffer.concat([Buffer.from(`${active.name}\0`), iv, cipher.getAuthTag(), sealed]);
-    },
+    seal: (secret, keyId) =>
+      Buffer.concat([Buffer.from(`${active.name}\0`), seal(active.key, Buffer.from(secret), keyId)]),
     open: (sealed, keyId) => {
       const bytes = Buffer.from(sealed);
       const nameEnd = bytes.indexOf(0);
@@ -67,13 +60,7 @@ export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
         throw new Error(
           `The secret of ${keyId} is sealed under master key '${name}', which is not in the ring.`,
         );
-      const iv = bytes.subarray(nameEnd + 1, nameEnd + 1 + ivBytes);
-      const tag = bytes.subarray(nameEnd + 1 + ivBytes, nameEnd + 1 + ivBytes + tagBytes);
-      const decipher = createDecipheriv(algorithm, key, iv, { authTagLength: tagBytes });
-      decipher.setAAD(Buffer.from(keyId)).setAuthTag(tag);
-      return createSecretKey(
-        Buffer.concat([decipher.update(bytes.subarray(nameEnd + 1 + ivBytes + tagBytes)), decipher.final()]),
-      );
+      return createSecretKey(unseal(key, bytes.subarray(nameEnd + 1), keyId));
     },
   };
 }

@@ -26,6 +26,8 @@ export interface EscrowTerms {
 export interface Escrow extends EscrowTerms {
   readonly escrowId: string;
   readonly state: EscrowState;
+  /** What is under way for it; undefined if nothing is. */
+  readonly pending: PendingKind | undefined;
   /** When it was opened: RFC 3339, whole seconds, numeric offset. */
   readonly timestamp: string;
   /** Name of the caller that opened it. */
@@ -114,6 +116,17 @@ const acceptedMoves: Partial<Record<EscrowState, Partial<Record<Standing, Escrow
 
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type OperationKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
+
+/** What callers are told to be under way for an order. */
+export type PendingKind = Exclude<OperationKind, 'CANCEL'>;
+
+/**
+ * What callers are told of the open instruction that was prepared last. A CANCEL ends a FREEZE that the institution left
+ * without an answer: until it is carried out, whether the amount is held is what the order waits for.
+ */
+export function pendingOf(open: OperationKind | undefined): PendingKind | undefined {
+  return open === 'CANCEL' ? 'FREEZE' : open;
+}
 
 /**
  * How far an instruction has come: written down, being sent, without an answer, carried out, not carried out and

@@ -57,6 +57,13 @@ export function checkArtwork(
   return [...violations, ...checkMoney('price', artwork.price, priceMin)];
 }
 
+const filingNumberPattern = /^AS-[0-9]{4}-[0-9]{6}$/;
+
+/** Checks the form of a filing number that a list is narrowed to. */
+export function checkFilingNumber(field: string, value: string): Violation[] {
+  return filingNumberPattern.test(value) ? [] : [{ field, rule: 'must be AS-<year>-<6 digits>' }];
+}
+
 /** The filing number of a place in a year: AS-<year>-<6 digits>. */
 export function filingNumber(year: number, sequence: number): string {
   if (sequence > filingSequenceMax) {

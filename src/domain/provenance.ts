@@ -1,6 +1,9 @@
 /** What can happen to a filed artwork. */
 export type ProvenanceEvent = 'SUBMITTED' | 'TRANSFER';
 
+/** How many TRANSFER records a filing may have; provenance answers all of them at once. */
+export const transfersMax = 10_000;
+
 /** One event in the circulation of an artwork. */
 export interface ProvenanceRecord {
   readonly event: ProvenanceEvent;

@@ -35,6 +35,7 @@ export const reasons = {
   FILING_NOT_FOUND: { http: 404, code: 'not_found' },
   ESCROW_NOT_FOUND: { http: 404, code: 'not_found' },
   ESCROW_ACTIVE: { http: 409, code: 'failed_precondition' },
+  TRANSFERS_EXHAUSTED: { http: 409, code: 'failed_precondition' },
   ESCROW_STATE_CONFLICT: { http: 409, code: 'failed_precondition' },
   PAYMENT_DECLINED: { http: 402, code: 'failed_precondition' },
   PAYMENT_PENDING: { http: 503, code: 'unavailable' },

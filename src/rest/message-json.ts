@@ -3,10 +3,12 @@ import {
   type DescEnum,
   type DescField,
   type DescMessage,
+  getOption,
   isFieldSet,
   type Message,
   ScalarType,
 } from '@bufbuild/protobuf';
+import { unit } from '../../gen/artseal/v1/options_pb.ts';
 import type { Violation } from '../domain/violation.ts';
 import { JsonNumber, type JsonObject, type JsonValue, shownName } from './strict-json.ts';
 
@@ -122,11 +124,13 @@ function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
 
 function readInteger(field: DescField, json: JsonValue): FieldReading {
   const [min, max] = (field.scalar && integerRanges[field.scalar]) ?? [0n, 0n];
-  if (!(json instanceof JsonNumber)) return { rule: 'must be a whole number, written as a JSON number' };
+  const counted = getOption(field, unit);
+  const rule = counted === '' ? 'must be a whole number' : `must be a whole number of ${counted}`;
+  if (!(json instanceof JsonNumber)) return { rule: `${rule}, written as a JSON number` };
   const value = integerOf(json.text, max);
-  if (value === undefined) return { rule: 'must be a whole number' };
-  if (value > max) return { rule: `must be an integer not above ${max}` };
-  if (value < min) return { rule: `must be an integer not below ${min}` };
+  if (value === undefined) return { rule };
+  if (value > max) return { rule: `${rule} not above ${max}` };
+  if (value < min) return { rule: `${rule} not below ${min}` };
   return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
 }
 

@@ -7,9 +7,11 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
+import { may_be_empty } from '../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
 import { Refusal } from '../domain/reason.ts';
+import type { Violation } from '../domain/violation.ts';
 import {
   documentedFields,
   entriesOf,
@@ -29,8 +31,8 @@ export interface Route {
   readonly verb: string;
   /** As in the annotation: /api/v1/provenance/{filing_no}. */
   readonly template: string;
-  /** Whether requests carry a JSON body. */
-  readonly hasBody: boolean;
+  /** What requests carry as JSON: an object with members, at most an empty one, or nothing. */
+  readonly body: 'REQUIRED' | 'OPTIONAL' | 'NONE';
   /** The values of the template's variables, if the segments match it. */
   match(segments: readonly string[]): PathValues | undefined;
   /** Reads the request message. Throws INVALID_JSON. */
@@ -110,14 +112,15 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
   const pathFields = new Map(
     pattern.flatMap(({ field }) => (field ? [[field.jsonName, field] as const] : [])),
   );
-  const hasBody = rule.body === '*';
-  const queryFields: ReadonlyMap<string, DescField> = hasBody ? new Map() : fields;
+  const body = rule.body === '*' ? 'REQUIRED' : kind === 'get' ? 'NONE' : 'OPTIONAL';
+  const noFields: ReadonlyMap<string, DescField> = new Map();
+  const [bodyFields, queryFields] = body === 'REQUIRED' ? [fields, noFields] : [noFields, fields];
 
   return {
     method,
     verb: kind.toUpperCase(),
     template,
-    hasBody,
+    body,
     match: (segments) => {
       if (segments.length !== pattern.length) return undefined;
       const values = new Map<string, string>();
@@ -128,7 +131,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       }
       return values;
     },
-    read: (path, query, body) => {
+    read: (path, query, bytes) => {
       const fromText =
         (known: ReadonlyMap<string, DescField>) =>
         ([name, text]: readonly [string, string]) => {
@@ -138,16 +141,25 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       const { message, violations } = readMessage(method.input, [
         ...Array.from(path, fromText(pathFields)),
         ...query.map(fromText(queryFields)),
-        ...(hasBody ? entriesOf(fields, parseJsonObject(body)) : []),
+        ...(readsJson(body, bytes) ? entriesOf(bodyFields, parseJsonObject(bytes)) : []),
       ]);
-      const unasked = !hasBody && body.length > 0;
-      return {
-        message,
-        violations: unasked ? [...violations, { field: 'body', rule: 'must be empty' }] : violations,
-      };
+      const unasked = body === 'NONE' && bytes.length > 0 ? [{ field: 'body', rule: 'must be empty' }] : [];
+      const empty = query.flatMap(([name, text]) => checkFilled(name, text, queryFields.get(name)));
+      return { message, violations: [...empty, ...violations, ...unasked] };
     },
     write: writeAnswer,
   };
+}
+
+/** Whether the bytes of a body are JSON to be read. */
+export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
+  return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
+}
+
+/** An empty value must not pass for one that was left out, which would widen a list. */
+function checkFilled(name: string, text: string, field: DescField | undefined): Violation[] {
+  if (text !== '' || field === undefined || getOption(field, may_be_empty)) return [];
+  return [{ field: name, rule: 'must not be empty; leave it out instead' }];
 }
 
 /** Writes an answer, or the one message of it that the annotation names as the body. */

@@ -11,7 +11,7 @@ import { ClientGone, checkMediaType, readBody } from './body.ts';
 import { type Answer, jsonAnswer, jsonType, refusalAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget } from './request-target.ts';
-import { findRoute, type Route } from './routes.ts';
+import { findRoute, type Route, readsJson } from './routes.ts';
 
 /** What signed calls work with. */
 export interface SignedCallDependencies {
@@ -66,7 +66,7 @@ export function createSignedCalls(dependencies: SignedCallDependencies): SignedC
     if (!progress.rate.allowed) throw rateLimited(progress.rate);
     const { route, path } = findRoute(routes, method, target);
     trace.operation = `${route.method.parent.typeName}/${route.method.name}`;
-    if (route.hasBody) checkMediaType(headers);
+    if (readsJson(route.body, body)) checkMediaType(headers);
     const sentKeys = method === 'POST' ? (headers['idempotency-key'] ?? []) : [];
     progress.idempotent = await idempotency.claim(platform, sentKeys, signed);
     if (progress.idempotent.replay) return replayed(progress.idempotent.replay);

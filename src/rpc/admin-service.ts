@@ -21,7 +21,7 @@ import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { AdmissionStore, CallerStore, KeyStatus, Platform, StoredKey } from '../store/store.ts';
 import { type Implementation, implement, type Operations } from './operation.ts';
-import { checkPage, pageQuery, pageToken } from './paging.ts';
+import type { Paging } from './paging.ts';
 
 /** What the administration needs. */
 export interface AdminDependencies {
@@ -30,13 +30,14 @@ export interface AdminDependencies {
   readonly admission: Pick<AdmissionStore, 'callsIn'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
+  readonly paging: Paging;
 }
 
 const month = /^\d{4}-(0[1-9]|1[0-2])$/;
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: AdminDependencies): Implementation {
-  const { issuance, callers, admission, clock, calendar } = dependencies;
+  const { issuance, callers, admission, clock, calendar, paging } = dependencies;
   const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
   const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
   const operations: Operations<typeof AdminService> = {
@@ -47,10 +48,10 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     },
     listKeys: {
       allowed: 'operator',
-      check: checkPage,
-      run: async (request) => {
-        const page = await callers.listKeys(pageQuery(request));
-        return { keys: page.items.map(shown), nextPageToken: pageToken(page, request) };
+      check: (request, { principal }) => paging.check(request, principal),
+      run: async (request, { principal }) => {
+        const page = await callers.listKeys(paging.query(request, principal));
+        return { keys: page.items.map(shown), nextPageToken: paging.token(page, request, principal) };
       },
     },
     rotateKey: {

@@ -35,7 +35,7 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
         );
       }
       // The door's violations first: of two for one field, what was sent tells more than what became of it.
-      refuseViolations([...violations, ...operation.check(request)]);
+      refuseViolations([...violations, ...operation.check(request, call)]);
       return create(method.output, await operation.run(request, call));
     },
   };

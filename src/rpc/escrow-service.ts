@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
+  Escrow_Instruction,
   Escrow_State,
   Escrow_Type,
   type EscrowSchema,
@@ -14,13 +15,14 @@ import {
   escrowNotFound,
   escrowStates,
 } from '../domain/escrow.ts';
+import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
 import { paymentPending, type Settlement } from '../settlement/settlement.ts';
 import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
 import { type Call, type Implementation, implement } from './operation.ts';
-import { checkPage, pageQuery, pageToken } from './paging.ts';
+import type { Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
@@ -30,11 +32,16 @@ export interface EscrowDependencies {
   readonly now: () => BusinessTime;
   /** A name for an instruction, unique for ever. */
   readonly newOperationId: () => string;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
+  readonly paging: Paging;
 }
 
 /** EscrowService. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { escrows, institution, settlement, now, newOperationId } = dependencies;
+  const { escrows, institution, settlement, now, newOperationId, currency, paging } = dependencies;
+
+  const shown = (order: Escrow) => toMessage(order, currency);
 
   const workFor = ({ principal: { callerId, caller }, idempotencyKey }: Call) => ({
     callerId,
@@ -60,7 +67,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
   async function resolve(kind: 'RELEASE' | 'REFUND', escrowId: string, call: Call) {
     const owner = ownerScope(call.principal);
     const prepared = await escrows.prepare(kind, escrowId, now(), workFor(call), owner);
-    return { escrow: toMessage(await confirmed(prepared, call)) };
+    return { escrow: shown(await confirmed(prepared, call)) };
   }
 
   return implement(EscrowService, {
@@ -82,19 +89,24 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       run: async ({ escrowId }, { principal }) => {
         const order = await escrows.find(escrowId, ownerScope(principal));
         if (order === undefined) throw escrowNotFound();
-        return { escrow: toMessage(order) };
+        return { escrow: shown(order) };
       },
     },
     listEscrows: {
-      check: (request) => [...checkPage(request), ...checkState(request.state)],
+      check: (request, { principal }) => [
+        ...paging.check(request, principal),
+        ...checkState(request.state),
+        ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
+      ],
       run: async (request, { principal }) => {
         const filter = {
           owner: ownerScope(principal),
           state: stateOf(request.state),
           filingNo: request.filingNo || undefined,
         };
-        const page = await escrows.list(filter, pageQuery(request));
-        return { escrows: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
+        const page = await escrows.list(filter, paging.query(request, principal));
+        const nextPageToken = paging.token(page, request, principal);
+        return { escrows: page.items.map(shown), nextPageToken };
       },
     },
     releaseEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('RELEASE', escrowId, call) },
@@ -116,13 +128,15 @@ function stateOf(state: Escrow_State): EscrowState | undefined {
   return escrowStates.find((known) => Escrow_State[known] === state);
 }
 
-function toMessage(order: Escrow): MessageInitShape<typeof EscrowSchema> {
-  const { state, type, history } = order;
+function toMessage(order: Escrow, currency: string): MessageInitShape<typeof EscrowSchema> {
+  const { state, pending, type, history, ...rest } = order;
   return {
-    ...order,
+    ...rest,
+    ...(pending === undefined ? {} : { pending: Escrow_Instruction[pending] }),
     state: Escrow_State[state],
     type: Escrow_Type[type],
     clearing,
+    currency,
     history: history.map((change) => ({ state: Escrow_State[change.state], at: change.at })),
   };
 }

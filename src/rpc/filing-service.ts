@@ -5,16 +5,21 @@ import { checkArtwork, evidenceChain, type Filing, filingNotFound } from '../dom
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, FilingStore } from '../store/store.ts';
 import { type Implementation, implement } from './operation.ts';
-import { checkPage, pageQuery, pageToken } from './paging.ts';
+import type { Paging } from './paging.ts';
 
 /** What the filing operations need. */
 export interface FilingDependencies {
   readonly filings: FilingStore;
   readonly now: () => BusinessTime;
+  /** ISO 4217 code of all prices. */
+  readonly currency: string;
+  readonly paging: Paging;
 }
 
 /** FilingService. */
-export function createFilingService({ filings, now }: FilingDependencies): Implementation {
+export function createFilingService(dependencies: FilingDependencies): Implementation {
+  const { filings, now, currency, paging } = dependencies;
+  const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, {
     createFiling: {
       check: checkArtwork,
@@ -29,15 +34,16 @@ export function createFilingService({ filings, now }: FilingDependencies): Imple
       run: async ({ filingNo }, { principal }) => {
         const filing = await filings.find(filingNo, ownerScope(principal));
         if (filing === undefined) throw filingNotFound();
-        return { filing: toMessage(filing) };
+        return { filing: shown(filing) };
       },
     },
     listFilings: {
-      check: (request) => [...checkPage(request), ...checkYear(request.year)],
+      check: (request, { principal }) => [...paging.check(request, principal), ...checkYear(request.year)],
       run: async (request, { principal }) => {
         const filter = { owner: ownerScope(principal), year: request.year || undefined };
-        const page = await filings.list(filter, pageQuery(request));
-        return { filings: page.items.map(toMessage), nextPageToken: pageToken(page, request) };
+        const page = await filings.list(filter, paging.query(request, principal));
+        const nextPageToken = paging.token(page, request, principal);
+        return { filings: page.items.map(shown), nextPageToken };
       },
     },
   });
@@ -48,6 +54,6 @@ function checkYear(year: number): Violation[] {
   return [{ field: 'year', rule: 'must be an integer from 1 to 9999, or 0 for all' }];
 }
 
-function toMessage(filing: Filing): MessageInitShape<typeof FilingSchema> {
-  return { ...filing, status: Filing_Status.SUBMITTED, chain: evidenceChain };
+function toMessage(filing: Filing, currency: string): MessageInitShape<typeof FilingSchema> {
+  return { ...filing, currency, status: Filing_Status.SUBMITTED, chain: evidenceChain };
 }

@@ -28,7 +28,7 @@ export interface Operation<I extends DescMessage = DescMessage, O extends DescMe
   /** Who may call it beyond any identified caller; others are refused with PERMISSION_DENIED. */
   readonly allowed?: 'operator';
   /** The fields that break their rules; `run` is called only if there are none. */
-  check(request: MessageShape<I>): readonly Violation[];
+  check(request: MessageShape<I>, call: Call): readonly Violation[];
   /** Carries the call out. Throws Refusal. */
   run(request: MessageShape<I>, call: Call): Promise<MessageInitShape<O>>;
 }

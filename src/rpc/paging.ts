@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto';
+import { seal, sealOverheadBytes, unseal } from '../access/seal.ts';
 import type { Violation } from '../domain/violation.ts';
-import type { Page, PageQuery } from '../store/store.ts';
+import type { CallerRef, Page, PageQuery } from '../store/store.ts';
 
 /** How many items a page of any list has. */
 export const pageSize = { default: 50, max: 100 } as const;
@@ -12,45 +12,65 @@ interface ListRequest {
   readonly pageToken: string;
 }
 
-const tokenPattern = /^after:([0-9]+):/;
-const digestLength = 16;
-
-/** Which list with which filters a token is for, so that none leads to a wrong place in another. */
-function digestOf({ $typeName, pageSize: _, pageToken: _1, ...filters }: ListRequest): string {
-  return hash('sha256', `${$typeName} ${JSON.stringify(filters)}`).slice(0, digestLength);
+/** The pages of all lists. */
+export interface Paging {
+  /** The paging fields that break their rules. */
+  check(request: ListRequest, by: CallerRef): Violation[];
+  /** The page that a checked request asks for. */
+  query(request: ListRequest, by: CallerRef): PageQuery;
+  /**
+   * The token of the page behind this one, base64url; empty on the last. It is sealed, since places in a list count
+   * what others have too, and leads on in the same list with the same filters for the same caller alone.
+   */
+  token(page: Page<unknown>, request: ListRequest, by: CallerRef): string;
 }
 
-/** The token of the page that begins behind `next`: opaque to callers, empty on the last page. */
-export function pageToken({ next }: Page<unknown>, request: ListRequest): string {
-  return next === undefined ? '' : Buffer.from(`after:${next}:${digestOf(request)}`).toString('base64url');
-}
+const placeBytes = 8;
 
-function placeOf(request: ListRequest): number | undefined {
-  const text = Buffer.from(request.pageToken, 'base64url').toString('latin1');
-  const next = Number(tokenPattern.exec(text)?.[1] ?? Number.NaN);
-  const isPlace = Number.isSafeInteger(next) && pageToken({ items: [], next }, request) === request.pageToken;
-  return isPlace ? next : undefined;
-}
-
-/** The paging fields that break their rules. */
-export function checkPage(request: ListRequest): Violation[] {
-  const violations: Violation[] = [];
-  if (request.pageSize < 0 || request.pageSize > pageSize.max) {
-    violations.push({
-      field: 'pageSize',
-      rule: `must be 1 to ${pageSize.max}, or 0 for ${pageSize.default}`,
-    });
+/** Paging whose tokens are sealed under `key`, 32 bytes; another key takes none of them. */
+export function createPaging(key: Uint8Array): Paging {
+  /** Where the page of a token begins; undefined if the token was not given for this list to this caller. */
+  function placeOf(request: ListRequest, by: CallerRef): number | undefined {
+    const sealed = Buffer.from(request.pageToken, 'base64url');
+    // Decoding passes over what is not base64url, and what is as long as a token is cheap to open.
+    const isToken = sealed.length === sealOverheadBytes + placeBytes;
+    if (!isToken || sealed.toString('base64url') !== request.pageToken) return undefined;
+    try {
+      return Number(unseal(key, sealed, contextOf(request, by)).readBigUInt64BE());
+    } catch {
+      return undefined;
+    }
   }
-  if (request.pageToken !== '' && placeOf(request) === undefined) {
-    violations.push({
-      field: 'pageToken',
-      rule: 'must be the nextPageToken of an answer to the same list with the same filters',
-    });
-  }
-  return violations;
+
+  return {
+    check: (request, by) => {
+      const violations: Violation[] = [];
+      if (request.pageSize < 0 || request.pageSize > pageSize.max) {
+        violations.push({
+          field: 'pageSize',
+          rule: `must be 1 to ${pageSize.max}, or 0 for ${pageSize.default}`,
+        });
+      }
+      if (request.pageToken !== '' && placeOf(request, by) === undefined) {
+        violations.push({
+          field: 'pageToken',
+          rule: 'must be the nextPageToken that you were given for the same list with the same filters',
+        });
+      }
+      return violations;
+    },
+    query: (request, by) => ({ from: placeOf(request, by), size: request.pageSize || pageSize.default }),
+    token: ({ next }, request, by) => {
+      if (next === undefined) return '';
+      const place = Buffer.alloc(placeBytes);
+      place.writeBigUInt64BE(BigInt(next));
+      return seal(key, place, contextOf(request, by)).toString('base64url');
+    },
+  };
 }
 
-/** The page that a checked request asks for. */
-export function pageQuery(request: ListRequest): PageQuery {
-  return { from: placeOf(request), size: request.pageSize || pageSize.default };
+/** What a token is good for. */
+function contextOf(request: ListRequest, { callerId }: CallerRef): string {
+  const { $typeName, pageSize: _, pageToken: _1, ...filters } = request;
+  return JSON.stringify([$typeName, callerId, filters]);
 }

@@ -37,6 +37,11 @@ export interface Store {
   readonly filings: FilingStore;
   readonly escrows: EscrowStore;
   readonly idempotency: IdempotencyStore;
+  /**
+   * A key of 32 bytes for a purpose of that name: known to this deployment alone, the same in each of its processes and
+   * after each restart, and it tells nothing of those for other purposes.
+   */
+  keyFor(purpose: string): Uint8Array;
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
   /** Resolves when all effects so far survive kill -9 and loss of power. */
@@ -228,7 +233,7 @@ export interface BusinessTime {
 export interface EscrowStore {
   /**
    * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
-   * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, ESCROW_NUMBERS_EXHAUSTED.
+   * Throws FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
    */
   open(terms: EscrowTerms, at: BusinessTime, work: Work, owner: number | undefined): Promise<Operation>;
   /**

@@ -15,6 +15,7 @@ import {
   type Outcome,
   operationOutcomes,
   partyIdBounds,
+  pendingOf,
   type Standing,
   wishFor,
 } from '../../src/domain/escrow.ts';
@@ -297,6 +298,11 @@ for (const state of escrowStates) {
     }
   });
 }
+
+test('a caller is told the instruction under way, and a cancelling as the FREEZE that it undoes', () => {
+  for (const kind of ['FREEZE', 'RELEASE', 'REFUND', undefined] as const) assert.equal(pendingOf(kind), kind);
+  assert.equal(pendingOf('CANCEL'), 'FREEZE');
+});
 
 test('party ids have 1 to 128 code points', () => {
   assert.deepEqual(partyIdBounds, { min: 1, max: 128 });

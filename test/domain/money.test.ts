@@ -14,7 +14,7 @@ test('a price is 0 to 2^53-1', () => {
   for (const price of [-1n, moneyMax + 1n, 2n ** 64n, undefined]) {
     const [violation] = checkMoney('price', price, priceMin);
     assert.equal(violation?.field, 'price');
-    assert.match(violation.rule, /integer from 0 to 9007199254740991/);
+    assert.match(violation.rule, /a whole number of minor units \(fen, cents\) from 0 to 9007199254740991/);
   }
 });
 
@@ -24,6 +24,6 @@ test('an escrowed amount is 1 to 2^53-1', () => {
   for (const amount of [0n, -1n, moneyMax + 1n, undefined]) {
     const [violation] = checkMoney('amount', amount, amountMin);
     assert.equal(violation?.field, 'amount');
-    assert.match(violation.rule, /integer from 1 to 9007199254740991/);
+    assert.match(violation.rule, /a whole number of minor units \(fen, cents\) from 1 to 9007199254740991/);
   }
 });

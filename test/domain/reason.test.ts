@@ -25,6 +25,7 @@ const dictionary = `
   FILING_NOT_FOUND 404 not_found
   ESCROW_NOT_FOUND 404 not_found
   ESCROW_ACTIVE 409 failed_precondition
+  TRANSFERS_EXHAUSTED 409 failed_precondition
   ESCROW_STATE_CONFLICT 409 failed_precondition
   PAYMENT_DECLINED 402 failed_precondition
   PAYMENT_PENDING 503 unavailable

@@ -46,6 +46,7 @@ test('an internal system reads and lists what platforms filed and opened', async
     state: Escrow_State.FROZEN,
     clearing: 'LICENSED_PSP_NO_SECOND_CLEARING',
     amount: BigInt(escrowTerms(filingNo).amount),
+    currency: 'CNY',
     type: Escrow_Type.GUARANTEE,
     caller: platform.caller,
   });

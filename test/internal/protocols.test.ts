@@ -53,7 +53,7 @@ for (const [name, transport] of Object.entries(makers)) {
       filings.createFiling({ ...artwork, price: -1n }),
       'VALIDATION_FAILED',
     );
-    assert.match(message, /^price must be an integer from 0/);
+    assert.match(message, /^price must be a whole number of minor units \(fen, cents\) from 0/);
     const unknown = typedClients(transport(service.internalUrl, 'it_sandbox_unknown'));
     await typedRefusal(unknown.filings.listFilings({}), 'AUTH_HEADER_INVALID');
   });

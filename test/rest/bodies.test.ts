@@ -227,6 +227,35 @@ test('a query needs no content type, and has no body', async () => {
   assertRefused(answer, 400, 'VALIDATION_FAILED', /body must be empty/);
 });
 
+const withoutMembers = ['release', 'refund'].map((verb) => `/api/v1/escrow/ES-2026-0000/${verb}`);
+
+for (const target of withoutMembers) {
+  const call = (sent: object) => send(service.publicUrl, platform, { method: 'POST', target, ...sent });
+
+  test(`POST ${target} takes no body, or an empty object`, async () => {
+    const headers = { 'Content-Type': 'application/json; charset=utf-8' };
+    for (const sent of [{}, { body: '' }, { body: '{}' }, { body: '\r\n { }\t', headers }]) {
+      assertRefused(await call(sent), 404, 'ESCROW_NOT_FOUND');
+    }
+    const untyped = { body: '', headers: { 'Content-Type': 'text/plain' } };
+    assertRefused(await call(untyped), 404, 'ESCROW_NOT_FOUND');
+  });
+
+  test(`POST ${target} refuses a body that says anything`, async () => {
+    const invalid = notOneObject.filter(([, sent]) => sent !== '');
+    for (const [, sent] of invalid) assertRefused(await call({ body: sent }), 400, 'INVALID_JSON');
+    const members = await call({ body: '{"escrowId":"ES-2026-0000","reason":null}' });
+    const named = [/^escrowId is not part of this request/, /reason is not part of this request/];
+    assertRefused(members, 400, 'VALIDATION_FAILED', ...named);
+    for (const type of [undefined, 'text/plain', 'application/x-www-form-urlencoded']) {
+      const answer = await call({ body: '{}', headers: { 'Content-Type': type } });
+      assertRefused(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', /Content-Type/);
+    }
+    const encoded = await call({ body: gzipSync('{}'), headers: { 'Content-Encoding': 'gzip' } });
+    assertRefused(encoded, 415, 'UNSUPPORTED_MEDIA_TYPE', /Content-Encoding/);
+  });
+}
+
 test('an announced body of no bytes is no body', async () => {
   const { filingNo } = (await fileArtwork(service, platform)).json;
   const headers = { 'Content-Length': '0', 'Content-Type': 'application/json' };

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
 import { fileArtwork } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -113,14 +114,44 @@ test('unknown key, wrong secret, revoked key, key past its rotation: nothing tel
   const revokedWrongSecret = { ...wrongSecret, apiKey: revoked.apiKey };
   await changingNothing(async () => {
     const refused: RestAnswer[] = [];
+    const sent = { nonce: newNonce(), timestamp: String(Math.floor(Date.now() / 1_000)) };
     for (const credentials of [unknownKey, wrongSecret, revoked, rotated, revokedWrongSecret]) {
-      const answer = await fileArtwork(service, credentials);
+      const answer = await fileArtwork(service, credentials, sent);
       assertRefused(answer, 401, 'SIGNATURE_INVALID');
       refused.push(answer);
     }
     for (const answer of refused) assert.deepEqual(visible(answer), visible(refused[0] as RestAnswer));
   });
 });
+
+const longest = `/${'"'.repeat(2_047)}`;
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+for (const [what, method, target, body] of [
+  ['a filing', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
+  ['a query with escapes', 'GET', '/api/v1/escrow?state=FROZEN&pageToken=%E7%9F%B3', ''],
+  ['the longest target', 'DELETE', longest, ''],
+] as const) {
+  test(`a wrong signature is answered with the text that was to be signed: ${what}`, async () => {
+    const nonce = `~.1+/=-${newNonce()}`;
+    const timestamp = String(Math.floor(Date.now() / 1_000));
+    const sent = { method, target, timestamp, nonce, ...(body === '' ? {} : { body }) };
+    const expected = `${method}${target}${hashOf(body)}${timestamp}${nonce}`;
+    for (const credentials of [
+      { ...platform, apiSecret: 'wrong' },
+      { ...platform, apiKey: 'unknown' },
+    ]) {
+      const answer = await send(service.publicUrl, credentials, sent);
+      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      assert.ok(answer.json.message.endsWith(`: ${expected}`), answer.json.message);
+      assert.ok(answer.json.message.length < expected.length + 200);
+    }
+    const signature = createHmac('sha256', platform.apiSecret).update(expected).digest('hex');
+    const corrected = await send(service.publicUrl, platform, { ...sent, signature });
+    assert.notEqual(corrected.json.code, 'SIGNATURE_INVALID', 'signing that text is what it takes');
+    assert.notEqual(corrected.status, 401);
+  });
+}
 
 test('a rotated key and the new one work side by side until the overlap is over', async () => {
   const old = await service.platform();
@@ -185,8 +216,10 @@ test('a suspended key is refused as such, and let in again when it is resumed', 
   const suspended = await service.platform();
   await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
   const nonce = newNonce();
+  const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
   assert.equal(ledger.calls(suspended.caller), 0);
+  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
   await service.store.callers.setKeyStatus(suspended.keyId, 'ACTIVE');
   assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
 });

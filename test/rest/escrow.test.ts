@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
+import { createTypedTransport } from '../../src/client/typed.ts';
 import type { Reason } from '../../src/domain/reason.ts';
 import { askProvenance, fileArtwork, jsonWith, openEscrow } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -9,6 +11,8 @@ import { assertRefused } from '../support/refused.ts';
 import { escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
+import { writeTransfers } from '../support/transfers.ts';
+import { typedClients, typedRefusal } from '../support/typed-clients.ts';
 
 const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
@@ -114,14 +118,22 @@ const wrongTerms: readonly (readonly [field: string, json: string | undefined, m
   ['type', '1', /^type must be GUARANTEE/],
   ['type', '["GUARANTEE"]', /^type must be GUARANTEE/],
   ['amount', undefined, /^amount .* from 1 to 9007199254740991/],
-  ['amount', '0', /^amount must be an integer from 1 to 9007199254740991/],
-  ['amount', '-0', /^amount must be an integer from 1/],
-  ['amount', '-1', /^amount must be an integer from 1/],
-  ['amount', '1.5', /^amount must be a whole number/],
-  ['amount', '"1"', /^amount must be a whole number/],
-  ['amount', '9007199254740992', /^amount must be an integer.*9007199254740991/],
-  ['amount', '9007199254740993', /^amount must be an integer.*9007199254740991/],
-  ['amount', '1e400', /^amount must be an integer.*9007199254740991/],
+  ['amount', '0', /^amount must be a whole number of minor units \(fen, cents\) from 1 to 9007199254740991/],
+  ['amount', '-0', /^amount must be a whole number of minor units \(fen, cents\) from 1/],
+  ['amount', '-1', /^amount must be a whole number of minor units \(fen, cents\) from 1/],
+  ['amount', '1.5', /^amount must be a whole number of minor units/],
+  ['amount', '"1"', /^amount must be a whole number of minor units/],
+  [
+    'amount',
+    '9007199254740992',
+    /^amount must be a whole number of minor units \(fen, cents\).*9007199254740991/,
+  ],
+  [
+    'amount',
+    '9007199254740993',
+    /^amount must be a whole number of minor units \(fen, cents\).*9007199254740991/,
+  ],
+  ['amount', '1e400', /^amount must be a whole number of minor units \(fen, cents\).*9007199254740991/],
   ['buyerId', undefined, /^buyerId is required: 1 to 128/],
   ['buyerId', '""', /^buyerId is required: 1 to 128/],
   ['buyerId', `"${'🖌'.repeat(129)}"`, /^buyerId must have 1 to 128/],
@@ -230,4 +242,16 @@ test('escrow ids do not repeat and do not count up', async () => {
   }
   assert.equal(new Set(ids).size, ids.length);
   assert.notDeepEqual(ids, ids.toSorted());
+});
+
+test('an artwork that was transferred 10,000 times is sold no more, at neither door', async () => {
+  const filingNo = await newFiling();
+  writeTransfers(service.dataDir, filingNo, 10_000);
+  const sell = () => open(filingNo);
+  await assertNotOpened(sell, 409, 'TRANSFERS_EXHAUSTED', /10000 transfers/);
+  const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
+  await typedRefusal(escrows.createEscrow(terms), 'TRANSFERS_EXHAUSTED');
+  const { records } = (await askProvenance(service, platform, filingNo)).json;
+  assert.equal(records.length, 10_001);
 });

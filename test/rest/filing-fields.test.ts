@@ -90,25 +90,25 @@ for (const [json, price] of prices) {
 }
 
 const notPrices: readonly (readonly [json: string, message: RegExp])[] = [
-  ['1.5', /^price must be a whole number/],
-  ['1e-1', /^price must be a whole number/],
-  ['9007199254740990.5', /^price must be a whole number/],
-  ['0.0000000000000000000000000000001', /^price must be a whole number/],
-  ['1e-999999999', /^price must be a whole number/],
-  ['"1"', /^price must be a whole number, written as a JSON number/],
-  ['null', /^price must be a whole number/],
-  ['true', /^price must be a whole number/],
-  ['[1]', /^price must be a whole number/],
-  ['{}', /^price must be a whole number/],
-  ['-1', /^price must be an integer from 0|^price must be an integer not below/],
-  ['-1e0', /^price must be an integer/],
-  ['9007199254740992', /^price must be an integer.*9007199254740991/],
-  ['9007199254740993', /^price must be an integer.*9007199254740991/],
-  ['-9007199254740993', /^price must be an integer/],
-  ['18446744073709551617', /^price must be an integer.*9007199254740991/],
-  ['1e400', /^price must be an integer.*9007199254740991/],
-  ['1e999999999999', /^price must be an integer.*9007199254740991/],
-  ['9'.repeat(10_000), /^price must be an integer.*9007199254740991/],
+  ['1.5', /^price must be a whole number of minor units \(fen, cents\)$/],
+  ['1e-1', /^price must be a whole number of minor units \(fen, cents\)$/],
+  ['9007199254740990.5', /^price must be a whole number of minor units \(fen, cents\)$/],
+  ['0.0000000000000000000000000000001', /^price must be a whole number of minor units \(fen, cents\)$/],
+  ['1e-999999999', /^price must be a whole number of minor units \(fen, cents\)$/],
+  ['"1"', /^price must be a whole number of minor units \(fen, cents\), written as a JSON number$/],
+  ['null', /^price must be a whole number of minor units \(fen, cents\), written as a JSON number$/],
+  ['true', /^price must be a whole number of minor units \(fen, cents\), written as a JSON number$/],
+  ['[1]', /^price must be a whole number of minor units \(fen, cents\), written as a JSON number$/],
+  ['{}', /^price must be a whole number of minor units \(fen, cents\), written as a JSON number$/],
+  ['-1', /^price must be a whole number of minor units \(fen, cents\) from 0 to/],
+  ['-1e0', /^price must be a whole number of minor units/],
+  ['9007199254740992', /^price must be a whole number of minor units .*9007199254740991/],
+  ['9007199254740993', /^price must be a whole number of minor units .*9007199254740991/],
+  ['-9007199254740993', /^price must be a whole number of minor units/],
+  ['18446744073709551617', /^price must be a whole number of minor units .*9007199254740991/],
+  ['1e400', /^price must be a whole number of minor units .*9007199254740991/],
+  ['1e999999999999', /^price must be a whole number of minor units .*9007199254740991/],
+  ['9'.repeat(10_000), /^price must be a whole number of minor units .*9007199254740991/],
 ];
 
 for (const [json, message] of notPrices) {
@@ -122,7 +122,7 @@ test('a price that is missing is refused with its bounds', async () => {
   await assertNotFiled(
     body,
     'VALIDATION_FAILED',
-    /^price is required: an integer from 0 to 9007199254740991$/,
+    /^price is required: a whole number of minor units \(fen, cents\) from 0 to 9007199254740991$/,
   );
 });
 

@@ -86,7 +86,7 @@ test('a number of sixty thousand digits is refused for its size', async (t) => {
   const body = JSON.stringify({ ...artwork, price: 0 }).replace('"price":0', `"price":${price}`);
   const answer = await send(service.publicUrl, await service.platform(), { target: filing.target, body });
   assert.equal(answer.json.code, 'VALIDATION_FAILED');
-  assert.match(answer.json.message, /^price must be an integer/);
+  assert.match(answer.json.message, /^price must be a whole number/);
 });
 
 test('requests sent ahead of their answers are refused, and those before them answered', async (t) => {

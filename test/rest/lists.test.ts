@@ -52,8 +52,9 @@ test('a filing is read and listed exactly as it was sent and answered', async (t
   const { json: receipt } = await fileArtwork(service, one, { ...now(), body: JSON.stringify(sent) });
   const read = await get(one, `/api/v1/filing/${receipt.filingNo}`);
   assert.equal(read.status, 200, read.text);
-  assert.deepEqual(read.json, { ...receipt, ...sent, caller: one.caller });
-  const keys = ['filingNo', 'status', 'chain', 'hash', 'timestamp', ...Object.keys(artwork), 'caller'];
+  assert.deepEqual(read.json, { ...receipt, ...sent, currency: 'CNY', caller: one.caller });
+  const receipts = ['filingNo', 'status', 'chain', 'hash', 'timestamp'];
+  const keys = [...receipts, ...Object.keys(artwork), 'currency', 'caller'];
   assert.deepEqual(Object.keys(read.json), keys);
   const list = await get(one, '/api/v1/filing');
   assert.deepEqual(list.json, { filings: [read.json], nextPageToken: '' });
@@ -64,7 +65,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
   const filingNo = await file(one);
   const escrowId = await open(one, filingNo, { amount: 7 });
   clock.advance(61_000);
-  await releaseEscrow(service, one, escrowId, now());
+  const released = await releaseEscrow(service, one, escrowId, now());
   const read = await get(one, `/api/v1/escrow/${escrowId}`);
   const opened = '2026-12-31T12:00:00+00:00';
   assert.deepEqual(read.json, {
@@ -73,6 +74,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
     clearing: 'LICENSED_PSP_NO_SECOND_CLEARING',
     ...escrowTerms(filingNo),
     amount: 7,
+    currency: 'CNY',
     caller: one.caller,
     timestamp: opened,
     history: [
@@ -81,6 +83,7 @@ test('an order is read and listed with its terms and its history', async (t) => 
       { state: 'RELEASED', at: '2026-12-31T12:01:01+00:00' },
     ],
   });
+  assert.deepEqual(released.json, read.json);
   assert.deepEqual((await get(one, '/api/v1/escrow')).json, { escrows: [read.json], nextPageToken: '' });
 });
 
@@ -173,9 +176,8 @@ test('filters of orders can be combined, and hold on every page', async (t) => {
   assert.deepEqual(idsIn(await internal.escrows.listEscrows({ filingNo: first })), ofFirst);
   const both = `/api/v1/escrow?filingNo=${second}&state=RELEASED`;
   assert.deepEqual(idsIn((await get(one, both)).json), byState.RELEASED?.slice(0, 1));
-  for (const none of ['AS-2026-999999', 'x', '%20', 'as-2026-000001', '%E7%9F%B3']) {
-    assert.deepEqual((await get(one, `/api/v1/escrow?filingNo=${none}`)).json.escrows, [], none);
-  }
+  const none = await get(one, '/api/v1/escrow?filingNo=AS-2026-999999');
+  assert.deepEqual(none.json, { escrows: [], nextPageToken: '' });
 });
 
 const badQueries: readonly (readonly [query: string, field: string])[] = [
@@ -190,6 +192,10 @@ const badQueries: readonly (readonly [query: string, field: string])[] = [
   ['limit=1', 'limit'],
 ];
 const badYears = ['-1', '10000', '2147483648', '1.5', 'x', '', '2026-01'];
+const badNumbers = [
+  ...['', '%20', 'x', '%E7%9F%B3', 'as-2026-000001', 'AS-2026-00001', 'AS-2026-0000001', 'AS-26-000001'],
+  ...['%20AS-2026-000001', 'AS-2026-000001%0A', 'ES-2026-000001', 'AS-2026-00000a'],
+];
 const badStates = ['frozen', 'STATE_UNSPECIFIED', '', '2', 'PAID', 'FROZEN,CLOSED', '%20FROZEN'];
 
 for (const [target, queries] of Object.entries({
@@ -202,7 +208,9 @@ for (const [target, queries] of Object.entries({
     ...badQueries,
     ...badStates.map((state) => [`state=${state}`, 'state'] as const),
     ['year=2026', 'year'] as const,
-    ['filingNo=a&filingNo=b', 'filingNo'] as const,
+    ...badNumbers.map((number) => [`filingNo=${number}`, 'filingNo'] as const),
+    ['filingNo', 'filingNo'] as const,
+    ['filingNo=AS-2026-000001&filingNo=AS-2026-000001', 'filingNo'] as const,
     ['owner=1', 'owner'] as const,
   ],
 })) {
@@ -226,6 +234,10 @@ test('the typed door refuses a bad filter, naming it', async (t) => {
   for (const state of [6, 99, -1] as Escrow_State[]) {
     const { message } = await typedRefusal(internal.escrows.listEscrows({ state }), 'VALIDATION_FAILED');
     assert.match(message, /^state must be/);
+  }
+  for (const filingNo of ['x', ' ', 'AS-2026-1', 'AS-2026-000001\n']) {
+    const { message } = await typedRefusal(internal.escrows.listEscrows({ filingNo }), 'VALIDATION_FAILED');
+    assert.match(message, /^filingNo must be AS-/);
   }
 });
 
@@ -259,12 +271,59 @@ test('a platform sees its own and nothing else; an internal system sees all', as
   assertRefused(await get(one, `/api/v1/escrow/${internalOrder}`), 404, 'ESCROW_NOT_FOUND');
 });
 
-test('a page token of one platform shows another platform nothing of the first', async (t) => {
-  const { one, other, get, file } = await startListing(t);
+test('a page token shows nothing, and is good for its list and its caller alone, at both doors', async (t) => {
+  const { service, one, other, internal, get, file, open } = await startListing(t);
+  for (const filingNo of [await file(other), await file(one), await file(one)]) {
+    await open(filingNo === 'AS-2026-000001' ? other : one, filingNo);
+  }
+  const tokens: string[] = [];
+  for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
+    const { nextPageToken } = (await get(one, `${list}?pageSize=1`)).json;
+    tokens.push(nextPageToken);
+    const foreign = await get(other, `${list}?pageToken=${nextPageToken}`);
+    assertRefused(foreign, 400, 'VALIDATION_FAILED', /^pageToken must be the nextPageToken/);
+    assert.equal((await get(one, `${list}?pageToken=${nextPageToken}`)).status, 200);
+    assert.equal((await get(one, `${list}?pageToken=`)).status, 200, 'the first page');
+  }
+  const [ofFilings = '', ofEscrows = ''] = tokens;
+  assertRefused(
+    await get(one, `/api/v1/escrow?pageToken=${ofFilings}`),
+    400,
+    'VALIDATION_FAILED',
+    /^pageToken/,
+  );
+  await typedRefusal(internal.filings.listFilings({ pageToken: ofFilings }), 'VALIDATION_FAILED');
+
+  const operator = async () => {
+    const transport = createTypedTransport(service.internalUrl, await service.token(true));
+    return typedClients(transport);
+  };
+  const [first, second] = [await operator(), await operator()];
+  const filings = (await first.filings.listFilings({ pageSize: 1 })).nextPageToken;
+  const escrows = (await first.escrows.listEscrows({ pageSize: 1 })).nextPageToken;
+  const keys = (await first.admin.listKeys({ pageSize: 1 })).nextPageToken;
+  tokens.push(filings, escrows, keys);
+  await typedRefusal(second.filings.listFilings({ pageToken: filings }), 'VALIDATION_FAILED');
+  await typedRefusal(second.escrows.listEscrows({ pageToken: escrows }), 'VALIDATION_FAILED');
+  await typedRefusal(second.admin.listKeys({ pageToken: keys }), 'VALIDATION_FAILED');
+  await typedRefusal(first.filings.listFilings({ pageToken: ofEscrows }), 'VALIDATION_FAILED');
+  assert.equal((await first.filings.listFilings({ pageToken: filings })).filings.length, 2);
+  assert.equal((await first.escrows.listEscrows({ pageToken: escrows })).escrows.length, 2);
+  assert.equal((await first.admin.listKeys({ pageToken: keys })).keys.length, 1);
+
+  const readable = tokens.filter((token) => Buffer.from(token, 'base64url').includes('after'));
+  assert.deepEqual(readable, []);
+  assert.equal(new Set(tokens.map(({ length }) => length)).size, 1);
+});
+
+test('a page token is good after a restart', async (t) => {
+  const { service, one, get, file, clock } = await startListing(t);
   for (let count = 0; count < 3; count += 1) await file(one);
-  const theirs = await file(other);
-  await file(one);
   const { nextPageToken } = (await get(one, '/api/v1/filing?pageSize=1')).json;
-  const shown = (await get(other, `/api/v1/filing?pageToken=${nextPageToken}`)).json;
-  assert.ok(numbersIn(shown).every((number) => number === theirs));
+  await service.close();
+  const again = await startService(t, { clock, dataDir: service.dataDir });
+  const timestamp = String(Math.floor(clock.nowMs() / 1_000));
+  const target = `/api/v1/filing?pageToken=${nextPageToken}`;
+  const next = await send(again.publicUrl, one, { target, timestamp });
+  assert.deepEqual(numbersIn(next.json), ['AS-2026-000002', 'AS-2026-000001']);
 });

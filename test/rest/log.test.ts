@@ -39,7 +39,7 @@ test('each call leaves one line that tells what became of it, and nothing that i
   const nonce = newNonce();
   const { filingNo } = (await call('/api/v1/filing', body, { nonce })).json;
   await call('/api/v1/filing', body, { nonce });
-  await call('/api/v1/filing', body, { apiSecret: 'sk_sandbox_marked-guess' });
+  await call('/api/v1/filing?marked-parameter=1', body, { apiSecret: 'sk_sandbox_marked-guess', nonce });
   await call('/api/v1/filing', body.slice(0, -1));
   await call('/api/v1/filing', body.replace('"price"', '"marked-member":1,"price"'));
   await call('/api/v1/filing?marked-parameter=1', body);

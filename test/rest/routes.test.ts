@@ -124,19 +124,17 @@ test('unknown routes are refused unsigned calls like all others', async () => {
 const services = [AdminService, EscrowService, FilingService, ProvenanceService];
 
 test('the routes are the documented ones', () => {
-  const routes = createRoutes(services).map(
-    ({ verb, template, hasBody }) => `${verb} ${template} ${hasBody}`,
-  );
+  const routes = createRoutes(services).map(({ verb, template, body }) => `${verb} ${template} ${body}`);
   assert.deepEqual(routes.sort(), [
-    'GET /api/v1/escrow false',
-    'GET /api/v1/escrow/{escrow_id} false',
-    'GET /api/v1/filing false',
-    'GET /api/v1/filing/{filing_no} false',
-    'GET /api/v1/provenance/{filing_no} false',
-    'POST /api/v1/escrow true',
-    'POST /api/v1/escrow/{escrow_id}/refund false',
-    'POST /api/v1/escrow/{escrow_id}/release false',
-    'POST /api/v1/filing true',
+    'GET /api/v1/escrow NONE',
+    'GET /api/v1/escrow/{escrow_id} NONE',
+    'GET /api/v1/filing NONE',
+    'GET /api/v1/filing/{filing_no} NONE',
+    'GET /api/v1/provenance/{filing_no} NONE',
+    'POST /api/v1/escrow REQUIRED',
+    'POST /api/v1/escrow/{escrow_id}/refund OPTIONAL',
+    'POST /api/v1/escrow/{escrow_id}/release OPTIONAL',
+    'POST /api/v1/filing REQUIRED',
   ]);
 });
 

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import type { Store, StoredKey } from '../../src/store/store.ts';
 import { statementPrototype } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { writeTransfers } from '../support/transfers.ts';
 import {
   addPlatform,
   anyOrder,
@@ -17,6 +18,7 @@ import {
   noon,
   opened,
   refused,
+  resolved,
   sandbox,
   settled,
   settlementOf,
@@ -314,3 +316,29 @@ for (const [what, [verb, index]] of Object.entries(lookUps)) {
     );
   });
 }
+
+test('an artwork is transferred 10,000 times at most: then no order opens for it', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const [filingNo, other] = [await fileOne(store, by), await fileOne(store, by)];
+  writeTransfers(dirname(raw.name), filingNo, 9_999);
+  const { escrowId } = await frozen(store, by, filingNo);
+  await refused(opened(store, by, filingNo), 'ESCROW_ACTIVE');
+  await resolved(store, by, escrowId, 'RELEASE');
+  assert.equal(await transfersOf(store, filingNo), 10_000);
+  await store.durable();
+  const counted = () => raw.prepare('SELECT count(*) FROM escrow').pluck().get();
+  const before = counted();
+  await refused(opened(store, by, filingNo), 'TRANSFERS_EXHAUSTED');
+  await store.durable();
+  assert.equal(counted(), before);
+  await opened(store, by, other);
+});
+
+test('an order that went back to its buyer is no transfer', async (t) => {
+  const { store, by, raw } = await openWithRaw(t);
+  const filingNo = await fileOne(store, by);
+  writeTransfers(dirname(raw.name), filingNo, 9_999);
+  const { escrowId } = await frozen(store, by, filingNo);
+  await resolved(store, by, escrowId, 'REFUND');
+  await frozen(store, by, filingNo);
+});

@@ -28,6 +28,8 @@ export interface Outcome {
   readonly retryAfter: string | undefined;
   readonly escrowId: string;
   readonly state: EscrowState | undefined;
+  /** What is under way for it, if anything is. */
+  readonly pending: string | undefined;
   /** The states that it has been in; empty where the answer does not tell them. */
   readonly history: readonly string[];
 }
@@ -57,13 +59,13 @@ export interface EscrowDoors {
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
 const refused = (code: Reason, message: string, retryAfter: string | undefined): Outcome => ({
-  ...{ code, message, retryAfter, state: undefined, history: [] },
+  ...{ code, message, retryAfter, state: undefined, pending: undefined, history: [] },
   escrowId: escrowIdPattern.exec(message)?.[0] ?? '',
 });
 
 // biome-ignore lint/suspicious/noExplicitAny: the JSON of an order, in whole or in part.
-const answered = ({ escrowId, state, history = [] }: any): Outcome => ({
-  ...{ code: undefined, message: '', retryAfter: undefined, escrowId, state },
+const answered = ({ escrowId, state, pending, history = [] }: any): Outcome => ({
+  ...{ code: undefined, message: '', retryAfter: undefined, escrowId, state, pending },
   history: history.map((change: { state: string }) => change.state),
 });
 

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_artseal_v1_options } from "./options_pb.ts";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -11,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/escrow.proto.
  */
 export const file_artseal_v1_escrow: GenFile = /*@__PURE__*/
-  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSKgAwoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkSKQoHaGlzdG9yeRgLIAMoCzIYLmFydHNlYWwudjEuRXNjcm93Q2hhbmdlIisKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEg0KCUdVQVJBTlRFRRABIl4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASCgoGVU5QQUlEEAESCgoGRlJPWkVOEAISDAoIUkVMRUFTRUQQAxIMCghSRUZVTkRFRBAEEgoKBkNMT1NFRBAFIkMKDEVzY3Jvd0NoYW5nZRInCgVzdGF0ZRgBIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEgoKAmF0GAIgASgJIoQBChNDcmVhdGVFc2Nyb3dSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIlCgR0eXBlGAIgASgOMhcuYXJ0c2VhbC52MS5Fc2Nyb3cuVHlwZRIOCgZhbW91bnQYAyABKAMSEAoIYnV5ZXJfaWQYBCABKAkSEQoJc2VsbGVyX2lkGAUgASgJInQKFENyZWF0ZUVzY3Jvd1Jlc3BvbnNlEhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAyIlChBHZXRFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI3ChFHZXRFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdyJ3ChJMaXN0RXNjcm93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSJwoFc3RhdGUYAyABKA4yGC5hcnRzZWFsLnYxLkVzY3Jvdy5TdGF0ZRIRCglmaWxpbmdfbm8YBCABKAkiUwoTTGlzdEVzY3Jvd3NSZXNwb25zZRIjCgdlc2Nyb3dzGAEgAygLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKFFJlbGVhc2VFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI7ChVSZWxlYXNlRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3ciKAoTUmVmdW5kRXNjcm93UmVxdWVzdBIRCgllc2Nyb3dfaWQYASABKAkiOgoUUmVmdW5kRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cy7QQKDUVzY3Jvd1NlcnZpY2USbAoMQ3JlYXRlRXNjcm93Eh8uYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2VzY3JvdxJ0CglHZXRFc2Nyb3cSHC5hcnRzZWFsLnYxLkdldEVzY3Jvd1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEVzY3Jvd1Jlc3BvbnNlIiqC0+STAiRiBmVzY3JvdxIaL2FwaS92MS9lc2Nyb3cve2VzY3Jvd19pZH0SZgoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZSIWgtPkkwIQEg4vYXBpL3YxL2VzY3JvdxKIAQoNUmVsZWFzZUVzY3JvdxIgLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJlbGVhc2VFc2Nyb3dSZXNwb25zZSIygtPkkwIsYgZlc2Nyb3ciIi9hcGkvdjEvZXNjcm93L3tlc2Nyb3dfaWR9L3JlbGVhc2UShAEKDFJlZnVuZEVzY3JvdxIfLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVxdWVzdBogLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVzcG9uc2UiMYLT5JMCK2IGZXNjcm93IiEvYXBpL3YxL2VzY3Jvdy97ZXNjcm93X2lkfS9yZWZ1bmRiBnByb3RvMw", [file_google_api_annotations]);
+  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSLFBAoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEjQKB3BlbmRpbmcYDSABKA4yHi5hcnRzZWFsLnYxLkVzY3Jvdy5JbnN0cnVjdGlvbkgAiAEBEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIQCghjdXJyZW5jeRgMIAEoCRIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkSKQoHaGlzdG9yeRgLIAMoCzIYLmFydHNlYWwudjEuRXNjcm93Q2hhbmdlIisKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEg0KCUdVQVJBTlRFRRABIl4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASCgoGVU5QQUlEEAESCgoGRlJPWkVOEAISDAoIUkVMRUFTRUQQAxIMCghSRUZVTkRFRBAEEgoKBkNMT1NFRBAFIk8KC0luc3RydWN0aW9uEhsKF0lOU1RSVUNUSU9OX1VOU1BFQ0lGSUVEEAASCgoGRlJFRVpFEAESCwoHUkVMRUFTRRACEgoKBlJFRlVORBADQgoKCF9wZW5kaW5nIkMKDEVzY3Jvd0NoYW5nZRInCgVzdGF0ZRgBIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEgoKAmF0GAIgASgJIqIBChNDcmVhdGVFc2Nyb3dSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIlCgR0eXBlGAIgASgOMhcuYXJ0c2VhbC52MS5Fc2Nyb3cuVHlwZRIsCgZhbW91bnQYAyABKANCHIq1GBhtaW5vciB1bml0cyAoZmVuLCBjZW50cykSEAoIYnV5ZXJfaWQYBCABKAkSEQoJc2VsbGVyX2lkGAUgASgJInQKFENyZWF0ZUVzY3Jvd1Jlc3BvbnNlEhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAyIlChBHZXRFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI3ChFHZXRFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdyJ9ChJMaXN0RXNjcm93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhgKCnBhZ2VfdG9rZW4YAiABKAlCBJC1GAESJwoFc3RhdGUYAyABKA4yGC5hcnRzZWFsLnYxLkVzY3Jvdy5TdGF0ZRIRCglmaWxpbmdfbm8YBCABKAkiUwoTTGlzdEVzY3Jvd3NSZXNwb25zZRIjCgdlc2Nyb3dzGAEgAygLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKFFJlbGVhc2VFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI7ChVSZWxlYXNlRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3ciKAoTUmVmdW5kRXNjcm93UmVxdWVzdBIRCgllc2Nyb3dfaWQYASABKAkiOgoUUmVmdW5kRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cy7QQKDUVzY3Jvd1NlcnZpY2USbAoMQ3JlYXRlRXNjcm93Eh8uYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2VzY3JvdxJ0CglHZXRFc2Nyb3cSHC5hcnRzZWFsLnYxLkdldEVzY3Jvd1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEVzY3Jvd1Jlc3BvbnNlIiqC0+STAiRiBmVzY3JvdxIaL2FwaS92MS9lc2Nyb3cve2VzY3Jvd19pZH0SZgoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZSIWgtPkkwIQEg4vYXBpL3YxL2VzY3JvdxKIAQoNUmVsZWFzZUVzY3JvdxIgLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJlbGVhc2VFc2Nyb3dSZXNwb25zZSIygtPkkwIsYgZlc2Nyb3ciIi9hcGkvdjEvZXNjcm93L3tlc2Nyb3dfaWR9L3JlbGVhc2UShAEKDFJlZnVuZEVzY3JvdxIfLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVxdWVzdBogLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVzcG9uc2UiMYLT5JMCK2IGZXNjcm93IiEvYXBpL3YxL2VzY3Jvdy97ZXNjcm93X2lkfS9yZWZ1bmRiBnByb3RvMw", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
  * An escrow order.
@@ -32,6 +33,13 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
   state: Escrow_State;
 
   /**
+   * What the institution was told and has not confirmed or declined; absent while nothing is under way.
+   *
+   * @generated from field: optional artseal.v1.Escrow.Instruction pending = 13;
+   */
+  pending?: Escrow_Instruction | undefined;
+
+  /**
    * Always LICENSED_PSP_NO_SECOND_CLEARING.
    *
    * @generated from field: string clearing = 3;
@@ -44,6 +52,13 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
    * @generated from field: int64 amount = 4;
    */
   amount: bigint;
+
+  /**
+   * The settlement currency, by its ISO 4217 code.
+   *
+   * @generated from field: string currency = 12;
+   */
+  currency: string;
 
   /**
    * @generated from field: string filing_no = 5;
@@ -185,6 +200,52 @@ export type Escrow_State = (typeof Escrow_State)[keyof typeof Escrow_State] | Un
  */
 export const Escrow_StateSchema: GenEnum<Escrow_State> = /*@__PURE__*/
   enumDesc(file_artseal_v1_escrow, 0, 1);
+
+/**
+ * What the institution is told to do.
+ *
+ * @generated from enum artseal.v1.Escrow.Instruction
+ */
+export const Escrow_Instruction = {
+  /**
+   * @generated from enum value: INSTRUCTION_UNSPECIFIED = 0;
+   */
+  INSTRUCTION_UNSPECIFIED: 0,
+
+  /**
+   * Hold the amount; also while an order that got no hold is called off.
+   *
+   * @generated from enum value: FREEZE = 1;
+   */
+  FREEZE: 1,
+
+  /**
+   * Pay it out to the seller.
+   *
+   * @generated from enum value: RELEASE = 2;
+   */
+  RELEASE: 2,
+
+  /**
+   * Give it back to the buyer.
+   *
+   * @generated from enum value: REFUND = 3;
+   */
+  REFUND: 3,
+} as const;
+
+/**
+ * What the institution is told to do.
+ *
+ * @generated from enum artseal.v1.Escrow.Instruction
+ */
+export type Escrow_Instruction = (typeof Escrow_Instruction)[keyof typeof Escrow_Instruction] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.Escrow.Instruction.
+ */
+export const Escrow_InstructionSchema: GenEnum<Escrow_Instruction> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_escrow, 0, 2);
 
 /**
  * One state that an escrow order has come to.
@@ -359,7 +420,7 @@ export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
   state: Escrow_State;
 
   /**
-   * Only those of this filing; empty for all.
+   * Only those of this filing, AS-<year>-<6 digits>; empty for all.
    *
    * @generated from field: string filing_no = 4;
    */
@@ -476,7 +537,7 @@ export const EscrowService: GenService<{
    * Opens an escrow for a filing of the caller. FROZEN is answered only after the institution
    * confirmed its hold.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
-   * PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
+   * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
    *
    * @generated from rpc artseal.v1.EscrowService.CreateEscrow
    */

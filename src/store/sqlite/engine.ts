@@ -2,6 +2,7 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createAdmissionStore } from './admission.ts';
 import { createCallerStore } from './callers.ts';
 import { openDatabase } from './database.ts';
+import { deploymentSecret, derivedKey } from './deployment-secret.ts';
 import { createEscrowStore } from './escrows.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
@@ -14,6 +15,7 @@ export function createSqliteStore(options: StoreOptions): Store {
   const database = openDatabase(options);
   const commits = createGroupCommit(database.$client);
   const keys = createKeyCache(database.$client);
+  const secret = deploymentSecret(database);
   let lock: ServingLock | undefined;
   return {
     admission: createAdmissionStore(database, commits, keys),
@@ -21,6 +23,7 @@ export function createSqliteStore(options: StoreOptions): Store {
     filings: createFilingStore(database, commits),
     escrows: createEscrowStore(database, commits),
     idempotency: createIdempotencyStore(database, commits),
+    keyFor: (purpose) => derivedKey(secret, purpose),
     beginServing: async () => {
       lock ??= takeServingLock(options.dataDir);
     },

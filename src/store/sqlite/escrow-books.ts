@@ -1,16 +1,18 @@
-import { type Escrow, escrowNotFound, type Hold, type WantedOrder } from '../../domain/escrow.ts';
+import { type Escrow, escrowNotFound, type Hold, pendingOf, type WantedOrder } from '../../domain/escrow.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowCase, Operation } from '../store.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
 import { createOperationLedger, type OperationLedger, type OperationRow } from './operations.ts';
+import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 
-/** Orders with what belongs to them: their instructions and their history. */
+/** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
 export interface EscrowBooks {
   readonly rows: EscrowRows;
   readonly operations: OperationLedger;
   readonly history: EscrowHistory;
+  readonly provenance: ProvenanceRecords;
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
@@ -29,11 +31,13 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   const history = createEscrowHistory(database);
   const operations = createOperationLedger(database);
   const rows = createEscrowRows(database);
+  const provenance = createProvenanceRecords(database);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
     const terms = { filingNo, type, amount, buyerId, sellerId };
-    return { escrowId, ...terms, state, timestamp, caller, history: history.of(row.id) };
+    const pending = pendingOf(operations.lastOpenOf(row.id));
+    return { escrowId, ...terms, state, pending, timestamp, caller, history: history.of(row.id) };
   }
 
   function findRow(id: string, owner: number | undefined): EscrowRow | undefined {
@@ -75,7 +79,8 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   }
 
   return {
-    ...{ rows, operations, history, toEscrow, toCase, findRow, requireRow, findOperation, requireOperation },
+    ...{ rows, operations, history, provenance, toEscrow, toCase },
+    ...{ findRow, requireRow, findOperation, requireOperation },
     resolutionOf: (orderId) => operations.openOf(orderId).find(({ kind }) => kind !== 'FREEZE'),
   };
 }

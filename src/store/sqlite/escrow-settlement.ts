@@ -5,7 +5,6 @@ import type { Database } from './database.ts';
 import { conflict, type EscrowBooks, foundOf, wanted } from './escrow-books.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { createNotificationMemory } from './notifications.ts';
-import { createProvenanceRecords } from './provenance.ts';
 import { deployment, escrow } from './schema.ts';
 
 /** What brings orders and the institution to agreement. */
@@ -21,9 +20,8 @@ const firstInstitution = 'simulated';
 export function createEscrowSettlement(
   database: Database,
   { read, write }: GroupCommit,
-  { rows, operations, history, toCase, requireRow, resolutionOf }: EscrowBooks,
+  { rows, operations, history, provenance, toCase, requireRow, resolutionOf }: EscrowBooks,
 ): EscrowSettlement {
-  const provenance = createProvenanceRecords(database);
   const isNewNotification = createNotificationMemory(database);
 
   /** What the institution is still to be asked about, and what waits for a person. */

@@ -3,25 +3,27 @@ import { yearOf } from '../../domain/calendar.ts';
 import { wishFor } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { filingNotFound } from '../../domain/filing.ts';
+import { transfersMax } from '../../domain/provenance.ts';
 import { Refusal } from '../../domain/reason.ts';
 import type { EscrowFilter, EscrowStore, PageQuery } from '../store.ts';
 import type { Database } from './database.ts';
+import { deploymentSecret } from './deployment-secret.ts';
 import { conflict, createEscrowBooks, wanted } from './escrow-books.ts';
 import { createEscrowSettlement } from './escrow-settlement.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { createOperationBinding } from './idempotency.ts';
 import { pageOf } from './paging.ts';
-import { deployment, escrow, filing } from './schema.ts';
+import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
 import { prepareHot } from './statement.ts';
 
 /** Escrow orders: what is wanted of them and how they are read here, how they are settled in escrow-settlement.ts. */
 export function createEscrowStore(database: Database, commits: GroupCommit): EscrowStore {
   const { read, write } = commits;
-  const idKey = database.select().from(deployment).all()[0]?.escrowIdKey;
-  if (idKey === undefined) throw new Error('The database has no deployment stamp.');
+  const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
-  const { rows, operations, history, toEscrow, toCase, findRow, requireRow, requireOperation } = books;
+  const { rows, operations, history, provenance, toEscrow, toCase } = books;
+  const { findRow, requireRow, requireOperation } = books;
   const nextNumber = createSequence(database, 'ESCROW');
   const binding = createOperationBinding(database);
   const filed = prepareHot<{ caller_id: number }>(
@@ -42,10 +44,17 @@ export function createEscrowStore(database: Database, commits: GroupCommit): Esc
       );
     }
     const active = rows.activeOf(filingNo);
-    if (active === undefined) return;
-    const isVisible = owner === undefined || active.callerId === owner;
-    const name = isVisible ? `: ${active.escrowId}` : '';
-    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+    if (active !== undefined) {
+      const isVisible = owner === undefined || active.callerId === owner;
+      const name = isVisible ? `: ${active.escrowId}` : '';
+      throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+    }
+    if (provenance.transfersOf(filingNo) >= transfersMax) {
+      throw new Refusal(
+        'TRANSFERS_EXHAUSTED',
+        `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
+      );
+    }
   }
 
   return {

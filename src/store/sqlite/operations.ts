@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, inArray, type SQLWrapper, sql } from 'drizzle-orm';
 import type { OperationKind, OperationStatus } from '../../domain/escrow.ts';
 import type { Database } from './database.ts';
 import { escrowOperation } from './schema.ts';
@@ -25,6 +25,8 @@ export interface OperationLedger {
   freezeOf(orderId: number): OperationRow;
   /** Oldest first. */
   openOf(orderId: number): OperationRow[];
+  /** The kind of the last of them. */
+  lastOpenOf(orderId: number): OperationKind | undefined;
   /** Whether the money of an order was paid, out or back. */
   hasPaid(orderId: number): boolean;
   /** The orders that have an open instruction, as a subquery. */
@@ -51,6 +53,15 @@ export function createOperationLedger(database: Database): OperationLedger {
     .where(and(ofOrder, sql`${escrowOperation.kind} = 'FREEZE'`))
     .prepare();
   const open = select().where(and(ofOrder, isOpen)).orderBy(asc(escrowOperation.id)).prepare();
+  const lastOpen = prepareHot<{ kind: OperationKind }>(
+    database,
+    database
+      .select({ kind: escrowOperation.kind })
+      .from(escrowOperation)
+      .where(and(ofOrder, isOpen))
+      .orderBy(desc(escrowOperation.id))
+      .limit(1),
+  );
   const paid = select()
     .where(
       and(
@@ -99,6 +110,7 @@ export function createOperationLedger(database: Database): OperationLedger {
       return row;
     },
     openOf: (orderId) => open.all({ orderId }),
+    lastOpenOf: (orderId) => lastOpen.get({ orderId })?.kind,
     hasPaid: (orderId) => paid.get({ orderId }) !== undefined,
     ordersWithOpen: () =>
       database.select({ orderId: escrowOperation.orderId }).from(escrowOperation).where(isOpen),

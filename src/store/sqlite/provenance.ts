@@ -11,6 +11,8 @@ export interface ProvenanceRecords {
   begin(filingNo: string, at: BusinessTime): void;
   /** Appends a record behind those of the filing. Runs inside the effect that it belongs to. */
   append(filingNo: string, event: ProvenanceEvent, at: BusinessTime): void;
+  /** How many TRANSFER records a filing has. */
+  transfersOf(filingNo: string): number;
   /** The records of a filing, in order of happening. */
   of(filingNo: string): ProvenanceRecord[];
 }
@@ -30,7 +32,16 @@ export function createProvenanceRecords(database: Database): ProvenanceRecords {
       }),
     );
   const insertFirst = insertAt(sql`1`);
-  const insertNext = insertAt(sql`(SELECT count(*) + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`);
+  // The end of the primary key, and not a count, which would read all records of the filing.
+  const last = sql<number>`coalesce(max(${provenanceRecord.position}), 0)`;
+  const insertNext = insertAt(sql`(SELECT ${last} + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`);
+  const selectLast = prepareHot<{ last: number }>(
+    database,
+    database
+      .select({ last: last.as('last') })
+      .from(provenanceRecord)
+      .where(ofFiling),
+  );
   const select = prepareHot<ProvenanceRecord>(
     database,
     database
@@ -46,6 +57,8 @@ export function createProvenanceRecords(database: Database): ProvenanceRecords {
     append: (filingNo, event, at) => {
       insertNext.run(valuesOf(filingNo, event, at));
     },
+    // The first record is the source.
+    transfersOf: (filingNo) => Math.max(0, (selectLast.get({ filingNo })?.last ?? 0) - 1),
     of: (filingNo) => select.all({ filingNo }),
   };
 }

@@ -33,7 +33,7 @@ export const deployment = sqliteTable(
   {
     id: integer().primaryKey(),
     environment: text().$type<Environment>().notNull(),
-    /** Scrambles escrow ids; 32 random bytes. */
+    /** The deployment's secret, 32 random bytes: it scrambles escrow ids, and keys are derived from it. */
     escrowIdKey: blob('escrow_id_key', { mode: 'buffer' }).notNull(),
     /** What all amounts are in; null in a database from before it was stamped. */
     currency: text(),

@@ -66,6 +66,7 @@ export function decisionPromises(engine: StoreEngine): void {
         const { open: openBefore, ...restBefore } = before;
         assert.deepEqual(rest, {
           ...restBefore,
+          order: kind === 'REFUND' ? { ...before.order, pending: kind } : before.order,
           attention: undefined,
           accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
         });

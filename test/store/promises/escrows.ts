@@ -47,6 +47,7 @@ export function escrowPromises(engine: StoreEngine): void {
       ...asked,
       escrowId,
       state: 'UNPAID',
+      pending: 'FREEZE',
       timestamp: noon.timestamp,
       caller: 'gallery',
       history: [{ state: 'UNPAID', at: noon.timestamp }],
@@ -66,6 +67,33 @@ export function escrowPromises(engine: StoreEngine): void {
       open: [(await caseOf(store, escrowId)).open[0]],
     });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [freeze]);
+  });
+
+  test('an order tells which instruction is under way, a cancelling as the FREEZE that it undoes', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const pendingOf = async (id: string) => {
+      const [listed] = (await store.escrows.list(anyOrder, { from: undefined, size: 1 })).items;
+      const pending = (await store.escrows.find(id, by.callerId))?.pending;
+      assert.deepEqual([listed?.pending, (await caseOf(store, id)).order.pending], [pending, pending]);
+      return pending;
+    };
+    for (const kind of ['RELEASE', 'REFUND'] as const) {
+      const { escrowId } = await opened(store, by);
+      assert.equal(await pendingOf(escrowId), 'FREEZE');
+      await settled(store, escrowId, { to: 'FROZEN' });
+      assert.equal(await pendingOf(escrowId), undefined);
+      const { order } = await store.escrows.prepare(kind, escrowId, noon, workOf(by), undefined);
+      assert.deepEqual([order.pending, await pendingOf(escrowId)], [kind, kind]);
+      await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' });
+      assert.equal(await pendingOf(escrowId), undefined);
+    }
+    const { escrowId } = await opened(store, by);
+    const prepared = { kind: 'CANCEL', operationId: 'cancel-1' } as const;
+    await settled(store, escrowId, { ended: [], prepared });
+    assert.equal(await pendingOf(escrowId), 'FREEZE');
+    await settled(store, escrowId, { to: 'CLOSED' });
+    assert.equal(await pendingOf(escrowId), undefined);
   });
 
   test('only the caller that filed may open an order; without an owner anybody may', async (t) => {

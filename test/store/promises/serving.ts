@@ -29,6 +29,20 @@ export function servingPromises(engine: StoreEngine): void {
     await assert.rejects((await openStore(t, engine, dataDir)).beginServing());
   });
 
+  test('a key for a purpose is the same for all that open the store, then and later, and no other one', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const key = one.keyFor('a');
+    assert.equal(key.length, 32);
+    assert.deepEqual(other.keyFor('a'), key);
+    await one.close();
+    await other.close();
+    const later = await openStore(t, engine, dataDir);
+    assert.deepEqual(later.keyFor('a'), key);
+    assert.notDeepEqual(later.keyFor('b'), key);
+    assert.notDeepEqual((await openStore(t, engine)).keyFor('a'), key);
+  });
+
   test('beginning again is no harm', async (t) => {
     const store = await openStore(t, engine);
     await store.beginServing();
