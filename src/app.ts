@@ -17,11 +17,12 @@ import {
 } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
+import { readableByOthers } from './file-access.ts';
 import { openInstitution } from './institution.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import type { Institution } from './payment/institution.ts';
-import { openRegistry, type Registry, systemClock } from './registry.ts';
+import { openRegistry, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
@@ -59,6 +60,8 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   const registry = await openRegistry(config, clock);
   const { store, issuance, keyRing } = registry;
   opened.defer(() => store.close());
+  for (const file of readableByOthers(trustedFiles(config)))
+    log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   await store.beginServing();
   await store.escrows.useInstitution(config.institution);
 

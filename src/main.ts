@@ -2,6 +2,7 @@
 import { type Command, exitCodes, type Terminal, UsageError } from './cli/command.ts';
 import { ConfigRefused, settings } from './config.ts';
 import { Refusal } from './domain/reason.ts';
+import { FilesExposed } from './file-access.ts';
 
 /** The commands, each loaded when it is needed: signing a request needs no database. */
 const commands = new Map<string, () => Promise<Command>>([
@@ -27,7 +28,8 @@ async function main([name = '--help', ...words]: string[], terminal: Terminal): 
   } catch (error) {
     if (error instanceof UsageError)
       return fail(`${name} ${error.message}; see artseal ${name} --help`, exitCodes.usage);
-    if (error instanceof ConfigRefused) return fail(error.message, exitCodes.usage);
+    if (error instanceof ConfigRefused || error instanceof FilesExposed)
+      return fail(error.message, exitCodes.usage);
     return fail(failureOf(error), exitCodes.failed);
   }
 }

@@ -19,6 +19,8 @@ export class DatabaseRefused extends Error {
 type Stamps = Omit<StoreOptions, 'dataDir'>;
 
 const fileName = 'artseal.db';
+/** Of files that are nobody else's to read or write. */
+export const privateMode = 0o600;
 const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
@@ -28,26 +30,30 @@ const checkpointPages = 4_000;
 /** Page cache, in KiB. */
 const cacheKiB = 32_768;
 
+/** Where the database of a data folder is. */
+export function databaseFile(dataDir: string): string {
+  return join(resolve(dataDir), fileName);
+}
+
 /** Opens the database in a data folder, making, stamping and migrating it as need be. */
 export function openDatabase({ dataDir, ...stamps }: StoreOptions): Database {
-  const folder = resolve(dataDir);
+  const file = databaseFile(dataDir);
   try {
-    makeFolder(folder);
-    return openFile(join(folder, fileName), stamps);
+    makeFolder(dirname(file));
+    return openFile(file, stamps);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
       'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
-    throw new DatabaseRefused(`${join(folder, fileName)} cannot be used: ${error.message}; ${rule}.`, {
+    throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, {
       cause: error,
     });
   }
 }
 
 function openFile(file: string, stamps: Stamps): Database {
-  // SQLite gives its log files the mode of the database, which is nobody else's to read.
-  // Never opened here once it exists: closing it would drop the locks that this process has on it.
-  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+  // SQLite gives its log files the mode of the database.
+  makePrivateFile(file);
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     client.pragma('journal_mode = WAL');
@@ -68,6 +74,14 @@ function openFile(file: string, stamps: Stamps): Database {
     client.close();
     throw error;
   }
+}
+
+/**
+ * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
+ * locks that this process has on it.
+ */
+export function makePrivateFile(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
 }
 
 /** Applies the migrations that the database has not seen; its user_version counts those that it has. */
