@@ -6,6 +6,7 @@ import { FilesExposed } from './file-access.ts';
 
 /** The commands, each loaded when it is needed: signing a request needs no database. */
 const commands = new Map<string, () => Promise<Command>>([
+  ['init', async () => (await import('./cli/init.ts')).init],
   ['serve', async () => (await import('./cli/serve.ts')).serve],
   ['key', async () => (await import('./cli/key.ts')).key],
   ['token', async () => (await import('./cli/token.ts')).token],

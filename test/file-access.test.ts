@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { FilesExposed, readableByOthers, refuseChangeableByOthers } from '../src/file-access.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
+import { sandbox } from './store/promises/fixtures.ts';
 import { temporaryFolder } from './support/temporary-folder.ts';
 
 const noUsers = process.platform === 'win32' && 'Windows has no modes';
@@ -105,7 +106,7 @@ test('the lock of the serving process is for this user alone, an old one too', {
   const lock = join(dataDir, 'serving.lock');
   for (const change of [() => {}, () => chmodSync(lock, 0o644)]) {
     change();
-    const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY' });
+    const store = createSqliteStore({ dataDir, ...sandbox });
     await store.beginServing();
     assert.equal(statSync(lock).mode & 0o777, 0o600);
     await store.close();

@@ -7,7 +7,7 @@ export async function withRegistry(
   terminal: Terminal,
   work: (registry: Registry) => Promise<void>,
 ): Promise<void> {
-  const registry = await openRegistry(readConfig(terminal.env));
+  const registry = await openRegistry(readConfig(terminal.env), 'EXISTING');
   try {
     await work(registry);
   } finally {

@@ -39,6 +39,12 @@ export interface Store {
   readonly idempotency: IdempotencyStore;
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
+  /**
+   * Looks whether what the store keeps its data in is still where it was opened: undefined, or what is wrong, in words
+   * for the operator. While something is wrong all verbs are refused with UNAVAILABLE, and go on once a look finds it
+   * put right. Without such a look, writes find out by themselves before they are durable, reads do not.
+   */
+  findFault(): string | undefined;
   /** Resolves when all effects so far survive kill -9 and loss of power. */
   durable(): Promise<void>;
   /** Makes all effects durable and gives up the resources; further verbs are refused with UNAVAILABLE. */
@@ -399,4 +405,6 @@ export interface StoreOptions {
   readonly environment: Environment;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
+  /** Whether the store must be there, must not be there and is made, or is made if it is not there. */
+  readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
 }

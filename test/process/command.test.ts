@@ -8,14 +8,14 @@ import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { settings } from '../../src/config.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
 
-const commands = ['serve', 'key', 'token', 'sign', 'call', 'demo'];
+const commands = ['init', 'serve', 'key', 'token', 'sign', 'call', 'demo'];
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 /** How soon a running server honours a change. */
 const honouredMs = 1_000;
@@ -171,6 +171,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
   describe('keys and tokens while the server is stopped', { concurrency: 2, timeout: 60_000 }, () => {
     test('keys of every tier are issued, listed, and let in once the server runs', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const created: KeyOutput[] = [];
       const expected: object[] = [];
       for (const [name, agreed, quota] of [
@@ -199,6 +200,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('a key is shown for people to read, and its secret never again', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const shown = await artseal(t, dataDir, 'key create --name gallery --tier TRIAL');
       const value = (name: string) => new RegExp(`^${name} +(\\S+)$`, 'm').exec(shown)?.[1] ?? `no ${name}`;
       const list = await artseal(t, dataDir, 'key list');
@@ -241,6 +243,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('tokens are issued, listed without the token, revoked, and only operators govern', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const service = await artsealJson(t, dataDir, 'token create --name shop');
       const operator = await artsealJson(t, dataDir, 'token create --name office --operator');
       const gone = await artsealJson(t, dataDir, 'token create --name gone');

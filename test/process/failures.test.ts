@@ -123,7 +123,7 @@ describe('a database that cannot be used is named and left as it is', {
 }, () => {
   test('it belongs to production', async (t) => {
     const dataDir = temporaryFolder(t);
-    await createSqliteStore({ dataDir, environment: 'production', currency: 'CNY' }).close();
+    await createSqliteStore({ dataDir, environment: 'production', currency: 'CNY', opening: 'NEW' }).close();
     for (const words of [['serve'], ['key', 'list']]) {
       const result = await runBounded(t, words, { ARTSEAL_DATA_DIR: dataDir }, limitMs);
       assertOneLine(result, failed, /artseal\.db/, /production/, /ARTSEAL_ENVIRONMENT/);

@@ -16,7 +16,7 @@ export class DatabaseRefused extends Error {
 }
 
 /** What a database is made for, once and for all. */
-type Stamps = Omit<StoreOptions, 'dataDir'>;
+type Stamps = Omit<StoreOptions, 'dataDir' | 'opening'>;
 
 const fileName = 'artseal.db';
 /** Of files that are nobody else's to read or write. */
@@ -35,12 +35,18 @@ export function databaseFile(dataDir: string): string {
   return join(resolve(dataDir), fileName);
 }
 
-/** Opens the database in a data folder, making, stamping and migrating it as need be. */
-export function openDatabase({ dataDir, ...stamps }: StoreOptions): Database {
+/** Opens the database in a data folder; makes it as `opening` says, stamps and migrates it as need be. Throws DatabaseRefused. */
+export function openDatabase({ dataDir, opening, ...stamps }: StoreOptions): Database {
   const file = databaseFile(dataDir);
   try {
-    makeFolder(dirname(file));
-    return openFile(file, stamps);
+    if (opening === 'EXISTING') {
+      if (!existsSync(file)) throw missing(file, stamps);
+    } else {
+      makeFolder(dirname(file));
+      // SQLite gives its log files the mode of the database.
+      makePrivateFile(file);
+    }
+    return openFile(file, opening, stamps);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
@@ -51,11 +57,13 @@ export function openDatabase({ dataDir, ...stamps }: StoreOptions): Database {
   }
 }
 
-function openFile(file: string, stamps: Stamps): Database {
-  // SQLite gives its log files the mode of the database.
-  makePrivateFile(file);
+function openFile(file: string, opening: StoreOptions['opening'], stamps: Stamps): Database {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
+    // A file without a schema is what is left of a creation that was cut off.
+    const isMade = schemaVersion(client) > 0;
+    if (!isMade && opening === 'EXISTING') throw missing(file, stamps);
+    if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
     client.pragma('foreign_keys = ON');
@@ -76,6 +84,24 @@ function openFile(file: string, stamps: Stamps): Database {
   }
 }
 
+function missing(file: string, { environment }: Stamps): DatabaseRefused {
+  const make = environment === 'sandbox' ? 'run artseal init or start artseal serve' : 'run artseal init';
+  return new DatabaseRefused(
+    `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`,
+  );
+}
+
+function alreadyThere(file: string): DatabaseRefused {
+  return new DatabaseRefused(
+    `${file} is there already: use it as it is, or set ARTSEAL_DATA_DIR to another folder.`,
+  );
+}
+
+/** How many migrations a database has seen; 0 for an empty file. */
+function schemaVersion(client: Sqlite.Database): number {
+  return Number(client.pragma('user_version', { simple: true }));
+}
+
 /**
  * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
  * locks that this process has on it.
@@ -87,7 +113,7 @@ export function makePrivateFile(file: string): void {
 /** Applies the migrations that the database has not seen; its user_version counts those that it has. */
 function migrate(client: Sqlite.Database): void {
   const migrations = readMigrationFiles({ migrationsFolder });
-  const applied = Number(client.pragma('user_version', { simple: true }));
+  const applied = schemaVersion(client);
   if (applied > migrations.length) {
     throw new DatabaseRefused(
       `${client.name} was made by a newer artseal (schema ${applied}; this one knows ${migrations.length}).`,
