@@ -35,7 +35,10 @@ export function databaseFile(dataDir: string): string {
   return join(resolve(dataDir), fileName);
 }
 
-/** Opens the database in a data folder; makes it as `opening` says, stamps and migrates it as need be. Throws DatabaseRefused. */
+/**
+ * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws
+ * DatabaseRefused.
+ */
 export function openDatabase({ dataDir, opening, ...stamps }: StoreOptions): Database {
   const file = databaseFile(dataDir);
   try {

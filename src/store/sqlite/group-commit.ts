@@ -81,6 +81,7 @@ export function createGroupCommit(database: Database, files: FileWatch): GroupCo
     }
   }
 
+  /** Throws if the files are not in their place. */
   function refuseDisplaced(): void {
     const fault = files.look();
     if (fault !== undefined) throw new Error(fault);
