@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { runtimeFlags } from '../src/runtime.ts';
 import type { Filed, Order, Outcome, Sent, Workload } from './orders.ts';
 
 /** A server that is measured. */
@@ -32,9 +33,8 @@ const timeouts = { startMs: 30_000, orderMs: 240_000, endMs: 15_000 } as const;
 const ticksPerS = 100;
 
 const projectDir = join(import.meta.dirname, '..');
-/** How `npm start` starts the service: its flags of the runtime, then the words of the command. */
+/** The words behind `node` with which `npm start` starts the service. */
 const startWords = startScript().split(' ').slice(1);
-const runtimeFlags = startWords.filter((word) => word.startsWith('--'));
 const children = new Set<ChildProcess>();
 
 function adopt<C extends ChildProcess>(child: C): C {
@@ -72,7 +72,7 @@ export function startService(dataDir: string): Promise<Server> {
   });
 }
 
-/** Starts the floor, on the same runtime with the same flags. */
+/** Starts the floor, on the same runtime with the flags that the service gives itself. */
 export function startFloor(dataDir: string): Promise<Server> {
   return startServer('floor', [...runtimeFlags, 'bench/floor.ts', dataDir], dataDir, process.env);
 }

@@ -9,7 +9,7 @@ const callers = 256;
 
 /** Makes a data folder as the service makes it, with the keys of many callers. */
 export async function makeDataDir(dataDir: string): Promise<void> {
-  const registry = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }));
+  const registry = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }), 'NEW');
   const keys: BenchKey[] = [];
   try {
     for (let caller = 1; caller <= callers; caller += 1) {

@@ -9,7 +9,12 @@ import { type BenchKey, readKeys } from './keys.ts';
 // the service does, so that pragmas, tables, triggers and indexes are the same; the rest is the bare driver.
 
 const [, , dataDir = '.'] = process.argv;
-const { $client: sqlite } = openDatabase({ dataDir, environment: 'sandbox', currency: 'CNY' });
+const { $client: sqlite } = openDatabase({
+  dataDir,
+  environment: 'sandbox',
+  currency: 'CNY',
+  opening: 'EXISTING',
+});
 const keys = new Map(
   readKeys(dataDir).map((key) => [key.apiKey, { ...key, secret: createSecretKey(key.apiSecret, 'utf8') }]),
 );

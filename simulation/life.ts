@@ -63,7 +63,7 @@ export function beginLife(options: LifeOptions): Life {
   const clock = createMortalClock(world.clock);
   let isDead = false;
   const freeDisk = fillDisk(folder, () => !isDead && options.isDiskFull());
-  const store = createSqliteStore({ dataDir: folder, environment: 'sandbox', currency });
+  const store = createSqliteStore({ dataDir: folder, environment: 'sandbox', currency, opening: 'EXISTING' });
   const calls = createCallsUnderWay();
 
   /** Does something between two points; what is dead waits for ever. */

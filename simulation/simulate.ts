@@ -85,7 +85,10 @@ class Simulation {
     };
     this.#world = world;
     const folder = disk.newFolder();
-    prepareDatabase({ dataDir: folder, environment: 'sandbox', currency }, world.dice.fork('database'));
+    prepareDatabase(
+      { dataDir: folder, environment: 'sandbox', currency, opening: 'NEW' },
+      world.dice.fork('database'),
+    );
     this.#bank = openBank(world, disk.institution, (notification) => this.#keeper.deliver(notification));
     const bank = () => this.#bank;
     const inspect = (left: string) => checkAlways(readBooks(left, disk.institution), world.witness);
@@ -112,7 +115,7 @@ class Simulation {
   /** Registers those who call. */
   async #register(): Promise<Callers> {
     const dataDir = this.#keeper.folder();
-    const store = createSqliteStore({ dataDir, environment: 'sandbox', currency });
+    const store = createSqliteStore({ dataDir, environment: 'sandbox', currency, opening: 'EXISTING' });
     const platforms: Platform[] = [];
     for (let number = 1; number <= worldLimits.platforms; number += 1) {
       const platform = { name: `platform-${number}`, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;

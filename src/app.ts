@@ -17,17 +17,19 @@ import {
 } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
+import { readableByOthers } from './file-access.ts';
 import { openInstitution } from './institution.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import type { Institution } from './payment/institution.ts';
-import { openRegistry, type Registry, systemClock } from './registry.ts';
+import { openRegistry, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
 import { type SettlementLimits, settlementLimits } from './settlement/limits.ts';
+import { watchStore } from './store-watch.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
 const drainTimeoutMs = 10_000;
@@ -56,9 +58,14 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   const { clock = systemClock } = simulated;
   // What was opened is closed in the reverse order, here if the start fails.
   await using opened = new AsyncDisposableStack();
-  const registry = await openRegistry(config, clock);
+  // A production on an empty folder is a mistake, such as a disk that was not mounted.
+  const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
+  const registry = await openRegistry(config, opening, clock);
   const { store, issuance, keyRing } = registry;
   opened.defer(() => store.close());
+  for (const file of readableByOthers(trustedFiles(config)))
+    log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
+  opened.defer(watchStore(store, clock, log));
   await store.beginServing();
   await store.escrows.useInstitution(config.institution);
 

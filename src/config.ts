@@ -24,6 +24,8 @@ export interface Config {
   readonly publicAddress: ListenAddress;
   readonly internalAddress: ListenAddress;
   readonly dataDir: string;
+  /** The files that the settings name: of master keys, of the parties at Stripe. */
+  readonly namedFiles: readonly string[];
   /** IANA name. */
   readonly timeZone: string;
   /** ISO 4217 code. */
@@ -196,6 +198,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     publicAddress: () => readAddress(settings.publicAddress, value('publicAddress')),
     internalAddress: () => readAddress(settings.internalAddress, value('internalAddress')),
     dataDir: () => value('dataDir'),
+    namedFiles: () => [value('masterKeyFile'), value('stripePartiesFile')].filter((file) => file !== ''),
     timeZone: () => readTimeZone(value('timeZone')),
     currency,
     masterKeys: () => readMasterKeys(value, environment),

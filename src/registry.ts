@@ -3,9 +3,12 @@ import type { KeyRing } from './access/key-ring.ts';
 import { checkSealedSecrets } from './access/sealed-secrets.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
+import { refuseChangeableByOthers } from './file-access.ts';
 import { openKeyRing } from './master-key.ts';
+import { sandboxCredentialsFile } from './sandbox-credentials.ts';
+import { databaseFile } from './store/sqlite/database.ts';
 import { createSqliteStore } from './store/sqlite/engine.ts';
-import type { Store } from './store/store.ts';
+import type { Store, StoreOptions } from './store/store.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
 export interface Registry {
@@ -25,10 +28,24 @@ export const systemClock: Clock = {
   },
 };
 
-/** Opens the store and what issues credentials into it. Throws MasterKeyRefused if the secrets in it do not open. */
-export async function openRegistry(config: Config, clock: Clock = systemClock): Promise<Registry> {
+/** The folder and the files that a deployment trusts, whether they are there yet or not. */
+export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): string[] {
+  const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
+  return [dataDir, databaseFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys, ...namedFiles];
+}
+
+/**
+ * Opens the store and what issues credentials into it. Throws FilesExposed if other users may change what is trusted,
+ * DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
+ */
+export async function openRegistry(
+  config: Config,
+  opening: StoreOptions['opening'],
+  clock: Clock = systemClock,
+): Promise<Registry> {
+  refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const store = createSqliteStore({ dataDir, environment, currency });
+  const store = createSqliteStore({ dataDir, environment, currency, opening });
   try {
     const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
     await checkSealedSecrets(store.callers, keyRing, Math.floor(clock.nowMs() / 1000));

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Registry } from './registry.ts';
+import type { Issuance } from './access/issuance.ts';
+import type { Store } from './store/store.ts';
 
 /** What a sandbox gives its first developer. */
 export interface SandboxCredentials {
@@ -22,7 +23,7 @@ export function sandboxCredentialsFile(dataDir: string): string {
 
 /** Issues a key and an operator token to a store that has no callers yet; false if it has some. */
 export async function issueSandboxCredentials(
-  { store, issuance }: Registry,
+  { store, issuance }: { readonly store: Store; readonly issuance: Issuance },
   dataDir: string,
 ): Promise<boolean> {
   if (!(await store.callers.isEmpty())) return false;

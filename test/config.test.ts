@@ -31,6 +31,7 @@ describe('without any setting', () => {
       publicAddress: { host: '127.0.0.1', port: 8080 },
       internalAddress: { host: '127.0.0.1', port: 8081 },
       dataDir: './data',
+      namedFiles: [],
       timeZone: 'UTC',
       currency: 'CNY',
       masterKeys: { ownFile: join('data', 'master-key') },

@@ -2,6 +2,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { ConfigRefused, settings } from '../config.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
 import { FieldsRefused, sentences } from '../domain/violation.ts';
+import { FilesExposed } from '../file-access.ts';
 import { readWords } from './arguments.ts';
 import {
   type Action,
@@ -14,6 +15,7 @@ import {
 
 /** The commands, each loaded when it is needed: signing a request needs no database. */
 const commands = new Map<string, () => Promise<Command | CommandGroup>>([
+  ['init', async () => (await import('./init.ts')).init],
   ['serve', async () => (await import('./serve.ts')).serve],
   ['platform', async () => (await import('./platform.ts')).platform],
   ['key', async () => (await import('./key.ts')).key],
@@ -75,6 +77,7 @@ async function run(name: string, action: Action, words: string[], terminal: Term
       return fail(terminal, exitCodes.usage, message);
     }
     if (error instanceof ConfigRefused) return fail(terminal, exitCodes.usage, ...error.faults);
+    if (error instanceof FilesExposed) return fail(terminal, exitCodes.usage, error.message);
     return fail(terminal, exitCodes.failed, `${failureOf(error)}${whereToLook(name, error)}`);
   }
 }

@@ -10,7 +10,7 @@ export async function withRegistry(
   for (const variable of unknownSettings(terminal.env)) {
     terminal.printError(`artseal: ${variable} is no setting and changes nothing; artseal --help lists them`);
   }
-  const registry = await openRegistry(readConfig(terminal.env));
+  const registry = await openRegistry(readConfig(terminal.env), 'EXISTING');
   try {
     await work(registry);
   } finally {

@@ -1,7 +1,7 @@
-import pino, { type Logger } from 'pino';
-import { startApp } from '../app.ts';
+import type { Logger } from 'pino';
 import { type Config, readServingConfig, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
+import { ensureRuntimeFlags } from '../runtime.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
@@ -21,10 +21,14 @@ export const serve: Command = {
   ],
   run: async (_, terminal) => {
     const config = readServingConfig(terminal.env);
+    ensureRuntimeFlags();
+    // What is large is loaded only now, since the line before may start the process anew.
+    const { pino } = await import('pino');
     // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
     const output = createLogOutput(process.stderr);
     const log = pino({ level: config.logLevel, base: null }, output);
     writeRegularly(output, log);
+    process.on('SIGHUP', () => log.info('SIGHUP is ignored: settings are read at the start alone'));
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
     try {
       await serveUntilStopped(config, log, terminal);
@@ -49,6 +53,7 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
   const stopped = stopSignal();
+  const { startApp } = await import('../app.ts');
   const app = await startApp(config, log);
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);

@@ -23,7 +23,8 @@ import type { Provenance } from '../domain/provenance.ts';
  * Durability: effects are on disk only once `durable()` has resolved, which is to be called when the verb's promise
  * resolved and before anything but the store is waited for. Until then a crash may undo them, always the latest first. So nothing that a verb did or
  * read may leave the process (an answer to a caller, an instruction to the payment institution) before
- * `durable()`. If `durable()` rejects, none of the effects since the durable point before it remain.
+ * `durable()`. If `durable()` rejects, none of the effects since the durable point before it remain, unless the
+ * files of the store went away at that very moment (see `findFault`).
  *
  * Concurrency: any number of processes may open the same store, and each sees what the others made durable; one
  * at a time takes calls, and that one alone uses `admission` and `idempotency`.
@@ -44,6 +45,13 @@ export interface Store {
   keyFor(purpose: string): Uint8Array;
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
+  /**
+   * Checks that the files of the store are still those that it opened, at the same place: undefined, or what is wrong,
+   * in words for the operator. Once something is wrong all verbs are refused with UNAVAILABLE, until this finds it put
+   * right. Writes are checked without it, too: `durable()` rejects if the files were not in their place when it was
+   * done, and these effects may then be found in them later. Reads rely on calls of this.
+   */
+  findFault(): string | undefined;
   /** Resolves when all effects so far survive kill -9 and loss of power. */
   durable(): Promise<void>;
   /** Makes all effects durable and gives up the resources; further verbs are refused with UNAVAILABLE. */
@@ -408,4 +416,6 @@ export interface StoreOptions {
   readonly environment: Environment;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
+  /** Whether the store must be there, must not be there and is made, or is made if it is not there. */
+  readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
 }

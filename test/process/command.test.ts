@@ -8,14 +8,14 @@ import { describe, type TestContext, test } from 'node:test';
 import { settings } from '../../src/config.ts';
 import { runHere } from '../support/artseal.ts';
 import { eventually } from '../support/eventually.ts';
-import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
 
-const commands = ['serve', 'platform', 'key', 'token', 'escrow', 'sign', 'call', 'demo'];
+const commands = ['init', 'serve', 'platform', 'key', 'token', 'escrow', 'sign', 'call', 'demo'];
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 /** How soon a running server honours a change. */
 const honouredMs = 1_000;
@@ -108,6 +108,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
   describe('keys and tokens while the server is stopped', { concurrency: 2, timeout: 60_000 }, () => {
     test('keys of every tier are issued, listed, and let in once the server runs', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const created: KeyOutput[] = [];
       const expected: object[] = [];
       for (const [name, agreed, quota] of [
@@ -142,6 +143,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('a key is shown for people to read, and its secret never again', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const shown = await artseal(dataDir, 'key create --name gallery --tier TRIAL');
       const value = (name: string) => new RegExp(`^${name} +(\\S+)$`, 'm').exec(shown)?.[1] ?? `no ${name}`;
       const list = await artseal(dataDir, 'key list');
@@ -184,6 +186,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     test('tokens are issued, listed without the token, revoked, and only operators govern', async (t) => {
       const dataDir = temporaryFolder(t);
+      await makeSandbox(dataDir);
       const service = await artsealJson(dataDir, 'token create --name shop');
       const operator = await artsealJson(dataDir, 'token create --name office --operator');
       const gone = await artsealJson(dataDir, 'token create --name gone');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import {
+  chmodSync,
   closeSync,
   mkdirSync,
   openSync,
@@ -111,7 +112,7 @@ describe('a data folder that cannot be used is named', { concurrency: 4, timeout
 
   test('the credentials of the sandbox cannot be written into it', async (t) => {
     const dataDir = temporaryFolder(t);
-    mkdirSync(join(dataDir, 'sandbox-credentials.json', 'in-the-way'), { recursive: true });
+    mkdirSync(join(dataDir, 'sandbox-credentials.json', 'in-the-way'), { recursive: true, mode: 0o700 });
     assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: dataDir }), failed, /sandbox-credentials\.json/);
   });
 });
@@ -122,7 +123,7 @@ describe('a database that cannot be used is named and left as it is', {
 }, () => {
   test('it belongs to production', async (t) => {
     const dataDir = temporaryFolder(t);
-    await createSqliteStore({ dataDir, environment: 'production', currency: 'CNY' }).close();
+    await createSqliteStore({ dataDir, environment: 'production', currency: 'CNY', opening: 'NEW' }).close();
     for (const words of [['serve'], ['key', 'list']]) {
       const result = await runBounded(t, words, { ARTSEAL_DATA_DIR: dataDir }, limitMs);
       assertOneLine(result, failed, /artseal\.db/, /production/, /ARTSEAL_ENVIRONMENT/);
@@ -238,6 +239,63 @@ describe('a master key that does not fit is refused', { concurrency: 4, timeout:
     for (const platform of platforms) {
       assert.equal((await send(service.publicUrl, platform, { target })).json.code, 'FILING_NOT_FOUND');
     }
+  });
+});
+
+describe('what other users of the machine may change is refused', { concurrency: 4, timeout: 60_000 }, () => {
+  const exposed = (dataDir: string, name: string, mode = 0o622): string => {
+    const file = join(dataDir, name);
+    chmodSync(file, mode);
+    return file;
+  };
+
+  for (const words of [['serve'], ['key', 'list']]) {
+    test(`artseal ${words.join(' ')}: the data folder and its files`, async (t) => {
+      const { dataDir } = await usedDatabase(t);
+      writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}');
+      const files = ['.', 'artseal.db', 'master-key', 'sandbox-credentials.json'].map((name) =>
+        exposed(dataDir, name),
+      );
+      const result = await runBounded(t, words, { ARTSEAL_DATA_DIR: dataDir }, limitMs);
+      assertOneLine(result, setUpWrong, /mode 0622/, /chmod go-w/);
+      for (const file of files) assert.ok(result.stderr.includes(` '${file}'`), `${file}: ${result.stderr}`);
+    });
+  }
+
+  test('the files of master keys and parties that the settings name', async (t) => {
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, 'keys'), `main:${hexKey}`);
+    writeFileSync(join(folder, 'parties'), '{"buyers":{},"sellers":{}}');
+    const env = {
+      ARTSEAL_MASTER_KEY_FILE: exposed(folder, 'keys'),
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
+      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+      ARTSEAL_STRIPE_PARTIES_FILE: exposed(folder, 'parties'),
+    };
+    const result = await serve(t, env);
+    assertOneLine(result, setUpWrong, /keys \(mode 0622\)/, /parties \(mode 0622\)/, /chmod go-w/);
+  });
+
+  test('what they may only read is warned of', async (t) => {
+    const { dataDir, file } = await usedDatabase(t);
+    chmodSync(dataDir, 0o755);
+    chmodSync(file, 0o644);
+    const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+    assert.equal(await service.stop(), 0);
+    const warnings = service
+      .stderr()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .filter(({ level }) => level === 40);
+    assert.deepEqual(
+      warnings.map(({ path, mode }) => [path, mode]),
+      [
+        [dataDir, '0755'],
+        [file, '0644'],
+      ],
+    );
   });
 });
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { runCommand } from '../support/command.ts';
+import { makeSandbox } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -144,6 +145,7 @@ describe('secrets of a sandbox are not made', { concurrency: 2, timeout: 60_000 
     test(`when ${what} was issued before`, async (t) => {
       const dataDir = temporaryFolder(t);
       const env = { ARTSEAL_DATA_DIR: dataDir };
+      await makeSandbox(dataDir);
       assert.equal((await runCommand(words, env)).code, 0);
       const service = await serveWatched(t, env);
       assert.equal(existsSync(credentialsFile(dataDir)), false);

@@ -130,7 +130,7 @@ test('a webhook of Stripe leads to a question, a forged one to nothing', { timeo
 test('two settings lead from the stand-in to Stripe itself', async (t) => {
   const standIn = { url: '', apiKey: 'sk_test_4eC39HqLyjWDarjtT1zdp7dc', webhookSecret: 'whsec_1' };
   const env = settingsFor(temporaryFolder(t), standIn);
-  const { code, stderr } = await runCommand(['escrow', 'list'], env);
+  const { code, stderr } = await runCommand(['init'], env);
   assert.equal(code, 0, stderr);
   const live = await runCommand(['escrow', 'list'], { ...env, ARTSEAL_STRIPE_API_KEY: 'sk_live_1' });
   assert.equal(live.code, 2);

@@ -71,7 +71,7 @@ test('a master key added while the service runs is known to it after a restart a
   // What the start wrote is committed with the turn, and only then lets another connection write.
   await running.store.durable();
   const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${added},${old}` };
-  const { store, issuance } = await openRegistry(readConfig(both));
+  const { store, issuance } = await openRegistry(readConfig(both), 'EXISTING');
   const { key, apiSecret } = await issuance.issueKey({
     name: 'new',
     tier: 'TRIAL',

@@ -106,7 +106,7 @@ export async function openKit(
   limits: Partial<SettlementLimits> = {},
 ): Promise<Kit> {
   const dataDir = temporaryFolder(test);
-  const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY' });
+  const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
   const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
   const institution = createScriptedInstitution();
   const calendar = createCalendar('UTC');

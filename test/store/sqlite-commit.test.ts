@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { watchFiles } from '../../src/store/sqlite/file-watch.ts';
 import { createGroupCommit } from '../../src/store/sqlite/group-commit.ts';
 import type { Store } from '../../src/store/store.ts';
 import { refusal } from '../support/refused.ts';
@@ -151,7 +152,7 @@ function openFamily(t: TestContext) {
   client.pragma('foreign_keys = ON');
   client.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);`);
-  const { write, durable } = createGroupCommit(client);
+  const { write, durable } = createGroupCommit(client, watchFiles(client.name));
   return {
     write,
     durable,

@@ -217,7 +217,7 @@ test('a database from before is stamped with the currency of its first opening',
 test('a database from before that is refused is neither migrated nor stamped', (t) => {
   const { dataDir, open } = makeEarlierDatabase(t);
   const environment = 'production';
-  assert.throws(() => createSqliteStore({ dataDir, environment, currency: 'CNY' }), DatabaseRefused);
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment }), DatabaseRefused);
   const raw = open();
   assert.equal(raw.pragma('user_version', { simple: true }), before.length);
   assert.equal(

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { runtimeFlags } from '../../src/runtime.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const main = join(root, 'src', 'main.ts');
@@ -55,7 +56,7 @@ export async function serveCommand(
   env: Record<string, string>,
 ): Promise<ServeProcess> {
   const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
-  const child = spawn(process.execPath, [main, 'serve'], {
+  const child = spawn(process.execPath, [...runtimeFlags, main, 'serve'], {
     env: environment({ ...addresses, ...env }),
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],

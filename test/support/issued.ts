@@ -8,12 +8,18 @@ export interface IssuedPlatform extends ApiCredentials {
   readonly caller: string;
 }
 
+/** Makes an empty sandbox in a data folder, as `artseal init` does. */
+export async function makeSandbox(dataDir: string): Promise<void> {
+  const { store } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }), 'NEW');
+  await store.close();
+}
+
 /** Issues to a data folder ENTERPRISE platforms without quota and an operator token, as `artseal key` does. */
 export async function issueInto(
   dataDir: string,
   platforms: number,
 ): Promise<{ platforms: IssuedPlatform[]; token: string }> {
-  const { store, issuance } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }));
+  const { store, issuance } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }), 'EITHER');
   try {
     const issued: IssuedPlatform[] = [];
     for (let number = 1; number <= platforms; number += 1) {

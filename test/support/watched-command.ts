@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { runtimeFlags } from '../../src/runtime.ts';
 import type { CommandResult } from './command.ts';
 
 /** The project's folder. */
@@ -114,7 +115,7 @@ export async function serveWatched(
   test: Pick<TestContext, 'after'>,
   env: Record<string, string>,
 ): Promise<WatchedService> {
-  const command = watch(test, process.execPath, [main, 'serve'], { ...freePorts, ...env });
+  const command = watch(test, process.execPath, [...runtimeFlags, main, 'serve'], { ...freePorts, ...env });
   const { child } = command;
   const [, publicUrl = '', internalUrl = ''] = await new Promise<string[]>((resolve, reject) => {
     child.stdout.on('data', () => {

@@ -16,9 +16,11 @@ export class DatabaseRefused extends Error {
 }
 
 /** What a database is made for, once and for all. */
-type Stamps = Omit<StoreOptions, 'dataDir'>;
+type Stamps = Omit<StoreOptions, 'dataDir' | 'opening'>;
 
 const fileName = 'artseal.db';
+/** Of files that are nobody else's to read or write. */
+export const privateMode = 0o600;
 const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
@@ -28,28 +30,43 @@ const checkpointPages = 4_000;
 /** Page cache, in KiB. */
 const cacheKiB = 32_768;
 
-/** Opens the database in a data folder, making, stamping and migrating it as need be. */
-export function openDatabase({ dataDir, ...stamps }: StoreOptions): Database {
-  const folder = resolve(dataDir);
+/** Where the database of a data folder is. */
+export function databaseFile(dataDir: string): string {
+  return join(resolve(dataDir), fileName);
+}
+
+/**
+ * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws
+ * DatabaseRefused.
+ */
+export function openDatabase({ dataDir, opening, ...stamps }: StoreOptions): Database {
+  const file = databaseFile(dataDir);
   try {
-    makeFolder(folder);
-    return openFile(join(folder, fileName), stamps);
+    if (opening === 'EXISTING') {
+      if (!existsSync(file)) throw missing(file, stamps);
+    } else {
+      makeFolder(dirname(file));
+      // SQLite gives its log files the mode of the database.
+      makePrivateFile(file);
+    }
+    return openFile(file, opening, stamps);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
       'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
-    throw new DatabaseRefused(`${join(folder, fileName)} cannot be used: ${error.message}; ${rule}.`, {
+    throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, {
       cause: error,
     });
   }
 }
 
-function openFile(file: string, stamps: Stamps): Database {
-  // SQLite gives its log files the mode of the database, which is nobody else's to read.
-  // Never opened here once it exists: closing it would drop the locks that this process has on it.
-  if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
+function openFile(file: string, opening: StoreOptions['opening'], stamps: Stamps): Database {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
+    // A file without a schema is what is left of a creation that was cut off.
+    const isMade = schemaVersion(client) > 0;
+    if (!isMade && opening === 'EXISTING') throw missing(file, stamps);
+    if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
     client.pragma('synchronous = FULL');
     client.pragma('foreign_keys = ON');
@@ -70,10 +87,36 @@ function openFile(file: string, stamps: Stamps): Database {
   }
 }
 
+function missing(file: string, { environment }: Stamps): DatabaseRefused {
+  const make = environment === 'sandbox' ? 'run artseal init or start artseal serve' : 'run artseal init';
+  return new DatabaseRefused(
+    `there is no database in ${dirname(file)}: ${make}, or set ARTSEAL_DATA_DIR to the folder of one.`,
+  );
+}
+
+function alreadyThere(file: string): DatabaseRefused {
+  return new DatabaseRefused(
+    `${file} is there already: use it as it is, or set ARTSEAL_DATA_DIR to another folder.`,
+  );
+}
+
+/** How many migrations a database has seen; 0 for an empty file. */
+function schemaVersion(client: Sqlite.Database): number {
+  return Number(client.pragma('user_version', { simple: true }));
+}
+
+/**
+ * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
+ * locks that this process has on it.
+ */
+export function makePrivateFile(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
+}
+
 /** Applies the migrations that the database has not seen; its user_version counts those that it has. */
 function migrate(client: Sqlite.Database): void {
   const migrations = readMigrationFiles({ migrationsFolder });
-  const applied = Number(client.pragma('user_version', { simple: true }));
+  const applied = schemaVersion(client);
   if (applied > migrations.length) {
     throw new DatabaseRefused(
       `${client.name} was made by a newer artseal (schema ${applied}; this one knows ${migrations.length}).`,

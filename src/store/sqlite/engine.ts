@@ -1,9 +1,10 @@
 import type { Store, StoreOptions } from '../store.ts';
 import { createAdmissionStore } from './admission.ts';
 import { createCallerStore } from './callers.ts';
-import { openDatabase } from './database.ts';
+import { databaseFile, openDatabase } from './database.ts';
 import { deploymentSecret, derivedKey } from './deployment-secret.ts';
 import { createEscrowStore } from './escrows.ts';
+import { watchFiles } from './file-watch.ts';
 import { createFilingStore } from './filings.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { createIdempotencyStore } from './idempotency.ts';
@@ -13,7 +14,8 @@ import { type ServingLock, takeServingLock } from './serving-lock.ts';
 /** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
 export function createSqliteStore(options: StoreOptions): Store {
   const database = openDatabase(options);
-  const commits = createGroupCommit(database.$client);
+  const files = watchFiles(databaseFile(options.dataDir));
+  const commits = createGroupCommit(database.$client, files);
   const keys = createKeyCache(database.$client);
   const secret = deploymentSecret(database);
   let lock: ServingLock | undefined;
@@ -27,6 +29,7 @@ export function createSqliteStore(options: StoreOptions): Store {
     beginServing: async () => {
       lock ??= takeServingLock(options.dataDir);
     },
+    findFault: () => files.look(),
     durable: () => commits.durable(),
     close: async () => {
       try {

@@ -1,5 +1,6 @@
 import type { Database } from 'better-sqlite3';
 import { type Refusal, unavailable } from '../../domain/reason.ts';
+import type { FileWatch } from './file-watch.ts';
 
 /** How many effects one commit may hold; far more than the calls in flight can have. */
 const effectsPerCommitMax = 100_000;
@@ -31,8 +32,8 @@ interface Commit {
   readonly reject: (error: Refusal) => void;
 }
 
-/** Groups the writes of a connection that has no other writer. */
-export function createGroupCommit(database: Database): GroupCommit {
+/** Groups the writes of a connection that has no other writer, while its files are in their place. */
+export function createGroupCommit(database: Database, files: FileWatch): GroupCommit {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const commit = database.prepare('COMMIT');
   const savepoint = database.prepare('SAVEPOINT effect');
@@ -43,6 +44,8 @@ export function createGroupCommit(database: Database): GroupCommit {
   /** Does a piece of work on the database; what the machine refuses becomes UNAVAILABLE. */
   function attempt<T>(work: () => T): T {
     if (!database.open) throw unavailable('The store is closed.');
+    const fault = files.found();
+    if (fault !== undefined) throw unavailable('The store cannot be written or read now.', new Error(fault));
     try {
       return work();
     } catch (error) {
@@ -67,12 +70,21 @@ export function createGroupCommit(database: Database): GroupCommit {
     open = undefined;
     try {
       if (closing.failure !== undefined) throw closing.failure;
+      refuseDisplaced();
       commit.run();
+      // What went into files that are not in their place any more must not be answered as durable.
+      refuseDisplaced();
       closing.resolve();
     } catch (error) {
       if (database.inTransaction) database.exec('ROLLBACK');
       closing.reject(unavailable('The store could not keep the write; nothing was stored.', error));
     }
+  }
+
+  /** Throws if the files are not in their place. */
+  function refuseDisplaced(): void {
+    const fault = files.look();
+    if (fault !== undefined) throw new Error(fault);
   }
 
   function joinCommit(): Commit {

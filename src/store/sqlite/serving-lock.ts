@@ -1,6 +1,7 @@
+import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused } from './database.ts';
+import { DatabaseRefused, makePrivateFile, privateMode } from './database.ts';
 
 const fileName = 'serving.lock';
 
@@ -11,7 +12,11 @@ export interface ServingLock {
 
 /** Takes the lock of a data folder. Throws DatabaseRefused if another process has it. */
 export function takeServingLock(dataDir: string): ServingLock {
-  const lock = new Sqlite(join(dataDir, fileName), { timeout: 0 });
+  const file = join(dataDir, fileName);
+  makePrivateFile(file);
+  // Whoever can read it can lock it; earlier versions let everybody.
+  chmodSync(file, privateMode);
+  const lock = new Sqlite(file, { timeout: 0 });
   try {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {

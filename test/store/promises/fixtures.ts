@@ -32,7 +32,11 @@ export interface StoreEngine {
 }
 
 /** What the stores of tests are made for, unless a test says otherwise. */
-export const sandbox = { environment: 'sandbox', currency: 'CNY' } as const satisfies Partial<StoreOptions>;
+export const sandbox = {
+  environment: 'sandbox',
+  currency: 'CNY',
+  opening: 'EITHER',
+} as const satisfies Partial<StoreOptions>;
 
 /** Names all filings. */
 export const anyFiling: FilingFilter = { owner: undefined, year: undefined };

@@ -1,0 +1,46 @@
+import { type Stats, statSync } from 'node:fs';
+
+/** Other users of this machine may change what the service trusts; the message says what to do about each file. */
+export class FilesExposed extends Error {
+  override name = 'FilesExposed';
+}
+
+const writableByGroupOrOthers = 0o022;
+const readableByAll = 0o004;
+const root = 0;
+
+/**
+ * Refuses files and folders that another user than `user` and root may change, by their modes and owners. Links are
+ * followed; what is not there is no fault; folders above are not looked at. A folder with the sticky bit is refused
+ * as well, since others may add files to it. Without users, as on Windows, nothing is refused. Throws FilesExposed.
+ */
+export function refuseChangeableByOthers(paths: readonly string[], user = process.geteuid?.()): void {
+  if (user === undefined) return;
+  const faults = existing(paths).flatMap(({ path, uid, mode }) => {
+    if (uid !== user && uid !== root)
+      return [`${path} belongs to the user with id ${uid}, who may change it: chown ${user} '${path}'`];
+    if ((mode & writableByGroupOrOthers) !== 0)
+      return [
+        `${path} (mode ${modeText(mode)}) may be changed by other users of this machine: chmod go-w '${path}'`,
+      ];
+    return [];
+  });
+  if (faults.length > 0) throw new FilesExposed(`${faults.join('; ')}.`);
+}
+
+/** The files and folders that every user of this machine may read, with their modes as chmod takes them. */
+export function readableByOthers(paths: readonly string[]): { path: string; mode: string }[] {
+  if (process.geteuid === undefined) return [];
+  return existing(paths)
+    .filter(({ mode }) => (mode & readableByAll) !== 0)
+    .map(({ path, mode }) => ({ path, mode: modeText(mode) }));
+}
+
+function existing(paths: readonly string[]): (Pick<Stats, 'uid' | 'mode'> & { path: string })[] {
+  return paths.flatMap((path) => {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    return stats === undefined ? [] : [{ path, uid: stats.uid, mode: stats.mode }];
+  });
+}
+
+const modeText = (mode: number): string => (mode & 0o7777).toString(8).padStart(4, '0');

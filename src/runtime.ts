@@ -1,0 +1,25 @@
+/**
+ * What Node has to be told on its command line when it serves: SIGUSR1 must not open the inspector to everybody on
+ * this machine, and the young heap stays small, in MiB for each of its two halves. Loading the modules would otherwise
+ * leave it large for as long as the process lives.
+ */
+export const runtimeFlags = ['--disable-sigusr1', '--max-semi-space-size=8'] as const;
+
+/**
+ * Starts this process anew, in place, with the flags of `runtimeFlags` that it was not given; returns if none is
+ * missing. It keeps its process id, words, environment, standard input and outputs, and loses all else. Flags that were
+ * given stay as they are. Windows cannot replace a process: there the service runs without them.
+ */
+export function ensureRuntimeFlags(): void {
+  const given = new Set(process.execArgv.map(nameOf));
+  const missing = runtimeFlags.filter((flag) => !given.has(nameOf(flag)));
+  if (missing.length === 0 || process.platform === 'win32') return;
+  process.execve?.(process.execPath, [
+    process.execPath,
+    ...missing,
+    ...process.execArgv,
+    ...process.argv.slice(1),
+  ]);
+}
+
+const nameOf = (flag: string): string => flag.replace(/=.*/s, '');

@@ -1,0 +1,48 @@
+import { type BigIntStats, statSync } from 'node:fs';
+
+/** Whether the files of an open database are still those at its path. */
+export interface FileWatch {
+  /** Looks anew; what is wrong, in words for the operator, or undefined. */
+  look(): string | undefined;
+  /** What the last look found. */
+  found(): string | undefined;
+}
+
+/** The database, its write-ahead log and the memory that processes share: together they are its content. */
+const suffixes = ['', '-wal', '-shm'];
+
+/**
+ * Watches the files of a database that was opened just now, by device and inode. They are never opened for that, since
+ * closing them would drop the locks that this process has on them.
+ */
+export function watchFiles(database: string): FileWatch {
+  const files = suffixes.map((suffix) => {
+    const path = `${database}${suffix}`;
+    return { path, opened: statOf(path) };
+  });
+  const look = (): string | undefined => {
+    for (const { path, opened } of files) {
+      const now = statOf(path);
+      if (now?.ino === opened?.ino && now?.dev === opened?.dev) continue;
+      return `${path} is ${now === undefined ? 'gone' : 'not the file that was opened'}`;
+    }
+    return undefined;
+  };
+  let found: string | undefined;
+  return {
+    look: () => {
+      found = look();
+      return found;
+    },
+    found: () => found,
+  };
+}
+
+/** Undefined if there is no such file, or if it cannot be reached. */
+function statOf(path: string): BigIntStats | undefined {
+  try {
+    return statSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    return undefined;
+  }
+}

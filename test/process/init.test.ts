@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
+
+const failed = 1;
+const modeOf = (file: string): number => statSync(file).mode & 0o777;
+
+/** What the database of a folder is stamped with. */
+function stampsIn(dataDir: string): unknown {
+  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+  const stamps = client.prepare('SELECT environment, currency FROM deployment').get();
+  client.close();
+  return stamps;
+}
+
+/** A production as its operator sets it up, in a folder that is not there yet. */
+function production(t: TestContext): Record<string, string> & { readonly ARTSEAL_DATA_DIR: string } {
+  const folder = temporaryFolder(t);
+  const [keys, parties] = [join(folder, 'keys'), join(folder, 'parties.json')];
+  writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
+  writeFileSync(parties, '{"buyers":{},"sellers":{}}', { mode: 0o600 });
+  return {
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_CURRENCY: 'EUR',
+    ARTSEAL_DATA_DIR: join(folder, 'data'),
+    ARTSEAL_MASTER_KEY_FILE: keys,
+    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+    ARTSEAL_STRIPE_PARTIES_FILE: parties,
+  };
+}
+
+describe('the first database of a deployment', { concurrency: 2, timeout: 60_000 }, () => {
+  test('production does not start without one, and does once init has made it', async (t) => {
+    const env = production(t);
+    const dataDir = env.ARTSEAL_DATA_DIR;
+    const refused = await runBounded(t, ['serve'], env);
+    assertOneLine(refused, failed, /no database in .*data: run artseal init, or set ARTSEAL_DATA_DIR/);
+    assert.throws(() => readdirSync(dataDir), { code: 'ENOENT' }, 'nothing was made');
+
+    const made = await runBounded(t, ['init'], env);
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
+    assert.match(made.stdout, /master key of-2026/);
+    assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
+    assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
+    assert.deepEqual(stampsIn(dataDir), { environment: 'production', currency: 'EUR' });
+
+    assertOneLine(await runBounded(t, ['init'], env), failed, /artseal\.db is there already/);
+    const service = await serveWatched(t, env);
+    assert.equal(await service.stop(), 0, service.stderr());
+  });
+
+  test('init of a sandbox makes a master key as well, and the first start gives credentials', async (t) => {
+    const dataDir = join(temporaryFolder(t), 'data');
+    const env = { ARTSEAL_DATA_DIR: dataDir };
+    const made = await runBounded(t, ['init'], env);
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: sandbox, CNY$`, 'm'));
+    assert.match(made.stdout, new RegExp(`^master key .*${dataDir}/master-key`, 'm'));
+    assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
+    const service = await serveWatched(t, env);
+    assert.equal(await service.stop(), 0);
+    assert.match(service.stdout(), /sandbox-credentials\.json/);
+  });
+
+  test('a command that works on a database makes none', async (t) => {
+    const dataDir = join(temporaryFolder(t), 'data');
+    const result = await runBounded(t, ['key', 'list'], { ARTSEAL_DATA_DIR: dataDir });
+    assertOneLine(result, failed, /no database in .*: run artseal init or start artseal serve/);
+    assert.throws(() => readdirSync(dataDir), { code: 'ENOENT' });
+  });
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFileSync, statSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { eventually } from '../support/eventually.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { commandEnvironment, projectFolder } from '../support/watched-command.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 20_000;
+/** Two semi-spaces of 8 MiB. */
+const youngHeapMax = 2 * 8 * 1024 * 1024;
+const probe = pathToFileURL(join(import.meta.dirname, 'children', 'runtime-probe.mjs'));
+
+/** Everything that may start the service, as a script of the shell. */
+const ways = {
+  'npm start': 'npm start',
+  'npm run artseal -- serve': 'npm run artseal -- serve',
+  'the linked command': 'PATH="$LINKS:$PATH" artseal serve',
+  'Node itself, as a supervisor runs it': 'exec node src/main.ts serve',
+  'npm run dev': 'npm run dev',
+};
+
+/** A process group under way, and what its processes wrote. */
+function startGroup(t: TestContext, script: string, env: Record<string, string>) {
+  const child = spawn('sh', ['-c', script], {
+    cwd: projectFolder,
+    env: commandEnvironment(env),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => killGroup(child));
+  let written = '';
+  for (const output of [child.stdout, child.stderr]) {
+    output.setEncoding('utf8').on('data', (chunk) => {
+      written += chunk;
+    });
+  }
+  const wrote = (pattern: RegExp) =>
+    eventually(`${script}: ${pattern}`, patienceMs, () => pattern.exec(written) ?? undefined);
+  return { child, wrote, written: () => written };
+}
+
+function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
+  if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
+}
+
+async function serving(t: TestContext, script: string) {
+  const folder = temporaryFolder(t);
+  symlinkSync(join(projectFolder, 'src', 'main.ts'), join(folder, 'artseal'));
+  const group = startGroup(t, script, {
+    LINKS: folder,
+    PROBE_FOLDER: folder,
+    // An inspector that opens says so on standard error, at whichever port.
+    NODE_OPTIONS: `--import=${probe} --inspect-port=0`,
+    ARTSEAL_DATA_DIR: join(folder, 'data'),
+    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+  });
+  const [, publicUrl = ''] = await group.wrote(/^artseal ready public=(\S+)/m);
+  return { ...group, publicUrl, folder, pid: Number(readFileSync(join(folder, 'pid'), 'utf8')) };
+}
+
+/** A process of Node that opens its inspector when it is told to, as Node does unless it is told otherwise. */
+async function openInspectorElsewhere(t: TestContext): Promise<void> {
+  const script = 'exec node --inspect-port=0 -e "console.log(1); setInterval(() => {}, 1000)"';
+  const other = startGroup(t, script, {});
+  await other.wrote(/^1$/m);
+  process.kill(other.child.pid ?? 0, 'SIGUSR1');
+  await other.wrote(/Debugger listening/);
+}
+
+test('the linked command can be run', () => {
+  assert.equal(statSync(join(projectFolder, 'src', 'main.ts')).mode & 0o111, 0o111);
+});
+
+describe('the service, however it is started,', { concurrency: 2, timeout: 60_000 }, () => {
+  for (const [way, script] of Object.entries(ways)) {
+    test(`${way}: has a small young heap, opens no inspector and does not end at SIGHUP`, async (t) => {
+      const { pid, folder, wrote, written, publicUrl } = await serving(t, script);
+      process.kill(pid, 'SIGUSR2');
+      const youngHeap = await eventually('the heap is told', patienceMs, () => {
+        const file = join(folder, 'young-heap-bytes');
+        return statSync(file, { throwIfNoEntry: false }) && Number(readFileSync(file, 'utf8'));
+      });
+      assert.ok(youngHeap > 0 && youngHeap <= youngHeapMax, `the young heap takes ${youngHeap} bytes`);
+
+      process.kill(pid, 'SIGUSR1');
+      await openInspectorElsewhere(t);
+      assert.doesNotMatch(written(), /Debugger listening/);
+
+      process.kill(pid, 'SIGHUP');
+      await wrote(/"level":30.*SIGHUP/);
+      assert.equal((await fetch(publicUrl)).status, 401);
+    });
+  }
+});
