@@ -10,6 +10,7 @@ import {
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
 import { Refusal } from '../domain/reason.ts';
+import { parseJsonObject } from '../json/strict-json.ts';
 import {
   documentedFields,
   entriesOf,
@@ -20,7 +21,6 @@ import {
   writeMessage,
 } from './message-json.ts';
 import type { RequestTarget } from './request-target.ts';
-import { parseJsonObject } from './strict-json.ts';
 
 /** A way in over REST: what one google.api.http annotation says of one method. */
 export interface Route {
