@@ -1,7 +1,7 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { createContextKey } from '@connectrpc/connect';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { Refusal } from '../domain/reason.ts';
 import { aborted } from './aborted.ts';
 
 /** What the health service works with. */
@@ -28,10 +28,10 @@ export function createHealth({ services, draining }: HealthDependencies): Servic
   const status = () => (draining.aborted ? Status.NOT_SERVING : Status.SERVING);
 
   async function* watch({ service }: { service: string }, context: HandlerContext) {
-    if (!names.includes(service)) yield { status: Status.SERVICE_UNKNOWN };
-    else yield { status: status() };
+    const first = names.includes(service) ? status() : Status.SERVICE_UNKNOWN;
+    yield { status: first };
     await aborted(draining, context.signal);
-    if (names.includes(service) && draining.aborted) yield { status: Status.NOT_SERVING };
+    if (first === Status.SERVING && draining.aborted) yield { status: Status.NOT_SERVING };
   }
 
   return {
@@ -44,7 +44,10 @@ export function createHealth({ services, draining }: HealthDependencies): Servic
       const connection = context.values.get(connectionKey);
       const open = watches.get(connection) ?? 0;
       if (open >= watchesPerConnectionMax) {
-        throw unavailable(`A connection may have at most ${watchesPerConnectionMax} Watch streams.`);
+        throw new Refusal(
+          'RATE_LIMITED',
+          `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
+        );
       }
       watches.set(connection, open + 1);
       try {
