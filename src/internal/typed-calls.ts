@@ -87,7 +87,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   async function carryOut(
     method: DescMethodUnary,
     request: Message,
-    { values }: HandlerContext,
+    { values, signal }: HandlerContext,
   ): Promise<Message> {
     const principal = values.get(principalKey);
     if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
@@ -97,7 +97,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       isDurable = true;
     };
     try {
-      return await dispatcher.invoke(method, request, { requestId, principal, stands });
+      const invoked = dispatcher.invoke(method, request, { requestId, principal, stands });
+      return await Promise.race([invoked, deadlineOver(signal)]);
     } finally {
       // A refusal, too, may tell of something that is not on disk yet.
       if (!isDurable) await durable();
@@ -163,6 +164,19 @@ function universalRequest(request: AnyRequest, response: AnyResponse, trace: Tra
   } catch {
     throw new Refusal('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }
+}
+
+/** Rejects with TIMEOUT at the deadline of a call. */
+function deadlineOver(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const look = () => {
+    const { reason } = signal;
+    if (!(reason instanceof ConnectError) || reason.code !== Code.DeadlineExceeded) return;
+    reject(new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.'));
+  };
+  look();
+  signal.addEventListener('abort', look, { once: true });
+  return promise;
 }
 
 function refusing(values: ContextValues, error: unknown): ConnectError {

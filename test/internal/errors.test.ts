@@ -6,18 +6,21 @@ import { gzipSync } from 'node:zlib';
 import { Int32ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
+import { Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
+import { RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createDispatcher } from '../../src/rpc/dispatcher.ts';
 import { implement } from '../../src/rpc/operation.ts';
-import { artwork } from '../support/samples.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { endsByForce } from './closing-support.ts';
+import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const somebody = { kind: 'service', callerId: 1, caller: 'ledger', operator: false } as const;
@@ -211,4 +214,41 @@ test('a client that sets a time limit is told when it is over', async (t) => {
     assert.equal(error.code, Code.DeadlineExceeded);
   }
   hanging.resolve({});
+});
+
+const withDeadline: readonly (readonly [name: string, send: RawSending, header: Record<string, string>])[] = [
+  ['Connect', overConnect('application/json'), { 'Connect-Timeout-Ms': '20' }],
+  ['gRPC', overGrpc('application/grpc+json'), { 'grpc-timeout': '20m' }],
+  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), { 'grpc-timeout': '20m' }],
+];
+
+for (const [name, send, headers] of withDeadline) {
+  test(`a call is answered at its deadline, also to a client that keeps no time itself: ${name}`, async (t) => {
+    const hanging = Promise.withResolvers<object>();
+    const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
+    const method = 'ProvenanceService/GetProvenance';
+    const over = Object.fromEntries(
+      Object.entries(headers).map(([key, value]) => [key, value.replace('2', '')]),
+    );
+    for (const sent of [headers, over]) {
+      const answer = await send({ baseUrl, token: 'it_any', method, body: '{}', headers: sent });
+      assert.equal(answer.error?.code, Code.DeadlineExceeded);
+      assert.equal(reasonOf(answer), 'TIMEOUT');
+    }
+    hanging.resolve({});
+  });
+}
+
+test('a payment whose answer is not known is aborted over every protocol, and told when to ask again', async (t) => {
+  const service = await startService(t, { limits: { answerTimeoutMs: 20 } });
+  const token = await service.token();
+  for (const transport of Object.values(transports)) {
+    const { filings, escrows } = typedClients(transport(service.internalUrl, token));
+    const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
+    const order = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
+    const error = await errorOf(escrows.createEscrow({ ...order, buyerId: 'sim-silent-1' }));
+    await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
+    const [retry] = error.findDetails(RetryInfoSchema);
+    assert.ok((retry?.retryDelay?.seconds ?? 0n) >= 1n);
+  }
 });
