@@ -1,4 +1,4 @@
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { DescMethod, DescMethodUnary, Message } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -8,6 +8,7 @@ import {
   createContextValues,
   type HandlerContext,
   type Interceptor,
+  type MethodImpl,
 } from '@connectrpc/connect';
 import {
   compressionBrotli,
@@ -92,6 +93,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const principal = values.get(principalKey);
     if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
     const { requestId } = values.get(traceKey);
+    values.set(begunKey, true);
     let isDurable = false;
     const stands = () => {
       isDurable = true;
@@ -106,24 +108,25 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   }
 
   const router = createConnectRouter({
-    requestGate: explainLibrary,
     interceptors: [refuseInOurWords],
     readMaxBytes: messageBytesMax,
     acceptCompression: [compressionGzip, compressionBrotli],
   });
+  function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>, requestGate = identify): void {
+    router.rpc(method, carriedOut, { requestGate, jsonOptions: strictProtoJson(method.input) });
+  }
   for (const method of services.flatMap((service) => service.methods as DescMethodUnary[])) {
-    router.rpc(method, (request, context) => carryOut(method, request, context), {
-      requestGate: identify,
-      jsonOptions: strictProtoJson(method.input),
-    });
+    serve(method, (request, context) => carryOut(method, request, context));
   }
-  const names = services.map(({ typeName }) => typeName);
-  router.service(Health, createHealth({ services: names, draining }));
+  const health = createHealth({ services: services.map(({ typeName }) => typeName), draining });
+  const anybody = async (context: HandlerContext) => explainLibrary(context);
+  serve(Health.method.check, health.check, anybody);
+  serve(Health.method.list, health.list, anybody);
+  serve(Health.method.watch, health.watch, anybody);
   const listed = [...services, Health, ServerReflection, ServerReflectionAlpha];
-  const serverReflectionInfo = createReflection({ services: listed, draining });
-  for (const service of [ServerReflection, ServerReflectionAlpha]) {
-    router.service(service, { serverReflectionInfo }, { requestGate: identify });
-  }
+  const reflectionInfo = createReflection({ services: listed, draining });
+  serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
+  serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   async function answer(request: AnyRequest, response: AnyResponse, trace: Trace): Promise<void> {
@@ -188,13 +191,12 @@ function refusing(values: ContextValues, error: unknown): ConnectError {
 /** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */
 const refuseInOurWords: Interceptor = (next) => async (request) => {
   const { contextValues } = request;
-  contextValues.set(begunKey, true);
   try {
     const response = await next(request);
     if (!response.stream) return response;
     return { ...response, message: refusingStream(contextValues, response.message) };
   } catch (error) {
-    throw refusing(contextValues, error);
+    throw refusingOwn(contextValues, error);
   }
 };
 
@@ -202,8 +204,13 @@ async function* refusingStream<T>(values: ContextValues, messages: AsyncIterable
   try {
     yield* messages;
   } catch (error) {
-    throw refusing(values, error);
+    throw refusingOwn(values, error);
   }
+}
+
+/** An error of the library comes from the messages that it reads for a method; it is explained when it ends the call. */
+function refusingOwn(values: ContextValues, error: unknown): ConnectError {
+  return error instanceof ConnectError ? error : refusing(values, error);
 }
 
 /** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */

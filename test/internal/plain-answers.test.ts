@@ -25,6 +25,7 @@ const service = await startService(fileScope);
 const token = await service.token();
 const baseUrl = service.internalUrl;
 const list = `${baseUrl}/artseal.v1.FilingService/ListFilings`;
+const reflection = 'grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
 
 /** What the log says of the call with this answer. */
 async function logged(headers: Headers): Promise<{ level: number; reason?: string; operation?: string }> {
@@ -138,7 +139,7 @@ test('a Host that is none is refused with a reason', async () => {
 
 test('a method that streams both ways is refused over HTTP/1.1, with a reason', async () => {
   const answer = await connectAnswer(
-    await fetch(`${baseUrl}/grpc.reflection.v1.ServerReflection/ServerReflectionInfo`, {
+    await fetch(`${baseUrl}/${reflection}`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/connect+json', ...bearer(token) },
       body: enveloped('{"listServices":""}'),
@@ -166,27 +167,42 @@ for (const [name, send, header] of compressed) {
   });
 }
 
-test('a gRPC call with no message, half of one or two is refused with a reason', async () => {
-  const session = connect(baseUrl);
-  fileScope.after(() => session.destroy());
-  const whole = enveloped('{}');
-  for (const body of [Buffer.alloc(0), whole.subarray(0, 6), Buffer.concat([whole, whole])]) {
-    const request = session.request({
-      ':method': 'POST',
-      ':path': new URL(list).pathname,
-      'content-type': 'application/grpc+json',
-      ...bearer(token),
+const streams = ['artseal.v1.FilingService/ListFilings', 'grpc.health.v1.Health/Watch', reflection];
+const whole = enveloped('{}');
+const malformed = {
+  'half a message': whole.subarray(0, 6),
+  'a message that is no JSON': enveloped('{'),
+  'a member that is not known': enveloped('{"misspelt":1}'),
+};
+const notOne = { 'no message': Buffer.alloc(0), 'two messages': Buffer.concat([whole, whole]) };
+
+for (const path of streams) {
+  for (const [name, body] of Object.entries({ ...malformed, ...(path === reflection ? {} : notOne) })) {
+    test(`a gRPC call of ${path} with ${name} is the caller's fault`, async () => {
+      const session = connect(baseUrl);
+      const request = session.request({
+        ':method': 'POST',
+        ':path': `/${path}`,
+        'content-type': 'application/grpc+json',
+        ...bearer(token),
+      });
+      // A call that is let in would stay open.
+      request.setTimeout(10_000, () => request.close());
+      request.end(body);
+      const trailers = once(request, 'trailers');
+      const [headers] = await once(request, 'response');
+      await buffer(request);
+      const [{ 'grpc-status': status }] = await trailers;
+      session.destroy();
+      assert.equal(status, '3');
+      const { level, reason } = await logged(
+        new Headers({ 'X-Request-Id': String(headers['x-request-id']) }),
+      );
+      assert.equal(level, infoLevel);
+      assert.ok(['VALIDATION_FAILED', 'INVALID_JSON'].includes(reason ?? ''), String(reason));
     });
-    request.end(body);
-    const trailers = once(request, 'trailers');
-    const [headers] = await once(request, 'response');
-    await buffer(request);
-    const [{ 'grpc-status': status }] = await trailers;
-    assert.equal(status, '3');
-    const { reason } = await logged(new Headers({ 'X-Request-Id': headers['x-request-id'] }));
-    assert.equal(reason, 'VALIDATION_FAILED');
   }
-});
+}
 
 const deadlines: readonly (readonly [header: string, sent: string, kept: string])[] = [
   ['Connect-Timeout-Ms', '60000', '60000'],
