@@ -96,11 +96,13 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     log,
   });
   const bearerCheck = createBearerCheck(store.admission);
+  const draining = new AbortController();
   const internalListener = createInternalListener({
-    typedCalls: createTypedCalls({ dispatcher, bearerCheck, durable }),
+    typedCalls: createTypedCalls({ dispatcher, bearerCheck, durable, draining: draining.signal }),
     log,
   });
   opened.defer(async () => {
+    draining.abort();
     const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);

@@ -37,7 +37,14 @@ interface Rule {
 
 const domain = 'src/domain/';
 const ports = ['src/store/store.ts', 'src/payment/institution.ts'];
-const doors = ['gen/', 'src/access/', 'src/rpc/dispatcher.ts', 'src/rpc/errors.ts', 'src/observe/'];
+const doors = [
+  'gen/',
+  'src/access/',
+  'src/json/',
+  'src/rpc/dispatcher.ts',
+  'src/rpc/errors.ts',
+  'src/observe/',
+];
 const words = ['src/domain/reason.ts', 'src/domain/violation.ts'];
 
 const rules: readonly Rule[] = [
@@ -53,6 +60,7 @@ const rules: readonly Rule[] = [
     part: 'src/rpc/',
     may: ['src/rpc/', 'gen/', domain, ...ports, 'src/settlement/settlement.ts', 'src/access/'],
   },
+  { part: 'src/json/', may: ['src/json/', 'src/domain/reason.ts'] },
   { part: 'src/rest/', may: ['src/rest/', ...doors, ...words] },
   { part: 'src/internal/', may: ['src/internal/', ...doors, ...words] },
   { part: 'src/observe/', may: ['src/observe/', ...words] },

@@ -38,7 +38,7 @@ export const reasons = {
   TRANSFERS_EXHAUSTED: { http: 409, code: 'failed_precondition' },
   ESCROW_STATE_CONFLICT: { http: 409, code: 'failed_precondition' },
   PAYMENT_DECLINED: { http: 402, code: 'failed_precondition' },
-  PAYMENT_PENDING: { http: 503, code: 'unavailable' },
+  PAYMENT_PENDING: { http: 503, code: 'aborted' },
   IDEMPOTENCY_KEY_INVALID: { http: 400, code: 'invalid_argument' },
   IDEMPOTENCY_KEY_REUSED: { http: 422, code: 'invalid_argument' },
   IDEMPOTENCY_IN_PROGRESS: { http: 409, code: 'aborted' },

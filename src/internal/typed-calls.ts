@@ -1,24 +1,39 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { DescMethod, DescMethodUnary, Message } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
-  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
-  type ServiceImpl,
+  type Interceptor,
+  type MethodImpl,
 } from '@connectrpc/connect';
-import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import { type ConnectNodeAdapterOptions, connectNodeAdapter } from '@connectrpc/connect-node';
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
+import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
+import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../access/bearer.ts';
 import type { Principal } from '../access/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
 import type { Trace } from '../observe/trace.ts';
 import type { Dispatcher } from '../rpc/dispatcher.ts';
 import { toConnectError } from '../rpc/errors.ts';
+import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { shortenDeadline } from './deadline.ts';
+import { checkGetQuery } from './get-query.ts';
+import { connectionKey, createHealth } from './health.ts';
+import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plain-answers.ts';
+import { strictProtoJson } from './proto-json.ts';
+import { createReflection } from './reflection.ts';
+
+export type { AnyRequest, AnyResponse };
 
 /** What typed calls work with. */
 export interface TypedCallDependencies {
@@ -26,128 +41,195 @@ export interface TypedCallDependencies {
   readonly bearerCheck: BearerCheck;
   /** The store's barrier: nothing is answered before it. */
   readonly durable: () => Promise<void>;
+  /** Aborted when the process takes no more calls: health says so, and streams end. */
+  readonly draining: AbortSignal;
 }
-
-/** A request of either HTTP version. */
-export type AnyRequest = IncomingMessage | Http2ServerRequest;
-/** A response of either HTTP version. */
-export type AnyResponse = ServerResponse | Http2ServerResponse;
 
 /** Answers a request of Connect, gRPC or gRPC-Web. */
 export type TypedCalls = (request: AnyRequest, response: AnyResponse, trace: Trace) => void;
 
 /** The largest message, in bytes: as over REST. */
 const messageBytesMax = 65_536;
-/** The longest time that a client may allow a call, in milliseconds. */
-const timeoutMsMax = 60_000;
 
 /** Why the Connect library itself refuses a call before its operation begins, by the code that it gives. */
 const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
   [Code.ResourceExhausted, 'BODY_TOO_LARGE'],
   [Code.InvalidArgument, 'VALIDATION_FAILED'],
-  // So it calls a binary message that cannot be decoded.
+  // So it calls a binary message that cannot be decoded, one that ends early, and none or two in place of one.
   [Code.Internal, 'VALIDATION_FAILED'],
+  [Code.DataLoss, 'VALIDATION_FAILED'],
+  [Code.Unimplemented, 'VALIDATION_FAILED'],
 ]);
 
 const traceKey = createContextKey<Trace>({ requestId: '' });
 const principalKey = createContextKey<Principal | undefined>(undefined);
 const begunKey = createContextKey(false);
 
-/** Lets calls with a bearer token in, before their message is read, and takes them to their operation. */
-export function createTypedCalls({ dispatcher, bearerCheck, durable }: TypedCallDependencies): TypedCalls {
-  const traces = new WeakMap<object, Trace>();
-
-  function refusing(context: HandlerContext, error: unknown) {
-    const trace = context.values.get(traceKey);
-    trace.refusal = asRefusal(error);
-    return toConnectError(trace.refusal, trace.requestId);
-  }
+/**
+ * Takes calls to their operation once their bearer token is known, before their message is read. Health is answered
+ * to anybody; reflection, like the operations, to those who have a token.
+ */
+export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
+  const { dispatcher, bearerCheck, durable, draining } = dependencies;
+  const { services } = dispatcher;
 
   async function identify(context: HandlerContext): Promise<void> {
-    const trace = context.values.get(traceKey);
-    trace.operation = `${context.service.typeName}/${context.method.name}`;
+    explainLibrary(context);
+    const { requestHeader, values } = context;
     try {
-      const service = await bearerCheck(context.requestHeader.get('Authorization'));
-      trace.caller = service.caller;
-      context.values.set(principalKey, service);
-      context.signal.addEventListener('abort', () => explain(context));
+      const service = await bearerCheck(requestHeader.get('Authorization'));
+      values.get(traceKey).caller = service.caller;
+      values.set(principalKey, service);
     } catch (error) {
-      throw refusing(context, error);
+      throw refusing(values, error);
     }
-  }
-
-  /** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */
-  function explain(context: HandlerContext): void {
-    const error: unknown = context.signal.reason;
-    const reason = error instanceof ConnectError ? libraryReasons.get(error.code) : undefined;
-    if (!(error instanceof ConnectError) || reason === undefined || error.details.length > 0) return;
-    // Once the operation has begun, it is its answer that fails.
-    const hasBegun = context.values.get(begunKey);
-    const refusal = hasBegun ? new Error(error.message) : new Refusal(reason, error.rawMessage);
-    Object.assign(error, refusing(context, refusal));
   }
 
   async function carryOut(
     method: DescMethodUnary,
     request: Message,
-    context: HandlerContext,
+    { values, signal }: HandlerContext,
   ): Promise<Message> {
-    const principal = context.values.get(principalKey);
-    const { requestId } = context.values.get(traceKey);
-    context.values.set(begunKey, true);
+    const principal = values.get(principalKey);
+    if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
+    const { requestId } = values.get(traceKey);
+    values.set(begunKey, true);
     let isDurable = false;
     const stands = () => {
       isDurable = true;
     };
     try {
-      if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
-      return await dispatcher.invoke(method, request, { requestId, principal, stands });
-    } catch (error) {
-      throw refusing(context, error);
+      const invoked = dispatcher.invoke(method, request, { requestId, principal, stands });
+      return await Promise.race([invoked, deadlineOver(signal)]);
     } finally {
       // A refusal, too, may tell of something that is not on disk yet.
-      if (!isDurable) await durable().catch((error) => Promise.reject(refusing(context, error)));
+      if (!isDurable) await durable();
     }
   }
 
-  function routes(router: ConnectRouter): void {
-    for (const service of dispatcher.services) {
-      const methods = service.methods.map((method) => [
-        method.localName,
-        (request: Message, context: HandlerContext) => carryOut(method as DescMethodUnary, request, context),
-      ]);
-      router.service(service, Object.fromEntries(methods) as ServiceImpl<typeof service>);
-    }
-  }
-
-  const refuseUnknown: NonNullable<ConnectNodeAdapterOptions['fallback']> = (request, response) => {
-    const trace = traces.get(request) ?? { requestId: '' };
-    trace.refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
-    const error = toConnectError(trace.refusal, trace.requestId);
-    const type = request.headers['content-type'] ?? '';
-    if (type.startsWith('application/grpc')) {
-      const status = setTrailerStatus(new Headers({ 'Content-Type': type }), error);
-      response.writeHead(200, Object.fromEntries(status));
-      response.end();
-    } else {
-      response.writeHead(404, { 'Content-Type': 'application/json' });
-      response.end(errorToJsonBytes(error, undefined));
-    }
-  };
-
-  const adapter = connectNodeAdapter({
-    routes,
-    requestGate: identify,
-    contextValues: (request) => createContextValues().set(traceKey, traces.get(request) ?? { requestId: '' }),
-    fallback: refuseUnknown,
+  const router = createConnectRouter({
+    interceptors: [refuseInOurWords],
     readMaxBytes: messageBytesMax,
-    maxTimeoutMs: timeoutMsMax,
-    // A misspelt field must not be dropped in silence.
-    jsonOptions: { ignoreUnknownFields: false },
+    acceptCompression: [compressionGzip, compressionBrotli],
   });
+  function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>, requestGate = identify): void {
+    router.rpc(method, carriedOut, { requestGate, jsonOptions: strictProtoJson(method.input) });
+  }
+  for (const method of services.flatMap((service) => service.methods as DescMethodUnary[])) {
+    serve(method, (request, context) => carryOut(method, request, context));
+  }
+  const health = createHealth({ services: services.map(({ typeName }) => typeName), draining });
+  const anybody = async (context: HandlerContext) => explainLibrary(context);
+  serve(Health.method.check, health.check, anybody);
+  serve(Health.method.list, health.list, anybody);
+  serve(Health.method.watch, health.watch, anybody);
+  const listed = [...services, Health, ServerReflection, ServerReflectionAlpha];
+  const reflectionInfo = createReflection({ services: listed, draining });
+  serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
+  serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  async function answer(request: AnyRequest, response: AnyResponse, trace: Trace): Promise<void> {
+    const target = request.url ?? '';
+    const handler = handlers.get(target.replace(/\?.*$/s, ''));
+    if (handler === undefined) return answerUnknownMethod(request, response, trace);
+    trace.operation = `${handler.service.typeName}/${handler.method.name}`;
+    try {
+      if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
+      const answered = await handler(universalRequest(request, response, trace));
+      if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
+      answerRefusal(response, trace, refusalOfEmptyAnswer(answered.status, handler), answered.status);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      answerRefusal(response, trace, error);
+    }
+  }
 
   return (request, response, trace) => {
-    traces.set(request, trace);
-    adapter(request, response);
+    answer(request, response, trace).catch((error) => {
+      // So the library calls what a client breaks off.
+      if (ConnectError.from(error).code !== Code.Aborted) trace.refusal ??= asRefusal(error);
+      ('stream' in response ? response.stream : response).destroy();
+    });
   };
+}
+
+/** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
+function universalRequest(request: AnyRequest, response: AnyResponse, trace: Trace) {
+  const connection = 'stream' in request ? request.stream.session : request.socket;
+  const values = createContextValues()
+    .set(traceKey, trace)
+    .set(connectionKey, connection ?? request);
+  try {
+    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    shortenDeadline(universal.header);
+    return universal;
+  } catch {
+    throw new Refusal('BAD_REQUEST_TARGET', 'The request has no valid Host.');
+  }
+}
+
+/** Rejects with TIMEOUT at the deadline of a call. */
+function deadlineOver(signal: AbortSignal): Promise<never> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const look = () => {
+    const { reason } = signal;
+    if (!(reason instanceof ConnectError) || reason.code !== Code.DeadlineExceeded) return;
+    reject(new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.'));
+  };
+  look();
+  signal.addEventListener('abort', look, { once: true });
+  return promise;
+}
+
+function refusing(values: ContextValues, error: unknown): ConnectError {
+  const trace = values.get(traceKey);
+  trace.refusal = asRefusal(error);
+  return toConnectError(trace.refusal, trace.requestId);
+}
+
+/** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */
+const refuseInOurWords: Interceptor = (next) => async (request) => {
+  const { contextValues } = request;
+  try {
+    const response = await next(request);
+    if (!response.stream) return response;
+    return { ...response, message: refusingStream(contextValues, response.message) };
+  } catch (error) {
+    throw refusingOwn(contextValues, error);
+  }
+};
+
+async function* refusingStream<T>(values: ContextValues, messages: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw refusingOwn(values, error);
+  }
+}
+
+/** An error of the library comes from the messages that it reads for a method; it is explained when it ends the call. */
+function refusingOwn(values: ContextValues, error: unknown): ConnectError {
+  return error instanceof ConnectError ? error : refusing(values, error);
+}
+
+/** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */
+function explainLibrary({ signal, values }: HandlerContext): void {
+  signal.addEventListener('abort', () => {
+    const error: unknown = signal.reason;
+    if (!(error instanceof ConnectError) || error.details.length > 0) return;
+    const refusal = refusalOf(error);
+    if (refusal === undefined) return;
+    // Once the operation has begun, it is its answer that fails.
+    const cause = values.get(begunKey) ? new Error(error.message) : refusal;
+    Object.assign(error, refusing(values, cause));
+  });
+}
+
+function refusalOf(error: ConnectError): Refusal | undefined {
+  if (error.cause instanceof Refusal) return error.cause;
+  // It names the compressions that it knows in a header of the error.
+  const isCompression = error.code === Code.Unimplemented && [...error.metadata].length > 0;
+  const reason = isCompression ? 'UNSUPPORTED_MEDIA_TYPE' : libraryReasons.get(error.code);
+  return reason && new Refusal(reason, error.rawMessage);
 }

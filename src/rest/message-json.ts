@@ -10,7 +10,8 @@ import {
 } from '@bufbuild/protobuf';
 import { unit } from '../../gen/artseal/v1/options_pb.ts';
 import type { Violation } from '../domain/violation.ts';
-import { JsonNumber, type JsonObject, type JsonValue, shownName } from './strict-json.ts';
+import { integerOf } from '../json/integer.ts';
+import { JsonNumber, type JsonObject, type JsonValue, shownName } from '../json/strict-json.ts';
 
 /**
  * JSON of messages as it is documented to platforms. It differs from ProtoJSON in that 64-bit integers are
@@ -132,33 +133,6 @@ function readInteger(field: DescField, json: JsonValue): FieldReading {
   if (value > max) return { rule: `${rule} not above ${max}` };
   if (value < min) return { rule: `${rule} not below ${min}` };
   return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
-}
-
-const decimal = /^(-?)([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
-
-/**
- * The integer that a decimal text denotes, by its digits and not by the nearest double: 1e3 and 1000.0 are
- * integers. Undefined if it is none. What has more digits than `max` is given as max + 1, with its sign, so
- * that 1e999999999 costs nothing.
- */
-function integerOf(text: string, max: bigint): bigint | undefined {
-  const [, sign, whole = '', fraction = '', exponent = '0'] = decimal.exec(text) ?? [];
-  if (sign === undefined) return undefined;
-  const digits = `${whole}${fraction}`.replace(/^0+/, '');
-  if (digits === '') return 0n;
-  const significant = digits.slice(0, lengthWithoutZeros(digits));
-  const zeros = Number(exponent) - fraction.length + digits.length - significant.length;
-  if (zeros < 0) return undefined;
-  const tooLong = significant.length + zeros > String(max).length;
-  const magnitude = tooLong ? max + 1n : BigInt(significant) * 10n ** BigInt(zeros);
-  return sign === '-' ? -magnitude : magnitude;
-}
-
-/** The length of a text without the zeros at its end; a pattern would try each run of zeros from each of its digits. */
-function lengthWithoutZeros(digits: string): number {
-  let length = digits.length;
-  while (digits[length - 1] === '0') length -= 1;
-  return length;
 }
 
 /** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */

@@ -12,6 +12,7 @@ import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
+import { parseJsonObject } from '../json/strict-json.ts';
 import {
   documentedFields,
   entriesOf,
@@ -22,7 +23,6 @@ import {
   writeMessage,
 } from './message-json.ts';
 import type { RequestTarget } from './request-target.ts';
-import { parseJsonObject } from './strict-json.ts';
 
 /** A way in over REST: what one google.api.http annotation says of one method. */
 export interface Route {

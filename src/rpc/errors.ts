@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { type Refusal, reasons, type StatusCode } from '../domain/reason.ts';
 
 /** The domain that the reasons of this service belong to, in google.rpc.ErrorInfo. */
@@ -19,11 +19,21 @@ const codes: Record<StatusCode, Code> = {
   deadline_exceeded: Code.DeadlineExceeded,
 };
 
-/** A refusal as typed clients see it: status code, message, and the reason in google.rpc.ErrorInfo. */
-export function toConnectError({ reason, message, hints }: Refusal, requestId: string): ConnectError {
-  const headers = hints.retryAfterS === undefined ? undefined : { 'Retry-After': String(hints.retryAfterS) };
+/**
+ * A refusal as typed clients see it: status code, message, the reason in google.rpc.ErrorInfo, and when to come again
+ * in google.rpc.RetryInfo and the header Retry-After, in seconds. The code is that of the dictionary if not given.
+ */
+export function toConnectError(
+  { reason, message, hints: { retryAfterS, allow } }: Refusal,
+  requestId: string,
+  code: Code = codes[reasons[reason].code],
+): ConnectError {
   const info = { reason, domain: errorDomain, metadata: { requestId } };
-  return new ConnectError(message, codes[reasons[reason].code], headers, [
-    { desc: ErrorInfoSchema, value: info },
-  ]);
+  const error = new ConnectError(message, code, undefined, [{ desc: ErrorInfoSchema, value: info }]);
+  if (allow !== undefined) error.metadata.set('Allow', allow.join(', '));
+  if (retryAfterS !== undefined) {
+    error.metadata.set('Retry-After', String(retryAfterS));
+    error.details.push({ desc: RetryInfoSchema, value: { retryDelay: { seconds: BigInt(retryAfterS) } } });
+  }
+  return error;
 }

@@ -28,7 +28,7 @@ const dictionary = `
   TRANSFERS_EXHAUSTED 409 failed_precondition
   ESCROW_STATE_CONFLICT 409 failed_precondition
   PAYMENT_DECLINED 402 failed_precondition
-  PAYMENT_PENDING 503 unavailable
+  PAYMENT_PENDING 503 aborted
   IDEMPOTENCY_KEY_INVALID 400 invalid_argument
   IDEMPOTENCY_KEY_REUSED 422 invalid_argument
   IDEMPOTENCY_IN_PROGRESS 409 aborted

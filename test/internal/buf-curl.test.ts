@@ -16,10 +16,10 @@ interface CurlResult {
   readonly stderr: string;
 }
 
-/** Runs buf curl as an operator would. */
-function bufCurl(words: readonly string[]): Promise<CurlResult> {
+/** Runs buf curl as an operator would, with the schema in the folder or with what the service says of itself. */
+function bufCurl(words: readonly string[], schema = ['--schema', '.']): Promise<CurlResult> {
   const { promise, resolve } = Promise.withResolvers<CurlResult>();
-  execFile(buf, ['curl', '--schema', '.', ...words], { cwd: root }, (error, stdout, stderr) => {
+  execFile(buf, ['curl', ...schema, ...words], { cwd: root }, (error, stdout, stderr) => {
     resolve({ code: error === null ? 0 : Number(error.code ?? -1), stdout, stderr });
   });
   return promise;
@@ -57,5 +57,17 @@ for (const [name, words] of Object.entries(ways)) {
     assert.equal(reasonIn(refused.stderr), 'FILING_NOT_FOUND');
     assert.equal(unauthenticated.code, 16 * 8, unauthenticated.stderr);
     assert.equal(reasonIn(unauthenticated.stderr), 'AUTH_HEADER_MISSING');
+  });
+}
+
+for (const version of ['grpc-v1', 'grpc-v1alpha']) {
+  test(`buf curl needs no schema, since the service describes itself: ${version}`, async (t) => {
+    const service = await startService(t);
+    const reflecting = ['--reflect-protocol', version, '--reflect-header', '*'];
+    const authorization = ['-H', `Authorization: Bearer ${await service.token()}`];
+    const url = `${service.internalUrl}/artseal.v1.FilingService/CreateFiling`;
+    const filed = await bufCurl([...authorization, '-d', JSON.stringify(artwork), url], reflecting);
+    assert.equal(filed.code, 0, filed.stderr);
+    assert.match(JSON.parse(filed.stdout).filingNo, /^AS-\d{4}-000001$/);
   });
 }

@@ -6,18 +6,21 @@ import { gzipSync } from 'node:zlib';
 import { Int32ValueSchema } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
+import { Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
+import { RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createDispatcher } from '../../src/rpc/dispatcher.ts';
 import { implement } from '../../src/rpc/operation.ts';
-import { artwork } from '../support/samples.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { endsByForce } from './closing-support.ts';
+import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const somebody = { kind: 'service', callerId: 1, caller: 'ledger', operator: false } as const;
@@ -49,7 +52,8 @@ async function openDoor(
   const dispatcher = createDispatcher([
     implement(ProvenanceService, { getProvenance: { check: () => [], run } }),
   ]);
-  const typedCalls = createTypedCalls({ dispatcher, bearerCheck: async () => somebody, durable });
+  const draining = new AbortController().signal;
+  const typedCalls = createTypedCalls({ dispatcher, bearerCheck: async () => somebody, durable, draining });
   const listener = createInternalListener({ typedCalls, log });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });
@@ -130,14 +134,14 @@ for (const method of methods) {
   });
 }
 
-const unreadable: readonly (readonly [type: string, body: string])[] = [
-  ['application/json', '{'],
-  ['application/json', '[]'],
-  ['application/json', '{"filingNo":1}'],
-  ['application/proto', '\n\u0005AS'],
+const unreadable: readonly (readonly [type: string, body: string, reason: string])[] = [
+  ['application/json', '{', 'INVALID_JSON'],
+  ['application/json', '[]', 'INVALID_JSON'],
+  ['application/json', '{"filingNo":1}', 'VALIDATION_FAILED'],
+  ['application/proto', '\n\u0005AS', 'VALIDATION_FAILED'],
 ];
 
-for (const [type, body] of unreadable) {
+for (const [type, body, reason] of unreadable) {
   test(`a message that cannot be read is the caller's fault: ${JSON.stringify(body)} as ${type}`, async (t) => {
     const service = await startService(t);
     const answer = await fetch(`${service.internalUrl}/artseal.v1.FilingService/GetFiling`, {
@@ -148,7 +152,7 @@ for (const [type, body] of unreadable) {
     assert.equal(answer.status, 400, await answer.text());
     const requestId = answer.headers.get('X-Request-Id') ?? '';
     const line = service.logLines.find((candidate) => candidate.includes(requestId));
-    assert.equal(JSON.parse(line ?? '{}').reason, 'VALIDATION_FAILED');
+    assert.equal(JSON.parse(line ?? '{}').reason, reason);
   });
 }
 
@@ -158,7 +162,7 @@ for (const [name, transport] of Object.entries(transports)) {
     const { unary } = transport(service.internalUrl, await service.token());
     const mistaken = { ...FilingService.method.getFiling, input: Int32ValueSchema };
     const call = unary(mistaken, undefined, undefined, {}, { value: 100 });
-    await typedRefusal(call, 'VALIDATION_FAILED');
+    await typedRefusal(call, name.includes('JSON') ? 'INVALID_JSON' : 'VALIDATION_FAILED');
   });
 }
 
@@ -191,25 +195,6 @@ test('a message that grows over 64 KiB when it is unpacked is refused', async (t
   assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
 });
 
-test('a service or method that is not there is NOT_FOUND to every protocol', async (t) => {
-  const service = await startService(t);
-  const token = await service.token();
-  for (const path of ['/', '/artseal.v1.FilingService/NoSuch', '/artseal.v2.FilingService/GetFiling']) {
-    const answer = await fetch(`${service.internalUrl}${path}`, {
-      method: 'POST',
-      headers: bearer(token),
-      body: '{}',
-    });
-    assert.equal(answer.status, 404);
-    assert.equal(((await answer.json()) as { code: string }).code, 'not_found');
-    assert.ok(answer.headers.get('X-Request-Id'));
-  }
-  for (const transport of Object.values(transports)) {
-    const { provenance } = typedClients(transport(`${service.internalUrl}/elsewhere`, token));
-    await typedRefusal(provenance.getProvenance({}), 'NOT_FOUND');
-  }
-});
-
 test('the REST routes are not behind the typed door', async (t) => {
   const service = await startService(t);
   const answer = await fetch(`${service.internalUrl}/api/v1/filing`, {
@@ -229,4 +214,41 @@ test('a client that sets a time limit is told when it is over', async (t) => {
     assert.equal(error.code, Code.DeadlineExceeded);
   }
   hanging.resolve({});
+});
+
+const withDeadline: readonly (readonly [name: string, send: RawSending, header: Record<string, string>])[] = [
+  ['Connect', overConnect('application/json'), { 'Connect-Timeout-Ms': '20' }],
+  ['gRPC', overGrpc('application/grpc+json'), { 'grpc-timeout': '20m' }],
+  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), { 'grpc-timeout': '20m' }],
+];
+
+for (const [name, send, headers] of withDeadline) {
+  test(`a call is answered at its deadline, also to a client that keeps no time itself: ${name}`, async (t) => {
+    const hanging = Promise.withResolvers<object>();
+    const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
+    const method = 'ProvenanceService/GetProvenance';
+    const over = Object.fromEntries(
+      Object.entries(headers).map(([key, value]) => [key, value.replace('2', '')]),
+    );
+    for (const sent of [headers, over]) {
+      const answer = await send({ baseUrl, token: 'it_any', method, body: '{}', headers: sent });
+      assert.equal(answer.error?.code, Code.DeadlineExceeded);
+      assert.equal(reasonOf(answer), 'TIMEOUT');
+    }
+    hanging.resolve({});
+  });
+}
+
+test('a payment whose answer is not known is aborted over every protocol, and told when to ask again', async (t) => {
+  const service = await startService(t, { limits: { answerTimeoutMs: 20 } });
+  const token = await service.token();
+  for (const transport of Object.values(transports)) {
+    const { filings, escrows } = typedClients(transport(service.internalUrl, token));
+    const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
+    const order = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
+    const error = await errorOf(escrows.createEscrow({ ...order, buyerId: 'sim-silent-1' }));
+    await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
+    const [retry] = error.findDetails(RetryInfoSchema);
+    assert.ok((retry?.retryDelay?.seconds ?? 0n) >= 1n);
+  }
 });

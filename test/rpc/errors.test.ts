@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Code } from '@connectrpc/connect';
-import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
-import { asRefusal, type Reason, Refusal, reasons, unavailable } from '../../src/domain/reason.ts';
+import { ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { asRefusal, type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
 import { toConnectError } from '../../src/rpc/errors.ts';
 
 /** The status codes of gRPC by the names that Connect gives them. */
@@ -31,12 +31,15 @@ for (const [reason, { code }] of Object.entries(reasons)) {
     assert.equal(details[0]?.domain, 'artseal');
     assert.deepEqual(details[0]?.metadata, { requestId: 'the request id' });
     assert.equal(error.metadata.has('Retry-After'), false);
+    assert.deepEqual(error.findDetails(RetryInfoSchema), []);
   });
 }
 
 test('a typed client is told how long to wait', () => {
-  const error = toConnectError(unavailable('Later.'), 'r');
-  assert.match(error.metadata.get('Retry-After') ?? '', /^[1-9]\d*$/);
+  const error = toConnectError(new Refusal('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');
+  assert.equal(error.metadata.get('Retry-After'), '7');
+  const [retry, ...more] = error.findDetails(RetryInfoSchema);
+  assert.deepEqual([retry?.retryDelay?.seconds, retry?.retryDelay?.nanos, more], [7n, 0, []]);
 });
 
 test('nothing of what nobody foresaw reaches a typed client', () => {

@@ -50,15 +50,19 @@ export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
 
 /**
  * Asserts that a call is refused with a reason: the status code of the dictionary, and one ErrorInfo that says the
- * same and bears the request id of the response.
+ * same and bears the request id of the response. The status code is another where gRPC demands one.
  */
-export async function typedRefusal(call: Promise<unknown>, reason: Reason): Promise<TypedRefusal> {
+export async function typedRefusal(
+  call: Promise<unknown>,
+  reason: Reason,
+  code: string = reasons[reason].code,
+): Promise<TypedRefusal> {
   const error = await errorOf(call);
   const [info, ...more] = error.findDetails(ErrorInfoSchema);
   assert.ok(info !== undefined && more.length === 0, `no ErrorInfo: ${error}`);
   assert.equal(info.reason, reason, error.message);
   assert.equal(info.domain, 'artseal');
-  assert.equal(codeName(error.code), reasons[reason].code);
+  assert.equal(codeName(error.code), code);
   const requestId = info.metadata.requestId ?? '';
   assert.match(requestId, uuidV7);
   assert.equal(error.metadata.get('X-Request-Id'), requestId);

@@ -11,7 +11,7 @@ import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
  * Describes the file artseal/v1/options.proto.
  */
 export const file_artseal_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHliBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHlCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * What a number counts, as messages call it: "minor units (fen, cents)".

@@ -38,6 +38,14 @@ export function parseJsonObject(bytes: Uint8Array): JsonObject {
   return value;
 }
 
+/** The JSON text of a value, numbers with the digits that they were written with. */
+export function jsonText(value: JsonValue): string {
+  if (value instanceof JsonNumber) return value.text;
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
+  if (!(value instanceof Map)) return JSON.stringify(value);
+  return `{${Array.from(value, ([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`;
+}
+
 /** A member's name as a message may show it: clipped, and without what a terminal or a log could trip over. */
 export function shownName(name: string): string {
   const clipped = name.length > nameShownMax ? `${name.slice(0, nameShownMax)}…` : name;

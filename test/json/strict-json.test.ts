@@ -7,7 +7,7 @@ import {
   jsonDepthMax,
   parseJsonObject,
   shownName,
-} from '../../src/rest/strict-json.ts';
+} from '../../src/json/strict-json.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { refusal } from '../support/refused.ts';
 

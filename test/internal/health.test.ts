@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { type Client, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import pino from 'pino';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
+import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import { createTypedCalls } from '../../src/internal/typed-calls.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { startService } from '../support/service.ts';
+import { typedRefusal } from '../support/typed-clients.ts';
+import { closingOf } from './closing-support.ts';
+import { transports } from './transports.ts';
+
+const shared = await startService(fileScope);
+const services = ['Filing', 'Provenance', 'Escrow', 'Admin'].map((name) => `artseal.v1.${name}Service`);
+
+/** A stream of Watch, its messages taken one by one. */
+function watching(health: Client<typeof Health>, service: string) {
+  const broken = new AbortController();
+  const messages = health.watch({ service }, { signal: broken.signal })[Symbol.asyncIterator]();
+  return {
+    /** The next status, or that the stream is over. */
+    next: async () => {
+      const { done, value } = await messages.next();
+      return done ? 'over' : (value as { status: Status }).status;
+    },
+    break: () => broken.abort(),
+  };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`health is told to anybody, of the process and of each service: ${name}`, async () => {
+    const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
+    for (const service of ['', ...services]) {
+      assert.equal((await health.check({ service })).status, Status.SERVING);
+    }
+    await typedRefusal(health.check({ service: 'artseal.v1.NoSuchService' }), 'NOT_FOUND');
+    const { statuses } = await health.list({});
+    const listed = Object.entries(statuses).map(([service, { status }]) => [service, status]);
+    assert.deepEqual(
+      listed.toSorted(),
+      ['', ...services].map((service) => [service, Status.SERVING]).toSorted(),
+    );
+  });
+
+  test(`a Watch tells that the process drains, ends, and does not hold up closing: ${name}`, async (t) => {
+    const service = await startService(t);
+    const health = createClient(Health, transport(service.internalUrl, 'it_unknown'));
+    const known = ['', 'artseal.v1.EscrowService'].map((watched) => watching(health, watched));
+    const unknown = watching(health, 'artseal.v1.NoSuchService');
+    for (const watch of known) assert.equal(await watch.next(), Status.SERVING);
+    assert.equal(await unknown.next(), Status.SERVICE_UNKNOWN);
+    const closed = closingOf(t, service);
+    for (const watch of known) {
+      assert.equal(await watch.next(), Status.NOT_SERVING);
+      assert.equal(await watch.next(), 'over');
+    }
+    assert.equal(await unknown.next(), 'over');
+    assert.equal(await closed, 'by itself');
+  });
+}
+
+test('a connection has ten Watch streams and no more, until one of them is broken off', async () => {
+  const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
+  const health = onConnection();
+  const watches = Array.from({ length: 10 }, () => watching(health, ''));
+  for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
+  const { message } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
+  assert.match(message, /At most 10 Watch/);
+  const other = watching(onConnection(), '');
+  assert.equal(await other.next(), Status.SERVING);
+  watches.pop()?.break();
+  const freed = await eventually('room for another Watch', 5_000, async () => {
+    const another = watching(health, '');
+    return (await another.next().catch(() => undefined)) === Status.SERVING && another;
+  });
+  for (const watch of [...watches, other, freed]) watch.break();
+});
+
+/** The typed door alone, with a hand on whether it drains. */
+async function openDoor(t: TestContext) {
+  const draining = new AbortController();
+  const typedCalls = createTypedCalls({
+    dispatcher: { services: [], invoke: () => Promise.reject(new Error('Nothing is served here.')) },
+    bearerCheck: () => Promise.reject(new Error('Nobody is known here.')),
+    durable: () => Promise.resolve(),
+    draining: draining.signal,
+  });
+  const { server, destroy } = createInternalListener({ typedCalls, log: pino({ enabled: false }) });
+  server.listen({ host: '127.0.0.1', port: 0 });
+  await once(server, 'listening');
+  t.after(() => {
+    destroy();
+    server.close();
+  });
+  return { draining, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test('whoever asks while the process drains is told so', async (t) => {
+  const { draining, baseUrl } = await openDoor(t);
+  const health = createClient(Health, createGrpcTransport({ baseUrl }));
+  assert.equal((await health.check({})).status, Status.SERVING);
+  draining.abort();
+  assert.equal((await health.check({})).status, Status.NOT_SERVING);
+  assert.equal((await health.list({})).statuses['']?.status, Status.NOT_SERVING);
+  const watch = watching(health, '');
+  assert.equal(await watch.next(), Status.NOT_SERVING);
+  assert.equal(await watch.next(), 'over');
+});

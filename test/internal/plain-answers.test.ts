@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import { buffer } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { deadlineMsMax, shortenDeadline } from '../../src/internal/deadline.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { startService } from '../support/service.ts';
+import { bearer, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { framesOfAnswer } from './h2-frames.ts';
+import {
+  connectAnswer,
+  enveloped,
+  overConnect,
+  overGrpc,
+  overGrpcWeb,
+  type RawSending,
+  reasonOf,
+} from './raw-call.ts';
+import { transports } from './transports.ts';
+
+const service = await startService(fileScope);
+const token = await service.token();
+const baseUrl = service.internalUrl;
+const list = `${baseUrl}/artseal.v1.FilingService/ListFilings`;
+const reflection = 'grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+
+/** What the log says of the call with this answer. */
+async function logged(headers: Headers): Promise<{ level: number; reason?: string; operation?: string }> {
+  const requestId = headers.get('X-Request-Id');
+  assert.ok(requestId);
+  const line = await eventually('the log line', 5_000, () =>
+    service.logLines.find((candidate) => candidate.includes(requestId)),
+  );
+  return JSON.parse(line);
+}
+
+const infoLevel = 30;
+
+for (const type of ['application/grpc', 'application/grpc+proto', 'application/grpc-web+proto']) {
+  test(`an unknown method is answered in one HEADERS frame that ends the stream: ${type}`, async () => {
+    const { host } = new URL(baseUrl);
+    const headers = { ':method': 'POST', ':scheme': 'http', ':path': '/artseal.v1.FilingService/NoSuch' };
+    const frames = await framesOfAnswer(
+      baseUrl,
+      { ...headers, ':authority': host, 'content-type': type, te: 'trailers' },
+      enveloped(''),
+    );
+    assert.deepEqual(
+      frames.map((frame) => [frame.type, frame.endStream]),
+      [['HEADERS', true]],
+    );
+  });
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`an unknown method or service is UNIMPLEMENTED, with its reason: ${name}`, async () => {
+    const { provenance } = typedClients(transport(`${baseUrl}/elsewhere`, token));
+    await typedRefusal(provenance.getProvenance({}), 'NOT_FOUND', 'unimplemented');
+  });
+}
+
+const grpcWays: Record<string, RawSending> = {
+  gRPC: overGrpc('application/grpc'),
+  'gRPC-Web': overGrpcWeb('application/grpc-web+proto'),
+};
+
+for (const [name, send] of Object.entries(grpcWays)) {
+  test(`an unknown method is trailers only, with status 12: ${name}`, async () => {
+    const answer = await send({ baseUrl, token, method: 'FilingService/NoSuch', body: '' });
+    assert.deepEqual([answer.status, answer.body.length], [200, 0]);
+    assert.equal(answer.headers.get('grpc-status'), '12');
+    assert.equal(reasonOf(answer), 'NOT_FOUND');
+    assert.equal((await logged(answer.headers)).level, infoLevel);
+  });
+}
+
+for (const path of ['/', '/artseal.v1.FilingService/NoSuch', '/artseal.v2.FilingService/GetFiling']) {
+  test(`what is not there is 404 with a reason to whoever speaks plain HTTP: ${path}`, async () => {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const answer = await connectAnswer(await fetch(`${baseUrl}${path}`, { method }));
+      assert.deepEqual([answer.status, reasonOf(answer)], [404, 'NOT_FOUND']);
+      assert.equal(JSON.parse(answer.body.toString()).code, 'unimplemented');
+    }
+  });
+}
+
+for (const [method, path, allow] of [
+  ['GET', 'FilingService/CreateFiling', 'POST'],
+  ['PUT', 'FilingService/CreateFiling', 'POST'],
+  ['DELETE', 'FilingService/ListFilings', 'POST, GET'],
+  ['OPTIONS', 'FilingService/ListFilings', 'POST, GET'],
+] as const) {
+  test(`${method} of ${path} is 405 with Allow and a reason`, async () => {
+    const answer = await connectAnswer(
+      await fetch(`${baseUrl}/artseal.v1.${path}`, { method, headers: bearer(token) }),
+    );
+    assert.equal(answer.status, 405);
+    assert.equal(answer.headers.get('Allow'), allow);
+    assert.equal(answer.headers.get('Content-Type'), 'application/json');
+    assert.equal(reasonOf(answer), 'METHOD_NOT_ALLOWED');
+    assert.equal(JSON.parse(answer.body.toString()).code, 'unimplemented');
+    const { level, reason, operation } = await logged(answer.headers);
+    assert.deepEqual([level, reason], [infoLevel, 'METHOD_NOT_ALLOWED']);
+    assert.equal(operation, `artseal.v1.${path}`);
+  });
+}
+
+for (const type of [
+  'text/plain',
+  'application/xml',
+  'application/grpc+thrift',
+  'application/grpc-web-text',
+]) {
+  test(`a message of the type ${type} is 415 with a reason`, async () => {
+    const headers = { 'Content-Type': type, ...bearer(token) };
+    const answer = await connectAnswer(await fetch(list, { method: 'POST', headers, body: '{}' }));
+    assert.deepEqual([answer.status, reasonOf(answer)], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    assert.match(answer.error?.rawMessage ?? '', /Content-Type must be application\/json/);
+    assert.equal((await logged(answer.headers)).level, infoLevel);
+  });
+}
+
+test('a message without a type is 415 with a reason', async () => {
+  const headers = { Host: new URL(baseUrl).host, 'Content-Length': '2' };
+  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  assert.equal(answer.status, 415);
+  assert.equal(answer.json.code, 'invalid_argument');
+});
+
+test('a Host that is none is refused with a reason', async () => {
+  const headers = { Host: '[', 'Content-Type': 'application/json', 'Content-Length': '2' };
+  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  assert.equal(answer.status, 400);
+  assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+});
+
+test('a method that streams both ways is refused over HTTP/1.1, with a reason', async () => {
+  const answer = await connectAnswer(
+    await fetch(`${baseUrl}/${reflection}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/connect+json', ...bearer(token) },
+      body: enveloped('{"listServices":""}'),
+    }),
+  );
+  assert.deepEqual([answer.status, reasonOf(answer)], [505, 'METHOD_NOT_ALLOWED']);
+  assert.match(answer.error?.rawMessage ?? '', /HTTP\/2/);
+  assert.equal((await logged(answer.headers)).level, infoLevel);
+});
+
+const compressed: readonly (readonly [name: string, send: RawSending, header: string])[] = [
+  ['Connect', overConnect('application/json'), 'Content-Encoding'],
+  ['gRPC', overGrpc('application/grpc+json'), 'grpc-encoding'],
+  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), 'grpc-encoding'],
+];
+
+for (const [name, send, header] of compressed) {
+  test(`an unknown compression is refused with a reason, which is no error of the service: ${name}`, async () => {
+    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+    const answer = await send({ ...call, headers: { [header]: 'lz4' } });
+    assert.equal(reasonOf(answer), 'UNSUPPORTED_MEDIA_TYPE', String(answer.error));
+    assert.match(answer.error?.rawMessage ?? '', /lz4.*gzip/);
+    const { level, reason } = await logged(answer.headers);
+    assert.deepEqual([level, reason], [infoLevel, 'UNSUPPORTED_MEDIA_TYPE']);
+  });
+}
+
+const streams = ['artseal.v1.FilingService/ListFilings', 'grpc.health.v1.Health/Watch', reflection];
+const whole = enveloped('{}');
+const malformed = {
+  'half a message': whole.subarray(0, 6),
+  'a message that is no JSON': enveloped('{'),
+  'a member that is not known': enveloped('{"misspelt":1}'),
+};
+const notOne = { 'no message': Buffer.alloc(0), 'two messages': Buffer.concat([whole, whole]) };
+
+for (const path of streams) {
+  for (const [name, body] of Object.entries({ ...malformed, ...(path === reflection ? {} : notOne) })) {
+    test(`a gRPC call of ${path} with ${name} is the caller's fault`, async () => {
+      const session = connect(baseUrl);
+      const request = session.request({
+        ':method': 'POST',
+        ':path': `/${path}`,
+        'content-type': 'application/grpc+json',
+        ...bearer(token),
+      });
+      // A call that is let in would stay open.
+      request.setTimeout(10_000, () => request.close());
+      request.end(body);
+      const trailers = once(request, 'trailers');
+      const [headers] = await once(request, 'response');
+      await buffer(request);
+      const [{ 'grpc-status': status }] = await trailers;
+      session.destroy();
+      assert.equal(status, '3');
+      const { level, reason } = await logged(
+        new Headers({ 'X-Request-Id': String(headers['x-request-id']) }),
+      );
+      assert.equal(level, infoLevel);
+      assert.ok(['VALIDATION_FAILED', 'INVALID_JSON'].includes(reason ?? ''), String(reason));
+    });
+  }
+}
+
+const deadlines: readonly (readonly [header: string, sent: string, kept: string])[] = [
+  ['Connect-Timeout-Ms', '60000', '60000'],
+  ['Connect-Timeout-Ms', '60001', '60000'],
+  ['Connect-Timeout-Ms', '9999999999', '60000'],
+  ['Connect-Timeout-Ms', '20', '20'],
+  ['grpc-timeout', '60S', '60S'],
+  ['grpc-timeout', '60000m', '60000m'],
+  ['grpc-timeout', '60001m', '60000m'],
+  ['grpc-timeout', '60000001u', '60000m'],
+  ['grpc-timeout', '60000000u', '60000000u'],
+  ['grpc-timeout', '99999999n', '99999999n'],
+  ['grpc-timeout', '61S', '60000m'],
+  ['grpc-timeout', '2M', '60000m'],
+  ['grpc-timeout', '99999999H', '60000m'],
+  ['grpc-timeout', '5S', '5S'],
+];
+
+const ways: Record<string, RawSending> = {
+  'Connect-Timeout-Ms': overConnect('application/json'),
+  'grpc-timeout': overGrpc('application/grpc+json'),
+};
+
+for (const [header, sent, kept] of deadlines) {
+  test(`the deadline ${header}: ${sent} is taken as ${kept}`, async () => {
+    assert.equal(deadlineMsMax, 60_000);
+    const headers = new Headers({ [header]: sent });
+    shortenDeadline(headers);
+    assert.equal(headers.get(header), kept);
+    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+    const answer = await ways[header]?.({ ...call, headers: { [header]: sent } });
+    assert.equal(answer?.error, undefined);
+  });
+}
+
+for (const [header, sent] of [
+  ['Connect-Timeout-Ms', '-1'],
+  ['Connect-Timeout-Ms', '1e3'],
+  ['Connect-Timeout-Ms', '99999999999'],
+  ['grpc-timeout', '60'],
+  ['grpc-timeout', '100000000S'],
+  ['grpc-timeout', '6 S'],
+  ['grpc-timeout', '60s'],
+] as const) {
+  test(`the malformed deadline ${header}: ${sent} is refused`, async () => {
+    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+    const answer = await ways[header]?.({ ...call, headers: { [header]: sent } });
+    assert.ok(answer);
+    assert.equal(reasonOf(answer), 'VALIDATION_FAILED');
+    assert.ok(answer.error?.rawMessage.includes(sent));
+  });
+}
