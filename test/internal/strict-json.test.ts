@@ -74,7 +74,7 @@ const refused: readonly Refused[] = [
     'an exact integer above the bound',
     filing({ member: 'price', value: '"9007199254740993"' }),
     'VALIDATION_FAILED',
-    /^price must be an integer from 0 to 9007199254740991/,
+    /^price must be a whole number .*from 0 to 9007199254740991/,
   ],
   [
     'a hexadecimal number',
@@ -218,12 +218,14 @@ test('a read is answered to GET as it is to POST', async () => {
     body,
   });
   assert.equal(jsonOf(posted).filings.length, 1);
+  // Tokens are sealed anew each time.
+  const filingsOf = (answer: typeof posted) => jsonOf(answer).filings;
   for (const query of [
     `${json}&message=${encodeURIComponent(body)}`,
     `${json}&base64=1&message=${base64(body)}`,
     `message=${encodeURIComponent(body)}&encoding=json`,
   ]) {
-    assert.deepEqual(jsonOf(await get(query)), jsonOf(posted));
+    assert.deepEqual(filingsOf(await get(query)), filingsOf(posted));
   }
   assert.equal((await get('connect=v1&encoding=proto&base64=1&message=')).error, undefined);
 });
