@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { delimiter, join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { freeAddress } from '../support/free-address.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -27,15 +26,6 @@ function bareEnvironment(addresses: Record<string, string>): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !isOuter(name));
   const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
   return { ...Object.fromEntries(kept), PATH: path.join(delimiter), ...addresses };
-}
-
-async function freeAddress(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  return `127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
 }
 
 test("the README's commands work when pasted in a fresh clone", async (t) => {
