@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import './module-resolution.ts';
 import { type Command, exitCodes, type Terminal, UsageError } from './cli/command.ts';
 import { ConfigRefused, settings } from './config.ts';
 import { Refusal } from './domain/reason.ts';
