@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { before } from 'node:test';
 
 /** The files that have a process each. */
-const apart = 'process/**';
+const apart = '{process,deploy,clients}/**';
 
 const testFolder = join(import.meta.dirname, '..');
 const parts = globSync('part-*.ts', { cwd: import.meta.dirname }).length;
 
 /**
  * Runs one part of the test files in this process, so that the modules of the service are loaded once for many files.
- * Every file is in exactly one part, but for those of test/process. All files of the part are loaded before the
+ * Every file is in exactly one part, but for those that have a process each. All files of the part are loaded before the
  * first of its tests begins. `part` counts from 1.
  */
 export async function runPart(part: number): Promise<void> {
