@@ -2,7 +2,7 @@ import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { before } from 'node:test';
 
-/** The files that have a process each. */
+/** The files that have a process each; package.json's test script names the same. */
 const apart = '{process,deploy,clients}/**';
 
 const testFolder = join(import.meta.dirname, '..');
