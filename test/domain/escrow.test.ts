@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   checkTerms,
-  clearing,
   type Decision,
   decisionOn,
   type EscrowState,
@@ -27,10 +26,6 @@ const terms = {
   buyerId: 'buyer',
   sellerId: 'seller',
 } as const;
-
-test('the service holds no funds', () => {
-  assert.equal(clearing, 'LICENSED_PSP_NO_SECOND_CLEARING');
-});
 
 /** A table in words: a column for each standing, a row for what it is of. */
 function readTable(text: string): readonly (readonly [row: string, column: string, cell: string])[] {
@@ -66,18 +61,6 @@ const cellsOf = (table: Readonly<Record<string, Readonly<Record<string, string>>
   Object.entries(table).flatMap(([row, cells]) =>
     Object.entries(cells).map(([column, cell]) => [row, column, cell] as const),
   );
-
-for (const [state, standing, move] of documentedMoves) {
-  test(`money that is ${standing} makes of an order that is ${state}: ${move}`, () => {
-    assert.equal(escrowMoves[state as EscrowState][standing as Standing], move);
-  });
-}
-
-for (const [kind, standing, outcome] of documentedOutcomes) {
-  test(`money that is ${standing} leaves a ${kind} ${outcome}`, () => {
-    assert.equal(operationOutcomes[kind as OperationKind][standing as Standing], outcome);
-  });
-}
 
 test('every state and standing is decided, every kind and standing as well, and there are no others', () => {
   assert.deepEqual(cellsOf(escrowMoves), documentedMoves);

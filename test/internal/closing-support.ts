@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import type { TestService } from '../support/service.ts';
 
 /** How long a service may take over an end that it waits for nobody for, before it is taken to hang. */
-const giveUpMs = 2_000;
+const giveUpMs = 60_000;
 
 /** How a service came to its end. */
 export type Ending = 'by itself' | 'by force' | 'when the clients were gone';

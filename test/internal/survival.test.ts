@@ -285,7 +285,7 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
 });
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 10_000;
+const patienceMs = 60_000;
 
 /** The typed door alone, with answers that are larger than the buffers between it and its clients. */
 async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
@@ -330,7 +330,7 @@ for (const [name, bytes] of Object.entries({
   'HTTP/2': http2Request,
 })) {
   test(`a connection whose answer is not read is closed: ${name}`, async (t) => {
-    const door = await openLargeDoor(t, { idleMs: 100 });
+    const door = await openLargeDoor(t, { idleMs: 1_000 });
     const socket = await openSocket(door.baseUrl);
     t.after(() => socket.destroy());
     socket.pause().write(bytes);
@@ -341,7 +341,7 @@ for (const [name, bytes] of Object.entries({
 }
 
 test('a session whose flow-control window stays closed is closed', async (t) => {
-  const door = await openLargeDoor(t, { idleMs: 100 });
+  const door = await openLargeDoor(t, { idleMs: 1_000 });
   const session = connectHttp2(door.baseUrl, { settings: { initialWindowSize: 0 } });
   t.after(() => session.destroy());
   session.on('error', () => {});
@@ -351,7 +351,7 @@ test('a session whose flow-control window stays closed is closed', async (t) => 
 });
 
 test('a session on which nothing is asked is closed', async (t) => {
-  const door = await openLargeDoor(t, { idleMs: 100 });
+  const door = await openLargeDoor(t, { idleMs: 1_000 });
   const socket = await openSocket(door.baseUrl);
   t.after(() => socket.destroy());
   // Neither the GOAWAY nor the end is answered.

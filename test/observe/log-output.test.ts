@@ -57,9 +57,15 @@ test('once there is room again the lines dropped are told, once, and new lines c
   assert.equal(received.at(-1), 'new\n');
 });
 
-test('a stream that fails takes nobody down', () => {
+test('a stream that fails takes nobody down', async () => {
   const stream = new Writable({ write: (_chunk, _encoding, taken) => taken(new Error('EPIPE')) });
   const output = createLogOutput(stream);
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  stream.once('close', resolve);
+  output.write(line);
+  output.flush();
+  await closed;
+  assert.equal(stream.errored?.message, 'EPIPE');
   output.write(line);
   output.flush();
 });

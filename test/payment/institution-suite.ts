@@ -78,9 +78,13 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
     describe('instructions', () => instructionPromises(engine));
     describe('look-ups', () => lookUpPromises(engine));
     describe('notifications', () => notificationPromises(engine));
-    test('closes', async (t) => {
-      const { institution } = await engine.open(t);
-      await institution.close();
+    test('once it is closed, nothing is asked of it any more', async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      await instruct(open.institution, order, 'FREEZE');
+      await open.institution.close();
+      await assert.rejects(lookUp(open.institution, order), /closed/);
+      await assert.rejects(instruct(open.institution, order, 'RELEASE'), /closed/);
     });
   });
 }

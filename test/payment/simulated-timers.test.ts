@@ -56,7 +56,7 @@ describe('timers of the simulated institution', () => {
     const { status, stderr } = spawnSync(
       process.execPath,
       ['--input-type=module', '--eval', program, temporaryFolder(t)],
-      { timeout: 20_000, encoding: 'utf8' },
+      { timeout: 300_000, encoding: 'utf8' },
     );
     assert.equal(status, 0, stderr);
   });

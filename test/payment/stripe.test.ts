@@ -14,7 +14,7 @@ import { cards, type Fault, startStripeStandIn } from '../support/stripe-stand-i
 import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './institution-suite.ts';
 
 const hourMs = 3_600_000;
-const limitMs = 10_000;
+const limitMs = 60_000;
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });

@@ -94,7 +94,7 @@ function evidenceHash(filingNo: string, timestamp: string): string {
   return createHash('sha256').update(canonical).digest('hex');
 }
 
-test('sh, openssl and curl are client enough', { timeout: 60_000 }, async (t) => {
+test('sh, openssl and curl are client enough', { timeout: 300_000 }, async (t) => {
   const run = await clientOf(t);
   await t.test('for filing, provenance, escrow, release and a list', async () => {
     const [filing, provenance, escrow, release, list] = answersOf(await run(allCalls));

@@ -190,7 +190,7 @@ function databaseIsSound(dataDir: string, answered: readonly Answered[]): void {
   });
 }
 
-test('an answered call is on disk: kill -9 under load loses none', { timeout: 60_000 }, async (t) => {
+test('an answered call is on disk: kill -9 under load loses none', { timeout: 300_000 }, async (t) => {
   const dataDir = temporaryFolder(t);
   const issued = await issueInto(dataDir, platforms);
   const env = { ARTSEAL_DATA_DIR: dataDir };
@@ -311,7 +311,7 @@ for (const [how, signal, code] of [
   ['a plain restart', 'SIGTERM', 0],
   ['kill -9', 'SIGKILL', null],
 ] as const) {
-  test(`nonces, quota counts and numbers are remembered over ${how}`, { timeout: 30_000 }, async (t) => {
+  test(`nonces, quota counts and numbers are remembered over ${how}`, { timeout: 300_000 }, async (t) => {
     const { again, platform, token, filed, repeated, usage } = await restartedAfter(t, signal, code);
     assert.deepEqual(await usageOf(again.internalUrl, token, platform.caller), usage);
     assert.deepEqual(usage, {

@@ -51,7 +51,7 @@ async function orderInNeed(t: Parameters<typeof startService>[0]) {
   const [order = {}] = await jsonOf(artseal(service, 'escrow', 'list', '--attention', '--json'));
   const escrowId = String(order.escrowId);
   const becomes = (state: string) =>
-    eventually(`${escrowId} becomes ${state}`, 10_000, async () => {
+    eventually(`${escrowId} becomes ${state}`, 60_000, async () => {
       const found = await service.store.escrows.find(escrowId, undefined);
       return found?.state === state;
     });

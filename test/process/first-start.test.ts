@@ -46,7 +46,7 @@ const bothWork = async ({ publicUrl, internalUrl }: WatchedService, dataDir: str
   assert.equal((await typedCall(internalUrl, token, 'AdminService/ListKeys', {})).status, 200);
 };
 
-describe('the first start of an empty sandbox', { concurrency: 2, timeout: 60_000 }, () => {
+describe('the first start of an empty sandbox', { concurrency: 2, timeout: 300_000 }, () => {
   test('prints one ready line, when both addresses accept connections', async (t) => {
     const { service } = await firstStart(t);
     await Promise.all([accepts(service.publicUrl), accepts(service.internalUrl)]);
@@ -117,7 +117,7 @@ describe('the first start of an empty sandbox', { concurrency: 2, timeout: 60_00
   });
 });
 
-describe('secrets of a sandbox are not made', { concurrency: 2, timeout: 60_000 }, () => {
+describe('secrets of a sandbox are not made', { concurrency: 2, timeout: 300_000 }, () => {
   for (const [how, signal] of [
     ['anew on the second start', 'SIGTERM'],
     ['anew after kill -9', 'SIGKILL'],

@@ -16,7 +16,7 @@ import { serveWatched, type WatchedService } from '../support/watched-command.ts
 const noProc = statSync('/proc/self/fd', { throwIfNoEntry: false }) === undefined;
 const slowConnections = 200;
 /** The longest wait for something that has to happen. */
-const patienceMs = 10_000;
+const patienceMs = 60_000;
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 async function running(t: TestContext, env: Record<string, string> = {}) {
@@ -44,7 +44,7 @@ async function slowly(t: TestContext, url: string, count: number): Promise<Socke
 
 const openFiles = ({ child }: WatchedService): number => readdirSync(`/proc/${child.pid}/fd`).length;
 
-test('slow clients keep nobody from being answered', { skip: noProc, timeout: 60_000 }, async (t) => {
+test('slow clients keep nobody from being answered', { skip: noProc, timeout: 300_000 }, async (t) => {
   const { service, platform, token } = await running(t);
   const before = openFiles(service);
   const sockets = [
@@ -120,7 +120,7 @@ const endings: Record<string, (service: WatchedService, t: TestContext) => Promi
   },
 };
 
-test('connections that came to an end leave no files open', { skip: noProc, timeout: 60_000 }, async (t) => {
+test('connections that came to an end leave no files open', { skip: noProc, timeout: 300_000 }, async (t) => {
   const { service, token } = await running(t);
   // What is opened once, with the first calls, is not counted.
   await typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});
@@ -158,7 +158,7 @@ async function requestsOfAllKinds(service: WatchedService, platform: IssuedPlatf
   return [...rest.map(({ headers }) => headers['x-request-id']), ...typed.map(({ requestId }) => requestId)];
 }
 
-test('the log is one JSON line a request and tells no secret', { timeout: 60_000 }, async (t) => {
+test('the log is one JSON line a request and tells no secret', { timeout: 300_000 }, async (t) => {
   const { service, platform, token } = await running(t, { ARTSEAL_LOG_LEVEL: 'trace' });
   const requestIds = await requestsOfAllKinds(service, platform, token);
   assert.equal(await service.stop(), 0);
@@ -193,7 +193,7 @@ test('the log is one JSON line a request and tells no secret', { timeout: 60_000
 });
 
 test('a silent log is silent, and a misspelt setting is warned of by its name alone', {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const { service, platform } = await running(t, { ARTSEAL_LOG_LEVEL: 'silent', ARTSEAL_DATADIR: 'x' });
   assert.equal((await send(service.publicUrl, platform, filing)).status, 200);

@@ -20,7 +20,7 @@ const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollM
 /** The same, but nothing is tried again unless a notification makes an order due. */
 const hastyOnce = { ...hasty, firstRetryMs: 3_600_000, longestRetryMs: 3_600_000 };
 /** The longest wait for something that has to happen. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 
 const keyed = (key: string, more: CallOptions = {}): CallOptions => ({
   headers: { 'Idempotency-Key': key },

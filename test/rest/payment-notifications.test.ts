@@ -12,7 +12,7 @@ import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 const path = '/payment/notifications';
 
 /** A service whose institution confirms all, with a FROZEN order. */

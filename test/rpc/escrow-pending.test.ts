@@ -11,7 +11,7 @@ const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollM
 /** The same, and no hold is waited for. */
 const hastyClosing = { ...hasty, freezeDeadlineMs: 100 };
 /** The longest wait for something that has to happen. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 
 /** Waits until an order is in a state. */
 function comesTo(door: EscrowDoor, escrowId: string, state: string): Promise<Outcome> {

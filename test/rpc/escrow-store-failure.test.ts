@@ -9,7 +9,7 @@ import { createHeldInstitution } from '../support/held-institution.ts';
 import { assertRefused } from '../support/refused.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 /** Recovery that does not wait, and patience that outlasts the test. */
 const limits = { firstRetryMs: 10, longestRetryMs: 40, pollMs: 10, answerTimeoutMs: 500 };
 

@@ -1,12 +1,25 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 
-/** An address on loopback at which nothing listens, as host:port. */
+/** Ports that systems give nobody who asks for any port, so that what is free now is free a minute later as well. */
+const [lowest, beyond] = [10_000, 32_000];
+const triesMax = 100;
+
+/** An address of this machine, host:port, at which nothing listens. */
 export async function freeAddress(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `127.0.0.1:${port}`;
+  for (let tries = 0; tries < triesMax; tries += 1) {
+    const port = randomInt(lowest, beyond);
+    const server = createServer();
+    const listening = once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    server.listen(port, '127.0.0.1');
+    if (!(await listening)) continue;
+    server.close();
+    await once(server, 'close');
+    return `127.0.0.1:${port}`;
+  }
+  throw new Error(`none of ${triesMax} ports was free`);
 }

@@ -3,7 +3,7 @@ import { connect as connectTls } from 'node:tls';
 import type { RestAnswer } from './signed-request.ts';
 
 /** What the peer may send before the exchange is given up as hung, in milliseconds. */
-const giveUpMs = 10_000;
+const giveUpMs = 60_000;
 
 /** How a raw exchange goes on after its first bytes. */
 export interface RawExchange {

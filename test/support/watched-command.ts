@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,12 +15,8 @@ const binaries = join(projectFolder, 'node_modules', '.bin');
 const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
 const readyLine = /^artseal ready public=(\S+) internal=(\S+)$/m;
 
-/** Compiled code that the commands of a test file share, so that each starts a fifth sooner. */
-const compileCache = mkdtempSync(join(tmpdir(), 'artseal-test-compiled-'));
-process.on('exit', () => rmSync(compileCache, { recursive: true, force: true }));
-
 /** How long a command may take before it counts as hung, in milliseconds; far longer than any needs. */
-const hungAfterMs = 30_000;
+const hungAfterMs = 60_000;
 
 /** A command under way, all of whose output is kept. */
 export interface WatchedCommand {
@@ -47,7 +41,7 @@ export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessE
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
   const path = [binaries, process.env.PATH].join(delimiter);
-  return { ...Object.fromEntries(inherited), PATH: path, NODE_COMPILE_CACHE: compileCache, ...env };
+  return { ...Object.fromEntries(inherited), PATH: path, ...env };
 }
 
 /** Starts a program in the project's folder; killed after the test. */

@@ -52,5 +52,7 @@ export function institutionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     for (const state of ['RELEASED', 'REFUNDED', 'CLOSED'] as const) await orderIn(store, by, state);
     await store.escrows.useInstitution('stripe');
+    await orderIn(store, by, 'FROZEN');
+    await refused(store.escrows.useInstitution('simulated'), 'ESCROW_STATE_CONFLICT');
   });
 }

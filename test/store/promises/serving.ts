@@ -43,10 +43,12 @@ export function servingPromises(engine: StoreEngine): void {
     assert.notDeepEqual((await openStore(t, engine)).keyFor('a'), key);
   });
 
-  test('beginning again is no harm', async (t) => {
-    const store = await openStore(t, engine);
-    await store.beginServing();
-    await store.beginServing();
+  test('who begins again goes on taking calls alone', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    await serving.beginServing();
+    await serving.beginServing();
+    await assert.rejects(other.beginServing());
   });
 
   test('who is refused forgets no call that is under way in the other', async (t) => {
@@ -63,7 +65,10 @@ export function servingPromises(engine: StoreEngine): void {
   });
 
   test('stores on different folders are served at the same time', async (t) => {
-    const [one, other] = [await openStore(t, engine), await openStore(t, engine)];
-    await Promise.all([one.beginServing(), other.beginServing()]);
+    const folders = [temporaryFolder(t), temporaryFolder(t)];
+    for (const dataDir of folders) await (await openStore(t, engine, dataDir)).beginServing();
+    for (const dataDir of folders) {
+      await assert.rejects((await openStore(t, engine, dataDir)).beginServing(), dataDir);
+    }
   });
 }

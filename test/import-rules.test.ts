@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { fileScope } from './support/file-scope.ts';
+import { temporaryFolder } from './support/temporary-folder.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** What a file of a part of src/ may import, and what it may not. */
+interface Imports {
+  readonly allowed: readonly string[];
+  readonly refused: readonly string[];
+}
+
+const drivers = ['better-sqlite3', 'drizzle-orm', 'drizzle-orm/sqlite-core', 'stripe'];
+const connect = ['@connectrpc/connect', '@connectrpc/connect-node', '@bufbuild/protobuf'];
+const web = ['node:http', 'node:http2', 'node:net'];
+
+/** By the file that imports; the files that are imported need not be there. */
+const parts: Readonly<Record<string, Imports>> = {
+  'src/any.ts': {
+    allowed: ['./rest/routes.ts', 'node:http', 'pino'],
+    refused: [...drivers, '@connectrpc/connect-node'],
+  },
+  'src/cli/any.ts': {
+    allowed: ['../app.ts', 'node:fs'],
+    refused: [...drivers, '@connectrpc/connect-node'],
+  },
+  'src/domain/any.ts': {
+    allowed: ['./money.ts', 'node:crypto'],
+    refused: [
+      '../config.ts',
+      '../access/mint.ts',
+      '../../gen/a_pb.ts',
+      'node:fs',
+      'pino',
+      ...drivers,
+      ...web,
+    ],
+  },
+  'src/access/any.ts': {
+    allowed: ['./mint.ts', '../domain/money.ts', '../store/store.ts', 'node:crypto'],
+    refused: [
+      '../store/sqlite/engine.ts',
+      '../rpc/paging.ts',
+      '../../gen/a_pb.ts',
+      'pino',
+      ...drivers,
+      ...web,
+    ],
+  },
+  'src/store/store.ts': {
+    allowed: ['../domain/money.ts'],
+    refused: ['./sqlite/engine.ts', '../access/mint.ts', '../payment/institution.ts', 'node:crypto', 'pino'],
+  },
+  'src/store/sqlite/any.ts': {
+    allowed: [
+      './schema.ts',
+      '../store.ts',
+      '../../domain/money.ts',
+      'better-sqlite3',
+      'drizzle-orm',
+      'node:fs',
+    ],
+    refused: ['../other/engine.ts', '../../access/mint.ts', 'stripe', ...connect, ...web],
+  },
+  'src/payment/institution.ts': {
+    allowed: ['../domain/money.ts'],
+    refused: ['./stripe/client.ts', '../store/store.ts', 'stripe', 'node:crypto'],
+  },
+  'src/payment/simulated/any.ts': {
+    allowed: ['./rules.ts', '../institution.ts', '../../domain/money.ts', 'better-sqlite3', 'node:fs'],
+    refused: ['../stripe/client.ts', '../../store/store.ts', ...drivers.slice(1), ...connect],
+  },
+  'src/payment/stripe/any.ts': {
+    allowed: ['./client.ts', '../institution.ts', '../../domain/money.ts', 'stripe'],
+    refused: ['../simulated/ledger.ts', '../../config.ts', ...drivers.slice(0, -1), ...connect],
+  },
+  'src/payment/another/any.ts': {
+    allowed: ['../institution.ts', '../../domain/money.ts'],
+    refused: ['../stripe/client.ts', '../../store/store.ts', ...drivers, ...connect],
+  },
+  'src/settlement/any.ts': {
+    allowed: ['./limits.ts', '../domain/money.ts', '../store/store.ts', '../payment/institution.ts', 'pino'],
+    refused: [
+      '../store/sqlite/engine.ts',
+      '../payment/stripe/client.ts',
+      '../rpc/paging.ts',
+      ...drivers,
+      ...web,
+    ],
+  },
+  'src/rpc/any.ts': {
+    allowed: [
+      ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
+      ...['../payment/institution.ts', '@connectrpc/connect'],
+      ...['../settlement/settlement.ts', '../access/principal.ts', '../access/issuance.ts'],
+    ],
+    refused: [
+      ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../settlement/recovery.ts'],
+      ...['../access/key-ring.ts', '@connectrpc/connect-node', ...drivers, ...web],
+    ],
+  },
+  'src/rest/any.ts': {
+    allowed: [
+      ...['./routes.ts', '../../gen/a_pb.ts', '../access/admission.ts', '../domain/reason.ts'],
+      ...['../domain/violation.ts', '../observe/trace.ts', '../rpc/dispatcher.ts', 'node:http'],
+    ],
+    refused: [
+      ...[
+        '../rpc/filing-service.ts',
+        '../store/store.ts',
+        '../domain/filing.ts',
+        '../internal/typed-calls.ts',
+      ],
+      ...['@connectrpc/connect', '@connectrpc/connect-node', ...drivers],
+    ],
+  },
+  'src/internal/any.ts': {
+    allowed: [
+      ...['./typed-calls.ts', '../../gen/a_pb.ts', '../access/bearer.ts', '../domain/reason.ts'],
+      ...['../observe/trace.ts', '../rpc/dispatcher.ts', '../rpc/errors.ts', ...connect, ...web],
+    ],
+    refused: [
+      ...['../rpc/filing-service.ts', '../store/store.ts', '../domain/filing.ts', '../rest/routes.ts'],
+      ...drivers,
+    ],
+  },
+  'src/observe/any.ts': {
+    allowed: ['./trace.ts', '../domain/reason.ts', 'pino', 'node:stream'],
+    refused: ['../domain/filing.ts', '../config.ts', ...drivers, ...connect, ...web],
+  },
+  'src/client/any.ts': {
+    allowed: [
+      './sign.ts',
+      '../../gen/a_pb.ts',
+      '../access/canonical-request.ts',
+      '../access/credentials.ts',
+      ...connect,
+    ],
+    refused: ['../access/key-ring.ts', '../domain/money.ts', '../store/store.ts', ...drivers],
+  },
+};
+
+/** Every way of importing, all of them of what the part may not import. */
+const ways = `export type { Config } from '../config.ts';
+import '../config.ts';
+export const config = import('../config.ts');
+`;
+
+/** Every way of reading the environment. */
+const environment = `import process, { env } from 'node:process';
+export const all = [env.HOME, process.env.HOME, globalThis.process.env.HOME];
+`;
+
+/** The files that the linter is asked about. */
+const files: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    Object.entries(parts).map(([path, { allowed, refused }]) => [
+      path,
+      [...allowed, ...refused].map((name) => `export * from '${name}';\n`).join(''),
+    ]),
+  ),
+  'src/domain/ways.ts': ways,
+  'src/cli/environment.ts': environment,
+  'src/main.ts': environment,
+  'src/circle/one.ts': "import { two } from './two.ts';\nexport const one = () => two;\n",
+  'src/circle/two.ts': "import { one } from './one.ts';\nexport const two = () => one;\n",
+};
+
+/** What the linter says of these files, by its own rules: `rule path:line`, each once. */
+function lint(): ReadonlySet<string> {
+  const folder = temporaryFolder(fileScope);
+  copyFileSync(join(root, 'biome.json'), join(folder, 'biome.json'));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  const words = ['lint', '--reporter=json', '--max-diagnostics=none', '.'];
+  const biome = join(root, 'node_modules', '.bin', 'biome');
+  const { stdout, stderr, status } = spawnSync(biome, words, { cwd: folder, encoding: 'utf8' });
+  assert.equal(status, 1, stderr);
+  const { diagnostics } = JSON.parse(stdout) as { diagnostics: readonly Diagnostic[] };
+  return new Set(
+    diagnostics.map(({ category, location: { path, start } }) => {
+      return `${category.split('/').at(-1)} ${path}:${start.line}`;
+    }),
+  );
+}
+
+/** As biome's JSON reporter has it. */
+interface Diagnostic {
+  readonly category: string;
+  readonly location: { readonly path: string; readonly start: { readonly line: number } };
+}
+
+const found = lint();
+const linesOf = (rule: string, path: string) =>
+  (files[path] ?? '').split('\n').filter((_line, place) => found.has(`${rule} ${path}:${place + 1}`));
+
+for (const [path, { refused }] of Object.entries(parts)) {
+  test(`${path} may import what its part may, and nothing else`, () => {
+    const lines = linesOf('noRestrictedImports', path);
+    assert.deepEqual(
+      lines,
+      refused.map((name) => `export * from '${name}';`),
+    );
+  });
+}
+
+test('a forbidden import is refused in whatever way it is written', () => {
+  assert.deepEqual(linesOf('noRestrictedImports', 'src/domain/ways.ts'), ways.trimEnd().split('\n'));
+});
+
+test('the environment is read in main.ts alone', () => {
+  const lines = environment.trimEnd().split('\n');
+  assert.deepEqual(linesOf('noProcessEnv', 'src/cli/environment.ts'), lines.slice(1));
+  assert.deepEqual(linesOf('noProcessEnv', 'src/main.ts'), []);
+});
+
+test('modules that import each other are refused', () => {
+  for (const path of ['src/circle/one.ts', 'src/circle/two.ts']) {
+    assert.equal(linesOf('noImportCycles', path).length, 1, path);
+  }
+});

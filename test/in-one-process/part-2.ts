@@ -1,0 +1,3 @@
+import { runPart } from './part.ts';
+
+await runPart(2);
