@@ -93,12 +93,6 @@ const attacks: Record<string, Buffer> = {
       bodyPiece(id, 16_000),
     ]),
   ),
-  'bodies in pieces of one byte': onEveryStream((id) =>
-    Buffer.concat([
-      requestHeaders(id, headersOf(0), { isLast: false }),
-      ...Array.from({ length: 30 }, () => bodyPiece(id, 1)),
-    ]),
-  ),
 };
 
 /** Sends bytes over a connection of their own; resolves once they are read, or the connection is cut off. */
