@@ -1,22 +1,28 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
-import { createServer as createHttp2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logCall, type Trace } from '../observe/trace.ts';
+import {
+  callsPerConnectionMax,
+  createConnections,
+  headerBytesMax,
+  lingerMs,
+  type OpenCall,
+} from './connections.ts';
 import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
 
 /**
- * How long a client may take over its first byte, its headers, its whole request, and stay idle, and how long an end
- * is waited for that the client has to make possible, in milliseconds. Any call is answered before it counts as idle.
+ * How long a client may take over its headers and its whole request, stay idle, and show no valid token, in
+ * milliseconds. Any call is answered before it counts as idle.
  */
 const timeouts = {
-  firstByteMs: 15_000,
   headersMs: 15_000,
   requestMs: 30_000,
   idleMs: 120_000,
+  unidentifiedMs: 20_000,
   checkEveryMs: 5_000,
-  lingerMs: 1_000,
 } as const;
 
 /** What the typed listener works with. */
@@ -25,12 +31,12 @@ export interface InternalListenerDependencies {
   readonly log: Logger;
   /** How long nothing may move on a connection, in milliseconds; tests wait less. */
   readonly idleMs?: number;
+  /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
+  readonly unidentifiedMs?: number;
 }
 
 /** Connections at the same time, of both HTTP versions; what comes on top is closed at once. */
-const connectionsMax = 2_000;
-/** Calls at the same time on one HTTP/2 connection. */
-const streamsPerConnectionMax = 100;
+const connectionsMax = 1_000;
 
 /** The server of internal systems. */
 export interface InternalListener {
@@ -47,14 +53,19 @@ export function createInternalListener({
   typedCalls,
   log,
   idleMs = timeouts.idleMs,
+  unidentifiedMs = timeouts.unidentifiedMs,
 }: InternalListenerDependencies): InternalListener {
+  const connections = createConnections({ idleMs, unidentifiedMs });
+
   function handle(request: AnyRequest, response: AnyResponse): void {
     const startedMs = performance.now();
-    const trace: Trace = { requestId: randomUUIDv7() };
     // Whoever listened for their failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
     response.on('error', () => {});
-    endUnread(request, response);
+    const call = connections.begin(request, response);
+    if (call === undefined) return;
+    const trace = traceOf(call);
+    if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', trace.requestId);
     response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
     try {
@@ -72,6 +83,8 @@ export function createInternalListener({
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: idleMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
+    maxHeaderSize: headerBytesMax,
+    ServerResponse: LingeringResponse,
   });
   http1.maxConnections = connectionsMax;
   // Whoever reads no answer is timed by nothing else.
@@ -80,51 +93,78 @@ export function createInternalListener({
   http1.on('checkExpectation', handle);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
-  const http2 = createHttp2Server({ settings: { maxConcurrentStreams: streamsPerConnectionMax } });
-  const sessions = new Set<ServerHttp2Session>();
-  http2.on('request', handle);
-  http2.on('session', (session) => {
-    sessions.add(session);
-    session.on('close', () => sessions.delete(session));
+  const http2 = createHttp2Server({
+    settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
   });
+  http2.on('request', handle);
+  http2.on('checkExpectation', handle);
+  http2.on('connect', handle);
 
   const undecided = sniffPreface(http1, (socket) => {
     // The session begins while the connection is emitted.
-    http2.once('session', (session) => session.setTimeout(idleMs, () => endIdle(session, socket)));
+    http2.once('session', (session) => connections.addSession(socket, session));
     http2.emit('connection', socket);
   });
-  const sockets = new Set<Socket>();
-  http1.on('connection', (socket: Socket) => {
-    sockets.add(socket);
-    socket.once('close', () => sockets.delete(socket));
-  });
+  http1.prependListener('connection', connections.add);
   return {
     server: http1,
     drain: () => {
-      for (const session of sessions) session.close();
+      connections.drain();
       for (const socket of undecided) socket.destroy();
     },
-    destroy: () => {
-      for (const socket of sockets) socket.destroy();
+    destroy: connections.destroy,
+  };
+}
+
+/** The trace of a call, which identifies its connection as soon as its caller is known. */
+function traceOf(call: OpenCall): Trace {
+  let caller: string | undefined;
+  return {
+    requestId: randomUUIDv7(),
+    get caller() {
+      return caller;
+    },
+    set caller(name) {
+      caller = name;
+      call.identify();
     },
   };
 }
 
-/** Lets a session end, and ends it without its peer if that reads nothing or lets no answer through. */
-function endIdle(session: ServerHttp2Session, socket: Socket): void {
-  session.close();
-  setTimeout(() => socket.destroy(), timeouts.lingerMs).unref();
-}
-
-/** Ends what a client still sends of a request that is answered: nobody reads it, and closing would wait for it. */
-function endUnread(request: AnyRequest, response: AnyResponse): void {
-  const stream = 'stream' in response ? response.stream : undefined;
-  const carrier = stream ?? request.socket;
-  (stream ?? response).once('finish', () => {
+/** Ends what a client still sends of an HTTP/2 request that is answered: closing would wait for it. */
+function endUnread(request: AnyRequest, stream: ServerHttp2Stream): void {
+  stream.once('finish', () => {
     if (request.complete) return;
     // At once it would take the answer away from a client that has not read it yet.
-    setTimeout(() => request.complete || carrier.destroy(), timeouts.lingerMs).unref();
+    setTimeout(() => request.complete || stream.destroy(), lingerMs).unref();
   });
+}
+
+/**
+ * An HTTP/1.1 answer that is the last of its connection if its request is not read to the end: what is left of that
+ * stands before the next request. The connection then lingers (RFC 9112 section 9.6), since closing it while
+ * something is unread would reset it, and take the answer away from a client that has not read it yet.
+ */
+class LingeringResponse extends ServerResponse {
+  override writeHead(...head: unknown[]): this {
+    if (!this.req.complete && this.socket !== null) {
+      this.setHeader('Connection', 'close');
+      linger(this.socket, this.req);
+    }
+    return Reflect.apply(super.writeHead, this, head);
+  }
+}
+
+/** Lets the client end its connection once it is answered, and ends it a little later in any case. */
+function linger(socket: Socket, request: IncomingMessage): void {
+  // Node calls this when the answer has left.
+  socket.destroySoon = () => {
+    socket.end();
+    // Whoever read the request may have stopped in the middle: read on, and throw away.
+    request.push = () => true;
+    socket.resume();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  };
 }
 
 /** What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1. */
@@ -140,15 +180,10 @@ function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): Readon
   const toHttp1 = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
-    const silence = setTimeout(() => socket.destroy(), timeouts.firstByteMs);
     const giveUp = () => socket.destroy();
     socket.on('error', giveUp).on('end', giveUp);
     undecided.add(socket);
-    const decide = () => {
-      clearTimeout(silence);
-      undecided.delete(socket);
-    };
-    socket.once('close', decide);
+    socket.once('close', () => undecided.delete(socket));
     let head = Buffer.alloc(0);
     socket.on('readable', function sniff() {
       head = Buffer.concat([head, socket.read() ?? Buffer.alloc(0)]);
@@ -156,7 +191,7 @@ function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): Readon
       const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
       // One or two bytes of the preface decide nothing yet.
       if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
-      decide();
+      undecided.delete(socket);
       socket.off('readable', sniff).off('error', giveUp).off('end', giveUp);
       socket.unshift(head);
       if (isStart) {

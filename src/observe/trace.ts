@@ -6,7 +6,7 @@ export interface Trace {
   /** UUIDv7, the server's own. */
   readonly requestId: string;
   /** Name of the caller, once identified. */
-  caller?: string;
+  caller?: string | undefined;
   /** Full name of the RPC, once routed. */
   operation?: string;
   /** Why it was refused. */

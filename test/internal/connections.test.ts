@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { Code } from '@connectrpc/connect';
+import pino from 'pino';
+import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { artwork } from '../support/samples.ts';
+import { startService } from '../support/service.ts';
+import { bearer, errorOf, typedClients } from '../support/typed-clients.ts';
+import { closedWindow, ping } from './raw-http2.ts';
+import { allReceived, openSocket } from './raw-talk.ts';
+import { transports } from './transports.ts';
+
+/** The listener alone, which lets whoever shows a token in and answers everybody. */
+async function openDoor(t: TestContext, unidentifiedMs: number): Promise<string> {
+  const typedCalls: TypedCalls = (asked, response, trace) => {
+    if (asked.headers.authorization !== undefined) trace.caller = 'ledger';
+    setImmediate(() => response.end());
+  };
+  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), unidentifiedMs });
+  const { server } = listener;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    listener.destroy();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+for (const [name, first, again] of [
+  ['pings over HTTP/2', closedWindow, ping],
+  ['a header byte by byte', Buffer.from('GET / HTTP/1.1\r\nX: '), Buffer.from('x')],
+  ['request after request', Buffer.alloc(0), Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
+] as const) {
+  test(`a connection without a token is ended, though it sends ${name}`, async (t) => {
+    const socket = await openSocket(await openDoor(t, 200));
+    socket.write(first);
+    const sending = setInterval(() => socket.write(again), 20);
+    t.after(() => clearInterval(sending));
+    await allReceived(socket);
+  });
+}
+
+test('an HTTP/2 connection without a token is told to go, one with a token stays', async (t) => {
+  const baseUrl = await openDoor(t, 200);
+  const [named, nameless] = [connectHttp2(baseUrl), connectHttp2(baseUrl)];
+  t.after(() => named.destroy());
+  await once(named.request({ ':path': '/', ...bearer('it_any') }).resume(), 'close');
+  const [code] = await once(nameless, 'goaway');
+  assert.equal(code, 0);
+  await once(nameless, 'close');
+  await once(named.request({ ':path': '/' }).resume(), 'close');
+  assert.equal(named.closed, false);
+});
+
+const service = await startService(fileScope);
+const token = await service.token();
+const rounds = 16;
+
+for (const name of ['gRPC-Web over HTTP/1.1', 'Connect over HTTP/1.1', 'Connect with JSON over HTTP/1.1']) {
+  test(`the call after one that is too large is answered, ${rounds} times: ${name}`, async () => {
+    const transport = transports[name];
+    assert.ok(transport !== undefined);
+    const { filings } = typedClients(transport(service.internalUrl, token));
+    for (let round = 0; round < rounds; round += 1) {
+      const large = { ...artwork, price: 1n, condition: 'x'.repeat(200_000) };
+      assert.equal((await errorOf(filings.createFiling(large))).code, Code.ResourceExhausted);
+      assert.deepEqual((await filings.listFilings({})).filings, []);
+    }
+  });
+}
+
+/** Makes a call over an agent's connections, with its body in chunks; the status and the header Connection. */
+async function callOver(agent: Agent, type: string, body: Buffer) {
+  const call = request(`${service.internalUrl}/artseal.v1.FilingService/ListFilings`, {
+    ...{ agent, method: 'POST' },
+    headers: { 'Content-Type': type, ...bearer(token) },
+  });
+  for (let at = 0; at < body.length; at += 16_384) call.write(body.subarray(at, at + 16_384));
+  call.end();
+  const [answer] = await once(call, 'response');
+  await answer.resume().toArray();
+  return { status: answer.statusCode, connection: answer.headers.connection };
+}
+
+for (const [type, prefix] of [
+  ['application/proto', Buffer.alloc(0)],
+  ['application/grpc-web+proto', Buffer.from([0, 0, 3, 13, 64])],
+] as const) {
+  test(`a kept connection is ended by the answer to what is too large: ${type}`, async (t) => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    t.after(() => agent.destroy());
+    const nothing = prefix.length === 0 ? prefix : Buffer.alloc(5);
+    for (let round = 0; round < rounds; round += 1) {
+      const large = await callOver(agent, type, Buffer.concat([prefix, Buffer.alloc(200_000)]));
+      assert.equal(large.connection, 'close');
+      assert.deepEqual(await callOver(agent, type, nothing), { status: 200, connection: 'keep-alive' });
+    }
+  });
+}

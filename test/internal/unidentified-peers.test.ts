@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedClients } from '../support/typed-clients.ts';
+import { bodyPiece, closedWindow, ping, pong, requestHeaders } from './raw-http2.ts';
+import { openSocket } from './raw-talk.ts';
+import { connectOverHttp1 } from './transports.ts';
+
+/** What peers without a token may keep alive in a service, in bytes. */
+const heldBytesMax = 64 * 1_048_576;
+const peers = 200;
+/** The longest wait for something that has to happen. */
+const patienceMs = 30_000;
+
+const child = join(import.meta.dirname, 'children', 'serve-and-weigh.ts');
+
+async function message(service: ChildProcess): Promise<unknown> {
+  const [received] = await once(service, 'message');
+  return received;
+}
+
+const dataDir = temporaryFolder(fileScope);
+const { token } = await issueInto(dataDir, 0);
+const service = fork(child, {
+  execArgv: ['--expose-gc', '--max-semi-space-size=8'],
+  env: {
+    ...process.env,
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+  },
+});
+fileScope.after(() => service.kill('SIGKILL'));
+const baseUrl = `http://${await message(service)}`;
+
+/** The bytes that are alive in the service's heap and in the buffers and strings beside it. */
+async function weigh(): Promise<number> {
+  const weighed = message(service);
+  service.send('weigh');
+  return Number(await weighed);
+}
+
+/** Asserts that an honest caller who has no connection yet is answered, over both HTTP versions. */
+async function assertAnswersTheHonest(calls = 1): Promise<void> {
+  for (const transport of [connectOverHttp1(baseUrl, token), createTypedTransport(baseUrl, token)]) {
+    const { filings } = typedClients(transport);
+    const answers = await Promise.all(Array.from({ length: calls }, () => filings.listFilings({})));
+    for (const { filings: filed } of answers) assert.deepEqual(filed, []);
+  }
+}
+
+const path = '/artseal.v1.FilingService/ListFilings';
+
+/** The headers of a call without a valid token. */
+function headersOf(bytes: number, more: Record<string, string> = {}): Record<string, string> {
+  const pieces = Array.from({ length: 8 }, (_, piece) => [`x-${piece}`, 'x'.repeat(bytes / 8)]);
+  return {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'x',
+    'content-type': 'application/json',
+    ...more,
+    ...Object.fromEntries(pieces),
+  };
+}
+
+/** 100 streams, each of which begins as `stream` says. */
+const onEveryStream = (stream: (id: number) => Buffer): Buffer =>
+  Buffer.concat([closedWindow, ...Array.from({ length: 100 }, (_, place) => stream(2 * place + 1)), ping]);
+
+const wrongToken = { authorization: `Bearer it_${'0'.repeat(64)}` };
+
+/** What each connection of an attack sends. */
+const attacks: Record<string, Buffer> = {
+  'headers of 48 KB and no token': onEveryStream((id) => requestHeaders(id, headersOf(48_000))),
+  'headers of 12 KB and a wrong token': onEveryStream((id) =>
+    requestHeaders(id, headersOf(12_000, wrongToken)),
+  ),
+  'small headers and a body of 48 KB': onEveryStream((id) =>
+    Buffer.concat([
+      requestHeaders(id, headersOf(0, wrongToken), { isLast: false }),
+      bodyPiece(id, 16_000),
+      bodyPiece(id, 16_000),
+      bodyPiece(id, 16_000),
+    ]),
+  ),
+};
+
+/** Sends bytes over a connection of their own; resolves once they are read, or the connection is cut off. */
+async function attack(bytes: Buffer): Promise<Socket> {
+  const socket = await openSocket(baseUrl);
+  const { promise: isRead, resolve } = Promise.withResolvers<void>();
+  let tail: Buffer = Buffer.alloc(0);
+  socket
+    .on('close', () => resolve())
+    .on('end', () => socket.destroy())
+    .on('data', (chunk: Buffer) => {
+      const received = Buffer.concat([tail, chunk]);
+      if (received.includes(pong)) resolve();
+      tail = received.subarray(1 - pong.length);
+    });
+  socket.write(bytes);
+  await isRead;
+  return socket;
+}
+
+/** So many connections under attack at the same time. */
+const attackWith = (bytes: Buffer): Promise<Socket[]> =>
+  Promise.all(Array.from({ length: peers }, () => attack(bytes)));
+
+await assertAnswersTheHonest(300);
+const before = await weigh();
+
+for (const [name, bytes] of Object.entries(attacks)) {
+  test(`${peers} peers without a token keep at most 64 MB alive: HTTP/2, ${name}`, async () => {
+    const sockets = await attackWith(bytes);
+    try {
+      await eventually('the service holds at most 64 MB more', patienceMs, async () => {
+        return (await weigh()) - before <= heldBytesMax;
+      });
+      await assertAnswersTheHonest();
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+}
