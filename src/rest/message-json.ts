@@ -125,14 +125,18 @@ function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
 
 function readInteger(field: DescField, json: JsonValue): FieldReading {
   const [min, max] = (field.scalar && integerRanges[field.scalar]) ?? [0n, 0n];
-  const counted = getOption(field, unit);
-  const rule = counted === '' ? 'must be a whole number' : `must be a whole number of ${counted}`;
-  if (!(json instanceof JsonNumber)) return { rule: `${rule}, written as a JSON number` };
+  if (!(json instanceof JsonNumber)) return brokenInteger(field, ', written as a JSON number');
   const value = integerOf(json.text, max);
-  if (value === undefined) return { rule };
-  if (value > max) return { rule: `${rule} not above ${max}` };
-  if (value < min) return { rule: `${rule} not below ${min}` };
+  if (value === undefined) return brokenInteger(field);
+  if (value > max) return brokenInteger(field, ` not above ${max}`);
+  if (value < min) return brokenInteger(field, ` not below ${min}`);
   return { value: field.scalar === ScalarType.INT32 ? Number(value) : value };
+}
+
+/** The rule of an integer in the unit of its field. Looking an option up costs more than reading a whole message. */
+function brokenInteger(field: DescField, bound = ''): FieldReading {
+  const counted = getOption(field, unit);
+  return { rule: `must be a whole number${counted === '' ? '' : ` of ${counted}`}${bound}` };
 }
 
 /** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */
