@@ -16,7 +16,7 @@ export interface HealthDependencies {
 export const connectionKey = createContextKey<object>({});
 
 /** Watch streams at the same time on one connection; a client needs one for each service that it calls. */
-const watchesPerConnectionMax = 10;
+const watchesPerConnectionMax = 6;
 
 /**
  * grpc.health.v1: SERVING from when the process listens until it drains, for the process and for each service. A

@@ -58,24 +58,19 @@ export function createInternalListener({
   const connections = createConnections({ idleMs, unidentifiedMs });
 
   function handle(request: AnyRequest, response: AnyResponse): void {
-    const startedMs = performance.now();
     // Whoever listened for their failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
     response.on('error', () => {});
-    const call = connections.begin(request, response);
-    if (call === undefined) return;
+    connections.begin(request, response, (call) => answer(request, response, call));
+  }
+
+  function answer(request: AnyRequest, response: AnyResponse, call: OpenCall): void {
+    const startedMs = performance.now();
     const trace = traceOf(call);
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', trace.requestId);
     response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
-    try {
-      typedCalls(request, response, trace);
-    } catch {
-      // The adapter throws on a Host or :authority that is not one.
-      response.statusCode = 400;
-      response.setHeader('Content-Type', 'application/json');
-      response.end(JSON.stringify({ code: 'invalid_argument', message: 'The request has no valid Host.' }));
-    }
+    typedCalls(request, response, trace);
   }
 
   const http1 = createServer({

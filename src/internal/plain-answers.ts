@@ -9,34 +9,44 @@ import type { AnyRequest, AnyResponse } from './any-http.ts';
 /** A method with what the library knows of it. */
 export type Handler = ConnectRouter['handlers'][number];
 
-/** Answers a request that reached no protocol: as an error of Connect, with the HTTP status of its reason or another. */
-export function answerRefusal(
-  response: AnyResponse,
-  trace: Trace,
-  refusal: Refusal,
-  status: number = reasons[refusal.reason].http,
-): void {
-  trace.refusal = refusal;
-  writeError(response, status, toConnectError(refusal, trace.requestId));
+/** How an answer differs from what the dictionary says of its reason. */
+interface Difference {
+  /** The HTTP status of an answer that is of no protocol of RPC. */
+  readonly status?: number;
+  readonly code?: Code;
 }
 
 /**
- * Answers a call of what is not there: in gRPC and gRPC-Web with UNIMPLEMENTED and no message ("Trailers-Only" of gRPC
- * over HTTP/2), in Connect with 404, which its clients read as the same.
+ * Refuses a call before the library takes it. In gRPC and gRPC-Web it is answered in headers alone ("Trailers-Only" of
+ * gRPC over HTTP/2), else as an error of Connect. What follows of the request is thrown away.
  */
-export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, trace: Trace): void {
-  trace.refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
-  const error = toConnectError(trace.refusal, trace.requestId, Code.Unimplemented);
+export function answerRefusal(
+  request: AnyRequest,
+  response: AnyResponse,
+  trace: Trace,
+  refusal: Refusal,
+  { status, code }: Difference = {},
+): void {
+  trace.refusal = refusal;
+  const error = toConnectError(refusal, trace.requestId, code);
   const type = request.headers['content-type'] ?? '';
-  if (!type.startsWith('application/grpc')) {
-    writeError(response, 404, error);
-    return;
-  }
-  // Headers that are not written before the end go out with it, in one HEADERS frame that ends the stream.
+  if (status === undefined && type.startsWith('application/grpc')) answerInHeaders(response, type, error);
+  else writeError(response, status ?? reasons[refusal.reason].http, error);
+  request.resume();
+}
+
+/** Refuses a call of what is not there: UNIMPLEMENTED in gRPC; 404 in Connect, which its clients read as the same. */
+export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, trace: Trace): void {
+  const refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
+  answerRefusal(request, response, trace, refusal, { code: Code.Unimplemented });
+}
+
+function answerInHeaders(response: AnyResponse, type: string, error: ConnectError): void {
   response.statusCode = 200;
   for (const [name, value] of setTrailerStatus(new Headers({ 'Content-Type': type }), error)) {
     response.setHeader(name, value);
   }
+  // Headers that are not written before the end go out with it, in one HEADERS frame that ends the stream.
   response.end();
 }
 

@@ -66,23 +66,18 @@ const principalKey = createContextKey<Principal | undefined>(undefined);
 const begunKey = createContextKey(false);
 
 /**
- * Takes calls to their operation once their bearer token is known, before their message is read. Health is answered
- * to anybody; reflection, like the operations, to those who have a token.
+ * Takes calls to their operation once their bearer token is known, before their message is read and before the library
+ * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
   const { dispatcher, bearerCheck, durable, draining } = dependencies;
   const { services } = dispatcher;
 
-  async function identify(context: HandlerContext): Promise<void> {
-    explainLibrary(context);
-    const { requestHeader, values } = context;
-    try {
-      const service = await bearerCheck(requestHeader.get('Authorization'));
-      values.get(traceKey).caller = service.caller;
-      values.set(principalKey, service);
-    } catch (error) {
-      throw refusing(values, error);
-    }
+  /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
+  async function identify(request: AnyRequest, trace: Trace): Promise<Principal> {
+    const service = await bearerCheck(request.headers.authorization ?? null);
+    trace.caller = service.caller;
+    return service;
   }
 
   async function carryOut(
@@ -91,7 +86,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     { values, signal }: HandlerContext,
   ): Promise<Message> {
     const principal = values.get(principalKey);
-    if (principal === undefined) throw new Error('The request gate let an unidentified call through.');
+    if (principal === undefined) throw new Error('An unidentified call reached its operation.');
     const { requestId } = values.get(traceKey);
     values.set(begunKey, true);
     let isDurable = false;
@@ -112,17 +107,19 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     readMaxBytes: messageBytesMax,
     acceptCompression: [compressionGzip, compressionBrotli],
   });
-  function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>, requestGate = identify): void {
-    router.rpc(method, carriedOut, { requestGate, jsonOptions: strictProtoJson(method.input) });
+  function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>): void {
+    router.rpc(method, carriedOut, {
+      requestGate: async (context) => explainLibrary(context),
+      jsonOptions: strictProtoJson(method.input),
+    });
   }
   for (const method of services.flatMap((service) => service.methods as DescMethodUnary[])) {
     serve(method, (request, context) => carryOut(method, request, context));
   }
   const health = createHealth({ services: services.map(({ typeName }) => typeName), draining });
-  const anybody = async (context: HandlerContext) => explainLibrary(context);
-  serve(Health.method.check, health.check, anybody);
-  serve(Health.method.list, health.list, anybody);
-  serve(Health.method.watch, health.watch, anybody);
+  serve(Health.method.check, health.check);
+  serve(Health.method.list, health.list);
+  serve(Health.method.watch, health.watch);
   const listed = [...services, Health, ServerReflection, ServerReflectionAlpha];
   const reflectionInfo = createReflection({ services: listed, draining });
   serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
@@ -135,13 +132,16 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     if (handler === undefined) return answerUnknownMethod(request, response, trace);
     trace.operation = `${handler.service.typeName}/${handler.method.name}`;
     try {
+      const isOpen = handler.service.typeName === Health.typeName;
+      const principal = isOpen ? undefined : await identify(request, trace);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, trace));
+      const answered = await handler(universalRequest(request, response, trace, principal));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
-      answerRefusal(response, trace, refusalOfEmptyAnswer(answered.status, handler), answered.status);
+      const { status } = answered;
+      answerRefusal(request, response, trace, refusalOfEmptyAnswer(status, handler), { status });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      answerRefusal(response, trace, error);
+      answerRefusal(request, response, trace, error);
     }
   }
 
@@ -155,10 +155,16 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 }
 
 /** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
-function universalRequest(request: AnyRequest, response: AnyResponse, trace: Trace) {
+function universalRequest(
+  request: AnyRequest,
+  response: AnyResponse,
+  trace: Trace,
+  principal: Principal | undefined,
+) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
   const values = createContextValues()
     .set(traceKey, trace)
+    .set(principalKey, principal)
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);

@@ -64,13 +64,13 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-test('a connection has ten Watch streams and no more, until one of them is broken off', async () => {
+test('a connection has six Watch streams and no more, until one of them is broken off', async () => {
   const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
   const health = onConnection();
-  const watches = Array.from({ length: 10 }, () => watching(health, ''));
+  const watches = Array.from({ length: 6 }, () => watching(health, ''));
   for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
   const { message } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
-  assert.match(message, /At most 10 Watch/);
+  assert.match(message, /At most 6 Watch/);
   const other = watching(onConnection(), '');
   assert.equal(await other.next(), Status.SERVING);
   watches.pop()?.break();

@@ -124,14 +124,15 @@ for (const type of [
 }
 
 test('a message without a type is 415 with a reason', async () => {
-  const headers = { Host: new URL(baseUrl).host, 'Content-Length': '2' };
+  const headers = { Host: new URL(baseUrl).host, 'Content-Length': '2', ...bearer(token) };
   const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
   assert.equal(answer.status, 415);
   assert.equal(answer.json.code, 'invalid_argument');
 });
 
 test('a Host that is none is refused with a reason', async () => {
-  const headers = { Host: '[', 'Content-Type': 'application/json', 'Content-Length': '2' };
+  const sent = { Host: '[', 'Content-Type': 'application/json', 'Content-Length': '2' };
+  const headers = { ...sent, ...bearer(token) };
   const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
   assert.equal(answer.status, 400);
   assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');

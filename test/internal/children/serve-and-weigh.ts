@@ -1,4 +1,4 @@
-/** A service that answers each message of its parent with the bytes that are alive in and beside its heap. */
+/** A service that answers each message of its parent with what it weighs, in bytes. */
 import pino from 'pino';
 import { startApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
@@ -7,7 +7,7 @@ const { internalAddress } = await startApp(readConfig(process.env), pino({ level
 process.on('message', () => {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
-  process.send?.(heapUsed + external);
+  process.send?.({ held: heapUsed + external, peak: process.resourceUsage().maxRSS * 1_024 });
 });
 process.on('disconnect', () => process.exit());
 process.send?.(internalAddress);
