@@ -146,7 +146,22 @@ function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[
 
 function bodyMisfits(content: Content, type: LiveAnswer['headers'][string], json: unknown): string[] {
   const body = typeof type === 'string' ? content[type] : undefined;
-  return body === undefined ? [`Content-Type ${type} does not occur`] : misfits(body.schema, json);
+  return body === undefined ? [`Content-Type ${type} does not occur`] : misfits(closed(body.schema), json);
+}
+
+/** A schema whose objects have the described members alone, as every answer has today. */
+function closed(schema: Schema): Schema {
+  const { properties, items } = schema;
+  return {
+    ...schema,
+    ...(items && { items: closed(items) }),
+    ...(properties && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map(([name, value]) => [name, closed(value)]),
+      ),
+      additionalProperties: false,
+    }),
+  };
 }
 
 function headerMisfits({ required, schema }: Described, sent: LiveAnswer['headers'][string]): string[] {
