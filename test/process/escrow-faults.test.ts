@@ -207,6 +207,11 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   );
   const carriedOut = given.filter((operation) => operation.kind === kind);
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
+  const ids = (file: string, table: string) =>
+    read<{ operationId: string }>(dataDir, file, `SELECT operation_id AS operationId FROM ${table}`);
+  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ operationId }) => operationId));
+  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.operationId));
+  assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
 }
 
 function kindOf(state: string): string {
