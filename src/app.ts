@@ -103,7 +103,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   });
   opened.defer(async () => {
     draining.abort();
-    const closed = [stop(publicListener), stop(internalListener.server, internalListener.destroy)];
+    const closed = [stop(publicListener, log), stop(internalListener.server, log, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);
   });
@@ -135,13 +135,14 @@ async function listen(server: Server, { host, port }: ListenAddress, { variable 
 }
 
 /** Stops accepting and waits for the calls in flight, but not for ever. */
-async function stop(server: Server, destroyMore: () => void = () => {}): Promise<void> {
+async function stop(server: Server, log: Logger, destroyMore: () => void = () => {}): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
   server.close();
   // A connection falls idle when its last answer is out, which may be after the first look.
   const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
   const force = setTimeout(() => {
+    log.warn({ waitedMs: drainTimeoutMs }, 'the connections that are still open are cut off');
     server.closeAllConnections();
     destroyMore();
   }, drainTimeoutMs);

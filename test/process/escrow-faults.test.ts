@@ -16,13 +16,22 @@ import { commandEnvironment, projectFolder, serveWatched } from '../support/watc
 type Asked = 'CREATE' | 'RELEASE' | 'REFUND';
 
 /**
- * Before and after each commit and each call to the institution, in their order. Before it is ANSWERED is after
- * it is SETTLED: nothing is between them.
+ * Before and after each commit and each call to the institution, in their order, with what is on disk of the instruction
+ * then, at both sides. An instruction is prepared and sent in one commit, unless its order is busy: then it is
+ * PREPARED in a commit of its own, and from there on it is the service's to carry out. Before it is ANSWERED is after it is
+ * SETTLED: nothing is between them.
  */
-const points = [
-  ...['SENT', 'CALL', 'SETTLED'].flatMap((step) => [`BEFORE ${step}`, `AFTER ${step}`]),
-  'AFTER ANSWERED',
-];
+const points = {
+  'BEFORE SENT': { status: undefined, isGiven: false },
+  'AFTER PREPARED': { status: 'PREPARED', isGiven: false },
+  'AFTER SENT': { status: 'SENT', isGiven: false },
+  'BEFORE CALL': { status: 'SENT', isGiven: false },
+  'AFTER CALL': { status: 'SENT', isGiven: true },
+  'BEFORE SETTLED': { status: 'SENT', isGiven: true },
+  'AFTER SETTLED': { status: 'CONFIRMED', isGiven: true },
+  'AFTER ANSWERED': { status: 'CONFIRMED', isGiven: true },
+} as const;
+type Point = keyof typeof points;
 
 /** What each comes to: the instruction, the order, the money. */
 const outcomes = {
@@ -39,11 +48,22 @@ const untouched = {
 } as const;
 
 const child = join(import.meta.dirname, 'children', 'serve-and-die.ts');
-/** The longest wait for a recovery. */
-const recoveredWithinMs = 60_000;
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+/** Due later than this, an order is not looked after for as long as a test takes. */
+const quietMs = 900_000;
+
+/** A service, and how it comes to its end by itself. */
+interface Mortal {
+  readonly publicUrl: string;
+  /** Undefined for one that goes on. */
+  readonly died: Promise<unknown[]> | undefined;
+  /** Waits until it keeps this order busy. */
+  busyWith(escrowId: string | undefined): Promise<unknown>;
+}
 
 /** Starts a service that will kill itself at a point. */
-async function serveAndDie(t: TestContext, dataDir: string, point: string) {
+async function serveAndDie(t: TestContext, dataDir: string, point: string): Promise<Mortal> {
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
     ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
@@ -54,13 +74,17 @@ async function serveAndDie(t: TestContext, dataDir: string, point: string) {
   t.after(() => service.kill('SIGKILL'));
   service.stderr.pipe(process.stderr);
   const died = once(service, 'close');
-  let greeting = '';
-  for await (const chunk of service.stdout) {
-    greeting += chunk;
-    const publicUrl = /^artseal ready public=(\S+)/m.exec(greeting)?.[1];
-    if (publicUrl !== undefined) return { publicUrl, died };
-  }
-  throw new Error(`it ended before it was ready: ${greeting}`);
+  let output = '';
+  service.stdout.setEncoding('utf8').on('data', (chunk) => {
+    output += chunk;
+  });
+  const printed = (pattern: RegExp) =>
+    eventually(`${point}: ${pattern}`, patienceMs, () => {
+      assert.deepEqual([service.exitCode, service.signalCode], [null, null], `it ended early: ${output}`);
+      return pattern.exec(output) ?? undefined;
+    });
+  const [, publicUrl = ''] = await printed(/^artseal ready public=(\S+)/m);
+  return { publicUrl, died, busyWith: (escrowId) => printed(new RegExp(`^asked ${escrowId}$`, 'm')) };
 }
 
 /** A request for an order, under an idempotency key. */
@@ -92,7 +116,7 @@ function post(
 }
 
 /** Files an artwork, and freezes an order for it where there is one to resolve. */
-async function prepare(publicUrl: string, platform: IssuedPlatform, asked: Asked): Promise<Sent> {
+async function prepare({ publicUrl }: Mortal, platform: IssuedPlatform, asked: Asked): Promise<Sent> {
   const filing = await send(publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
   assert.equal(filing.status, 200, filing.text);
   const { filingNo } = filing.json;
@@ -113,6 +137,15 @@ function read<T>(dataDir: string, file: string, sql: string, ...values: string[]
   } finally {
     client.close();
   }
+}
+
+/** Waits until the order of a filing is one that the service, told of its hold, has nothing left to do for. */
+async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
+  const sql = 'SELECT notices, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
+  await eventually(`the order of ${filingNo} is quiet`, patienceMs, () => {
+    const [order] = read<{ notices: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
+    return order !== undefined && order.notices > 0 && order.dueAtMs > Date.now() + quietMs;
+  });
 }
 
 /** What is on disk of the one order of a filing, at both sides. */
@@ -162,6 +195,25 @@ function assertAgrees(dataDir: string, filingNo: string, history: readonly strin
   assert.equal(found.transfers, history.at(-1) === 'RELEASED' ? 1 : 0, 'TRANSFER records');
 }
 
+/** Asserts that of the instruction exactly that is on disk which a death at this point leaves. */
+function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Point): void {
+  const { operations, given } = onDisk(dataDir, filingNo);
+  const { kind } = outcomes[asked];
+  const { status, isGiven } = points[point];
+  assert.deepEqual(
+    operations.filter((operation) => operation.kind === kind).map((operation) => operation.status),
+    status === undefined ? [] : [status],
+    'what the service wrote down',
+  );
+  const carriedOut = given.filter((operation) => operation.kind === kind);
+  assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
+  const ids = (file: string, table: string) =>
+    read<{ operationId: string }>(dataDir, file, `SELECT operation_id AS operationId FROM ${table}`);
+  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ operationId }) => operationId));
+  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.operationId));
+  assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
+}
+
 function kindOf(state: string): string {
   const outcome = Object.values(outcomes).find(({ history }) => history.at(-1) === state);
   return outcome?.kind ?? 'NONE';
@@ -179,7 +231,7 @@ async function assertRecovers(
     assert.deepEqual(onDisk(dataDir, filingNo).orders, []);
     return;
   }
-  await eventually(`the order of ${filingNo} is ${history.at(-1)}`, recoveredWithinMs, () => {
+  await eventually(`the order of ${filingNo} is ${history.at(-1)}`, patienceMs, () => {
     const { operations } = onDisk(dataDir, filingNo);
     return operations.every(({ status }) => status === 'CONFIRMED');
   });
@@ -207,17 +259,26 @@ async function assertRepeatable(
 
 const all = ['CREATE', 'RELEASE', 'REFUND'] as const satisfies readonly Asked[];
 
-/** What is asked for when the service dies at a place in `points`: by turns, so that no two in a row are alike. */
-const askedAt = (lane: number, place: number): Asked => all[(lane + place) % all.length] ?? 'CREATE';
+/** What is asked for, and where the service dies over it. */
+interface Death {
+  readonly asked: Asked;
+  readonly point: Point;
+}
 
-/** Starts the service that dies at this place in `points`, or one that goes on after the last of them. */
-async function serveUntil(t: TestContext, dataDir: string, lane: number, place: number) {
-  const point = points[place];
-  if (point === undefined) {
-    const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
-    return { publicUrl, died: undefined };
-  }
-  return serveAndDie(t, dataDir, `${point} ${outcomes[askedAt(lane, place)].kind}`);
+/** All points with what is asked for by turns, so that no two in a row are alike. */
+function deathsOf(lane: number): Death[] {
+  const deaths = (Object.keys(points) as Point[]).map((point, place) => {
+    return { asked: all[(lane + place) % all.length] ?? 'CREATE', point };
+  });
+  // An order that is new is not busy.
+  return deaths.filter(({ asked, point }) => asked !== 'CREATE' || point !== 'AFTER PREPARED');
+}
+
+/** Starts the service that dies this way, or one that goes on. */
+async function serveUntil(t: TestContext, dataDir: string, death: Death | undefined): Promise<Mortal> {
+  if (death !== undefined) return serveAndDie(t, dataDir, `${death.point} ${outcomes[death.asked].kind}`);
+  const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  return { publicUrl, died: undefined, busyWith: assert.fail };
 }
 
 // The service that dies next is the one that recovers from the last death: its own point is in another kind of
@@ -226,18 +287,21 @@ suite('kill -9 at each step of an instruction: order and money agree after a res
   concurrency: true,
 }, () => {
   for (const [lane, first] of all.entries()) {
-    test(`beginning with ${first}`, { timeout: 300_000 }, async (t) => {
+    test(`beginning with ${first}`, { timeout: 600_000 }, async (t) => {
       const dataDir = temporaryFolder(t);
       const [platform] = (await issueInto(dataDir, 1)).platforms as [IssuedPlatform];
-      let service = await serveUntil(t, dataDir, lane, 0);
-      for (const [place, point] of points.entries()) {
-        const asked = askedAt(lane, place);
+      const deaths = deathsOf(lane);
+      let service = await serveUntil(t, dataDir, deaths[0]);
+      for (const [place, { asked, point }] of deaths.entries()) {
         await t.test(`${asked}, killed ${point.replace(' ', ' it was ')}`, async () => {
-          const sent = await prepare(service.publicUrl, platform, asked);
+          const sent = await prepare(service, platform, asked);
+          if (point === 'AFTER PREPARED') await service.busyWith(sent.escrowId);
+          else if (asked !== 'CREATE') await becomesQuiet(dataDir, sent.filingNo);
           await assert.rejects(post(service.publicUrl, platform, sent), 'an answer came before the end');
           assert.deepEqual(await service.died, [null, 'SIGKILL']);
-          service = await serveUntil(t, dataDir, lane, place + 1);
-          const isWritten = point !== 'BEFORE SENT';
+          assertLeft(dataDir, sent, asked, point);
+          service = await serveUntil(t, dataDir, deaths[place + 1]);
+          const isWritten = points[point].status !== undefined;
           await assertRecovers(dataDir, sent, asked, isWritten);
           if (isWritten) assertRefused(await post(service.publicUrl, platform, sent), 401, 'NONCE_REUSED');
           await assertRepeatable(service.publicUrl, platform, sent, asked, dataDir);

@@ -35,7 +35,7 @@ function production(t: TestContext): Record<string, string> & { readonly ARTSEAL
   };
 }
 
-describe('the first database of a deployment', { concurrency: 2, timeout: 60_000 }, () => {
+describe('the first database of a deployment', { concurrency: 2, timeout: 300_000 }, () => {
   test('production does not start without one, and does once init has made it', async (t) => {
     const env = production(t);
     const dataDir = env.ARTSEAL_DATA_DIR;

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment, projectFolder } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 /** Two semi-spaces of 8 MiB. */
 const youngHeapMax = 2 * 8 * 1024 * 1024;
 const probe = pathToFileURL(join(import.meta.dirname, 'children', 'runtime-probe.mjs'));
@@ -76,7 +76,7 @@ test('the linked command can be run', () => {
   assert.equal(statSync(join(projectFolder, 'src', 'main.ts')).mode & 0o111, 0o111);
 });
 
-describe('the service, however it is started,', { concurrency: 2, timeout: 60_000 }, () => {
+describe('the service, however it is started,', { concurrency: 2, timeout: 300_000 }, () => {
   for (const [way, script] of Object.entries(ways)) {
     test(`${way}: has a small young heap, opens no inspector and does not end at SIGHUP`, async (t) => {
       const { pid, folder, wrote, written, publicUrl } = await serving(t, script);

@@ -25,10 +25,6 @@ import {
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const listFilings = 'FilingService/ListFilings';
-/** A service that nothing holds up ends within this; it waits longer only for calls in flight. */
-const promptMs = 8_000;
-/** A service ends within this whatever its clients do. */
-const atLastMs = 25_000;
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
 
@@ -66,6 +62,21 @@ const isClosed = ({ publicUrl, internalUrl }: Running): Promise<boolean> =>
   eventually('new connections are refused', patienceMs, async () => {
     return (await isRefused(publicUrl)) && (await isRefused(internalUrl));
   });
+
+/** What a service says that ends only because it has waited long enough. */
+const cutOff = /connections that are still open are cut off/;
+
+/** Asserts that a service that was told to ends, and that nothing holds it up. */
+async function assertEnds({ end, stderr }: WatchedService): Promise<void> {
+  assert.equal(await end(), 0, stderr());
+  assert.doesNotMatch(stderr(), cutOff);
+}
+
+/** Tells a service to end, and asserts the same. */
+function assertStops(service: WatchedService): Promise<void> {
+  service.child.kill('SIGTERM');
+  return assertEnds(service);
+}
 
 /** A REST call that the service has begun to answer: it asked for the body, which is not sent yet. */
 async function restCallInFlight({ publicUrl, platform }: Running, sent: SignedRequest & { body: string }) {
@@ -139,7 +150,8 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     }
     await restCallInFlight(service, filing);
     await typedCallInFlight(t, service);
-    assert.equal(await service.stop('SIGTERM', atLastMs), 0);
+    assert.equal(await service.stop('SIGTERM'), 0);
+    assert.match(service.stderr(), cutOff);
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -152,11 +164,10 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       service.child.kill(signal);
       await isClosed(service);
       service.child.kill(signal);
-      for (const { finish } of calls) {
-        const answer = await finish();
+      for (const answer of await Promise.all(calls.map(({ finish }) => finish()))) {
         assert.equal(answer.status, 200, answer.text);
       }
-      assert.equal(await service.end(promptMs), 0, service.stderr());
+      await assertEnds(service);
       const again = await serveWatched(t, { ARTSEAL_DATA_DIR: service.dataDir });
       const { json } = await typedCall(again.internalUrl, service.token, listFilings, {});
       assert.equal(json.filings.length, 8, 'what was answered is there');
@@ -193,7 +204,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     const late = await viaAgent(agent, service).catch((error: NodeJS.ErrnoException) => error.code);
     assert.ok(late === 200 || late === 503 || late === 'ECONNREFUSED' || late === 'ECONNRESET', String(late));
     assert.equal((await held.finish()).status, 200);
-    assert.equal(await service.end(promptMs), 0);
+    await assertEnds(service);
   });
 
   test('connections on which nothing is asked do not hold up the exit', async (t) => {
@@ -205,7 +216,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     const internal = socketTo(t, service.internalUrl);
     internal.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
     await once(internal, 'data');
-    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+    await assertStops(service);
   });
 
   for (const [door, sent] of [
@@ -220,7 +231,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       silent.write(sent);
       // Accepted in order: once a later connection was answered, the silent one is known to the service.
       await fetch(service[door]);
-      assert.equal(await service.stop('SIGTERM', promptMs), 0);
+      await assertStops(service);
     });
   }
 
@@ -233,7 +244,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       socket.on('error', () => {}).write('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n');
       await Promise.race(['data', 'end', 'close'].map((event) => once(socket, event)));
     }
-    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+    await assertStops(service);
   });
 
   test('a log that nobody reads neither holds up calls nor the exit', async (t) => {
@@ -250,7 +261,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     for (let call = 0; call < 100; call += 1) {
       assert.equal((await send(service.publicUrl, service.platform, filing)).status, 200);
     }
-    assert.equal(await service.stop('SIGTERM', promptMs), 0);
+    assert.equal(await service.stop('SIGTERM'), 0);
   });
 
   test('after the end the same addresses and the same folder can be used again', async (t) => {
@@ -267,7 +278,7 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
     assert.equal(again.publicUrl, service.publicUrl);
     const { json } = await send(again.publicUrl, service.platform, filing);
     assert.match(json.filingNo, /-000002$/);
-    assert.equal(await again.stop('SIGTERM', promptMs), 0);
+    await assertStops(again);
   });
 });
 
@@ -329,7 +340,7 @@ async function runningUnread(t: TestContext) {
     publicUrl,
     end: (signal: NodeJS.Signals): Promise<number | null | 'HUNG'> => {
       child.kill(signal);
-      return Promise.race([exited, delay(promptMs, 'HUNG' as const, { ref: false })]);
+      return Promise.race([exited, delay(patienceMs, 'HUNG' as const, { ref: false })]);
     },
   };
 }

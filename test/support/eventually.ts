@@ -2,7 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const pollEveryMs = 20;
 
-/** Asks until the answer is neither undefined nor false, and returns it; rejects if that takes over `limitMs`. */
+/**
+ * Asks until the answer is neither undefined nor false, and returns it; rejects if that is not so of what is asked after
+ * `limitMs` either. However slow the machine, it is asked once when the time is over.
+ */
 export async function eventually<T>(
   what: string,
   limitMs: number,
@@ -10,9 +13,10 @@ export async function eventually<T>(
 ): Promise<T> {
   const giveUpAtMs = performance.now() + limitMs;
   for (;;) {
+    const isLast = performance.now() > giveUpAtMs;
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
-    if (performance.now() > giveUpAtMs) throw new Error(`${what}: not within ${limitMs} ms`);
+    if (isLast) throw new Error(`${what}: not within ${limitMs} ms`);
     await delay(pollEveryMs);
   }
 }
