@@ -94,7 +94,7 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ],
   [
     'sign GET /a',
-    'sign needs ARTSEAL_API_KEY and ARTSEAL_API_SECRET, or /dev/null/none/sandbox-credentials.json; see artseal sign --help',
+    'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required: there is no /dev/null/none/sandbox-credentials.json.',
   ],
 ];
 for (const [words, told] of careless) {
@@ -241,6 +241,21 @@ test('of key and secret, one alone is refused rather than the pair of the sandbo
     const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
     assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required where ${set} is set.`]]);
   }
+});
+
+test('all that is wrong with the settings of a client is told at once, in a line each', async () => {
+  const { code, errors } = await artseal(['call', 'GET', '/a'], { ARTSEAL_URL: 'artseal' });
+  assert.equal(code, 2);
+  assert.deepEqual(
+    errors.map((line) => line.split(' ').slice(0, 4).join(' ')),
+    ['artseal: ARTSEAL_URL must be', 'artseal: ARTSEAL_API_KEY and ARTSEAL_API_SECRET'],
+  );
+  const half = await artseal(['demo'], { ARTSEAL_PUBLIC_ADDR: '8080:', ARTSEAL_API_KEY: 'ak' });
+  assert.equal(half.code, 2);
+  assert.deepEqual(half.errors, [
+    'artseal: ARTSEAL_PUBLIC_ADDR must be host:port with a port up to 65535, not "8080:".',
+    'artseal: ARTSEAL_API_SECRET is required where ARTSEAL_API_KEY is set.',
+  ]);
 });
 
 test('what goes wrong is told in one line', async () => {
