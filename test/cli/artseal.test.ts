@@ -114,11 +114,14 @@ test('an empty word is as good as none', async () => {
 test('what is refused is named by the words of the command line, and changes nothing', async (t) => {
   const { env, keyId } = await registryWithKey(t);
   const next = ['key', 'create', '--name', 'next', '--tier'];
-  const quota = '--monthly-quota N|unlimited';
+  const quota = '--monthly-quota';
+  const quotaRule = `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
   for (const [words, told] of [
     [[...next, 'GOLD'], '--tier must be one of TRIAL, STANDARD, ENTERPRISE'],
-    [[...next, 'ENTERPRISE'], `${quota} is required for ENTERPRISE: a number or unlimited`],
-    [[...next, 'TRIAL', '--monthly-quota', '5'], `${quota} is fixed by the tier TRIAL`],
+    [[...next, 'ENTERPRISE'], `${quota} N|unlimited is required for ENTERPRISE`],
+    [[...next, 'TRIAL', quota, '5'], `${quota} is fixed by the tier TRIAL`],
+    [[...next, 'ENTERPRISE', quota, '1e3'], `${quota} ${quotaRule}`],
+    [[...next, 'ENTERPRISE', quota, '0'], `${quota} ${quotaRule}`],
     [
       ['key', 'create', '--name', 'platform-1', '--tier', 'TRIAL'],
       '--name is taken; rotate a key of that caller to issue another',
