@@ -163,7 +163,7 @@ const requiredByStripe = `is required where ${settings.institution.variable} is 
 type SettingValue = (name: keyof typeof settings) => string;
 
 /** How to read each member of something. What is read throws ConfigRefused. */
-type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
+export type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
 
 /** Reads the settings from the environment. Throws ConfigRefused with the faults of all of them. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
@@ -209,7 +209,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
 }
 
 /** Reads all members. Throws ConfigRefused with every fault, each once. */
-function readAll<T extends object>(readers: Readers<T>): T {
+export function readAll<T extends object>(readers: Readers<T>): T {
   const faults = new Set<string>();
   const read: Partial<T> = {};
   for (const member of Object.keys(readers) as (keyof T)[]) {

@@ -7,11 +7,13 @@ export const runtimeFlags = ['--disable-sigusr1', '--max-semi-space-size=8'] as 
 
 /**
  * Starts this process anew, in place, with the flags of `runtimeFlags` that it was not given; returns if none is
- * missing. It keeps its process id, words, environment, standard input and outputs, and loses all else. Flags that were
- * given stay as they are. Windows cannot replace a process: there the service runs without them.
+ * missing. It keeps its process id, words, environment, standard input and outputs, and loses all else: what it had read
+ * from a pipe cannot be read again. Flags that were given, on the command line or in NODE_OPTIONS of `env`, stay as they
+ * are. Windows cannot replace a process: there the service runs without them.
  */
-export function ensureRuntimeFlags(): void {
-  const given = new Set(process.execArgv.map(nameOf));
+export function ensureRuntimeFlags(env: NodeJS.ProcessEnv): void {
+  const inEnvironment = env.NODE_OPTIONS?.match(/(?<=^|[\s"])--[\w-]+/g) ?? [];
+  const given = new Set([...inEnvironment, ...process.execArgv].map(nameOf));
   const missing = runtimeFlags.filter((flag) => !given.has(nameOf(flag)));
   if (missing.length === 0 || process.platform === 'win32') return;
   process.execve?.(process.execPath, [
@@ -22,4 +24,5 @@ export function ensureRuntimeFlags(): void {
   ]);
 }
 
-const nameOf = (flag: string): string => flag.replace(/=.*/s, '');
+/** The name of a flag without its value, in the one of two spellings that `runtimeFlags` has. */
+const nameOf = (flag: string): string => flag.replace(/=.*/s, '').replaceAll('_', '-');

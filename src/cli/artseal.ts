@@ -1,7 +1,8 @@
 import packageJson from '../../package.json' with { type: 'json' };
 import { ConfigRefused, settings } from '../config.ts';
+import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
-import { FieldsRefused, sentences } from '../domain/violation.ts';
+import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../file-access.ts';
 import { readWords } from './arguments.ts';
 import {
@@ -30,12 +31,18 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
 const fieldNames: Readonly<Record<string, string>> = {
   name: '--name',
   tier: '--tier',
-  monthlyQuota: '--monthly-quota N|unlimited',
+  monthlyQuota: '--monthly-quota',
   overlapSeconds: '--overlap',
   caller: 'NAME',
   keyId: 'KEY_ID',
   tokenId: 'TOKEN_ID',
   escrowId: 'ESCROW_ID',
+};
+
+/** The rules of the service that the command line has otherwise: its one flag is two fields there. */
+const ownRules: Readonly<Record<string, string>> = {
+  [quotaRules.missing]: 'N|unlimited is required for ENTERPRISE',
+  [quotaRules.outOfBounds]: `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`,
 };
 
 /** Runs `artseal` with these words; the exit code. */
@@ -102,12 +109,17 @@ function fail({ printError }: Terminal, exitCode: number, ...messages: readonly 
 function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof FieldsRefused) {
-    return `${error.reason}: ${sentences(error.violations, (field) => fieldNames[field] ?? field)}`;
+    return `${error.reason}: ${sentences(error.violations.map(onCommandLine))}`;
   }
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
   return `${error.message}${cause}`;
 }
+
+const onCommandLine = ({ field, rule }: Violation): Violation => ({
+  field: fieldNames[field] ?? field,
+  rule: ownRules[rule] ?? rule,
+});
 
 /** Where the right id or name is to be found, if it was not. */
 function whereToLook(name: string, error: unknown): string {

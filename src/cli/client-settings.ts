@@ -1,13 +1,12 @@
 import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
-import { ConfigRefused, clientVariables, readPublicAddress, settings } from '../config.ts';
+import { ConfigRefused, clientVariables, readAll, readPublicAddress, settings } from '../config.ts';
 import { readSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
-import { UsageError } from './command.ts';
 
 const dataDirOf = (env: NodeJS.ProcessEnv): string =>
   env[settings.dataDir.variable] || settings.dataDir.fallback;
 
-/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigRefused, UsageError. */
+/** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigRefused. */
 export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   const apiKey = env[clientVariables.apiKey];
   const apiSecret = env[clientVariables.apiSecret];
@@ -18,18 +17,20 @@ export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {
   if (apiKey || apiSecret) throw new ConfigRefused([`${missing} is required where ${set} is set.`]);
   const sandbox = readSandboxCredentials(dataDirOf(env));
   if (sandbox !== undefined) return sandbox;
-  throw new UsageError(
-    `needs ${clientVariables.apiKey} and ${clientVariables.apiSecret}, or ${sandboxCredentialsFile(dataDirOf(env))}`,
-  );
+  const pair = `${clientVariables.apiKey} and ${clientVariables.apiSecret}`;
+  throw new ConfigRefused([`${pair} are required: there is no ${sandboxCredentialsFile(dataDirOf(env))}.`]);
 }
 
 /**
- * A client for the service and with the credentials that the environment names. Throws as readCredentials does;
- * a request that nothing answers is rejected with an Error that says so.
+ * A client for the service and with the credentials that the environment names. Throws ConfigRefused with
+ * the faults of all of them; a request that nothing answers is rejected with an Error that says so.
  */
 export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
-  const url = publicUrl(env);
-  const client = createRestClient(url, readCredentials(env));
+  const { url, credentials } = readAll({
+    url: () => publicUrl(env),
+    credentials: () => readCredentials(env),
+  });
+  const client = createRestClient(url, credentials);
   return {
     send: async (...request) => {
       try {

@@ -20,9 +20,10 @@ export const serve: Command = {
     'Writes one JSON line a call to standard error.',
   ],
   run: async (_, terminal) => {
+    // First, since what a setting names may be a pipe, which only one process can read.
+    ensureRuntimeFlags(terminal.env);
     const config = readServingConfig(terminal.env);
-    ensureRuntimeFlags();
-    // What is large is loaded only now, since the line before may start the process anew.
+    // What is large is loaded only now, since the process may have been started anew.
     const { pino } = await import('pino');
     // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
     const output = createLogOutput(process.stderr);

@@ -74,20 +74,25 @@ export function checkCallerName(name: string): Violation[] {
   return checkText('name', name, callerNameBounds);
 }
 
+/** The rules of a quota that a command line, where it is one field with `unlimited`, has to say otherwise. */
+export const quotaRules = {
+  missing: 'is required for ENTERPRISE: a number or unlimited',
+  outOfBounds: `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`,
+} as const;
+
 /** The fields of an agreement that break their rules. */
 export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreement): Violation[] {
   const violations = checkCallerName(name);
   const broken = (field: string, rule: string) => violations.push({ field, rule });
   if (tier === undefined) broken('tier', `must be one of ${Object.keys(tiers).join(', ')}`);
   const stated = monthlyQuota !== undefined || unlimited;
-  if (tier === 'ENTERPRISE' && !stated)
-    broken('monthlyQuota', 'is required for ENTERPRISE: a number or unlimited');
+  if (tier === 'ENTERPRISE' && !stated) broken('monthlyQuota', quotaRules.missing);
   if (tier !== undefined && tier !== 'ENTERPRISE' && stated)
     broken('monthlyQuota', `is fixed by the tier ${tier}`);
   if (monthlyQuota !== undefined && unlimited)
     broken('monthlyQuota', 'cannot be both a number and unlimited');
   if (monthlyQuota !== undefined && !(Number.isSafeInteger(monthlyQuota) && monthlyQuota >= 1)) {
-    broken('monthlyQuota', `must be an integer from 1 to ${Number.MAX_SAFE_INTEGER}`);
+    broken('monthlyQuota', quotaRules.outOfBounds);
   }
   return violations;
 }

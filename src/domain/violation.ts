@@ -27,13 +27,10 @@ export function refuseViolations(violations: readonly Violation[]): void {
 }
 
 /** What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them. */
-export function sentences(
-  violations: readonly Violation[],
-  nameOf: (field: string) => string = (field) => field,
-): string {
+export function sentences(violations: readonly Violation[]): string {
   const rules = new Map<string, string>();
   for (const { field, rule } of violations) if (!rules.has(field)) rules.set(field, rule);
-  const all = [...rules].map(([field, rule]) => `${nameOf(field)} ${rule}`);
+  const all = [...rules].map(([field, rule]) => `${field} ${rule}`);
   const named = all.slice(0, violationsNamedMax).join('; ');
   const rest = all.length - violationsNamedMax;
   return rest > 0 ? `${named}; and ${rest} more` : named;

@@ -24,13 +24,14 @@ import type { Provenance } from '../domain/provenance.ts';
  * resolved and before anything but the store is waited for. Until then a crash may undo them, always the latest first. So nothing that a verb did or
  * read may leave the process (an answer to a caller, an instruction to the payment institution) before
  * `durable()`. If `durable()` rejects, none of the effects since the durable point before it remain, unless the
- * files of the store went away at that very moment (see `findFault`).
+ * files of the store went away while it wrote (see `findFault`): then the message says that it is not known
+ * whether they were stored.
  *
  * Concurrency: any number of processes may open the same store, and each sees what the others made durable; one
  * at a time takes calls, and that one alone uses `admission` and `idempotency`.
  *
  * Throws: Refusal with the reason that a verb names; Refusal UNAVAILABLE when the store cannot take or keep
- * the effect (disk full, overloaded, closed), and then it has none.
+ * the effect (disk full, overloaded, closed), and then it has none, but for that one case of `durable()`.
  */
 export interface Store {
   readonly admission: AdmissionStore;

@@ -94,7 +94,7 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ],
   [
     'sign GET /a',
-    'sign needs ARTSEAL_API_KEY and ARTSEAL_API_SECRET, or /dev/null/none/sandbox-credentials.json; see artseal sign --help',
+    'ARTSEAL_API_KEY and ARTSEAL_API_SECRET are required: there is no /dev/null/none/sandbox-credentials.json.',
   ],
 ];
 for (const [words, told] of careless) {
@@ -114,11 +114,14 @@ test('an empty word is as good as none', async () => {
 test('what is refused is named by the words of the command line, and changes nothing', async (t) => {
   const { env, keyId } = await registryWithKey(t);
   const next = ['key', 'create', '--name', 'next', '--tier'];
-  const quota = '--monthly-quota N|unlimited';
+  const quota = '--monthly-quota';
+  const quotaRule = `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
   for (const [words, told] of [
     [[...next, 'GOLD'], '--tier must be one of TRIAL, STANDARD, ENTERPRISE'],
-    [[...next, 'ENTERPRISE'], `${quota} is required for ENTERPRISE: a number or unlimited`],
-    [[...next, 'TRIAL', '--monthly-quota', '5'], `${quota} is fixed by the tier TRIAL`],
+    [[...next, 'ENTERPRISE'], `${quota} N|unlimited is required for ENTERPRISE`],
+    [[...next, 'TRIAL', quota, '5'], `${quota} is fixed by the tier TRIAL`],
+    [[...next, 'ENTERPRISE', quota, '1e3'], `${quota} ${quotaRule}`],
+    [[...next, 'ENTERPRISE', quota, '0'], `${quota} ${quotaRule}`],
     [
       ['key', 'create', '--name', 'platform-1', '--tier', 'TRIAL'],
       '--name is taken; rotate a key of that caller to issue another',
@@ -241,6 +244,21 @@ test('of key and secret, one alone is refused rather than the pair of the sandbo
     const { code, errors } = await artseal(['sign', 'GET', '/a'], { ARTSEAL_DATA_DIR: dataDir, [set]: 'x' });
     assert.deepEqual([code, errors], [2, [`artseal: ${missing} is required where ${set} is set.`]]);
   }
+});
+
+test('all that is wrong with the settings of a client is told at once, in a line each', async () => {
+  const { code, errors } = await artseal(['call', 'GET', '/a'], { ARTSEAL_URL: 'artseal' });
+  assert.equal(code, 2);
+  assert.deepEqual(
+    errors.map((line) => line.split(' ').slice(0, 4).join(' ')),
+    ['artseal: ARTSEAL_URL must be', 'artseal: ARTSEAL_API_KEY and ARTSEAL_API_SECRET'],
+  );
+  const half = await artseal(['demo'], { ARTSEAL_PUBLIC_ADDR: '8080:', ARTSEAL_API_KEY: 'ak' });
+  assert.equal(half.code, 2);
+  assert.deepEqual(half.errors, [
+    'artseal: ARTSEAL_PUBLIC_ADDR must be host:port with a port up to 65535, not "8080:".',
+    'artseal: ARTSEAL_API_SECRET is required where ARTSEAL_API_KEY is set.',
+  ]);
 });
 
 test('what goes wrong is told in one line', async () => {

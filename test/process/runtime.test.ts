@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFileSync, statSync, symlinkSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
@@ -39,7 +39,10 @@ function startGroup(t: TestContext, script: string, env: Record<string, string>)
     });
   }
   const wrote = (pattern: RegExp) =>
-    eventually(`${script}: ${pattern}`, patienceMs, () => pattern.exec(written) ?? undefined);
+    eventually(`${script}: ${pattern}`, patienceMs, () => {
+      assert.equal(child.exitCode, null, written);
+      return pattern.exec(written) ?? undefined;
+    });
   return { child, wrote, written: () => written };
 }
 
@@ -47,20 +50,30 @@ function killGroup({ pid, exitCode, signalCode }: ChildProcess): void {
   if (pid !== undefined && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL');
 }
 
-async function serving(t: TestContext, script: string) {
+/** A service that is ready; `nodeOptions` are given in NODE_OPTIONS. */
+async function serving(t: TestContext, script: string, nodeOptions = '') {
   const folder = temporaryFolder(t);
   symlinkSync(join(projectFolder, 'src', 'main.ts'), join(folder, 'artseal'));
   const group = startGroup(t, script, {
     LINKS: folder,
     PROBE_FOLDER: folder,
     // An inspector that opens says so on standard error, at whichever port.
-    NODE_OPTIONS: `--import=${probe} --inspect-port=0`,
+    NODE_OPTIONS: `--import=${probe} --inspect-port=0 ${nodeOptions}`,
     ARTSEAL_DATA_DIR: join(folder, 'data'),
     ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
     ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
   });
   const [, publicUrl = ''] = await group.wrote(/^artseal ready public=(\S+)/m);
   return { ...group, publicUrl, folder, pid: Number(readFileSync(join(folder, 'pid'), 'utf8')) };
+}
+
+/** The bytes that the young heap of a service takes. */
+function youngHeapOf({ pid, folder }: { pid: number; folder: string }): Promise<number> {
+  process.kill(pid, 'SIGUSR2');
+  return eventually('the heap is told', patienceMs, () => {
+    const file = join(folder, 'young-heap-bytes');
+    return statSync(file, { throwIfNoEntry: false }) && Number(readFileSync(file, 'utf8'));
+  });
 }
 
 /** A process of Node that opens its inspector when it is told to, as Node does unless it is told otherwise. */
@@ -79,12 +92,9 @@ test('the linked command can be run', () => {
 describe('the service, however it is started,', { concurrency: 2, timeout: 300_000 }, () => {
   for (const [way, script] of Object.entries(ways)) {
     test(`${way}: has a small young heap, opens no inspector and does not end at SIGHUP`, async (t) => {
-      const { pid, folder, wrote, written, publicUrl } = await serving(t, script);
-      process.kill(pid, 'SIGUSR2');
-      const youngHeap = await eventually('the heap is told', patienceMs, () => {
-        const file = join(folder, 'young-heap-bytes');
-        return statSync(file, { throwIfNoEntry: false }) && Number(readFileSync(file, 'utf8'));
-      });
+      const service = await serving(t, script);
+      const { pid, wrote, written, publicUrl } = service;
+      const youngHeap = await youngHeapOf(service);
       assert.ok(youngHeap > 0 && youngHeap <= youngHeapMax, `the young heap takes ${youngHeap} bytes`);
 
       process.kill(pid, 'SIGUSR1');
@@ -96,4 +106,12 @@ describe('the service, however it is started,', { concurrency: 2, timeout: 300_0
       assert.equal((await fetch(publicUrl)).status, 401);
     });
   }
+
+  test('reads a master key from a pipe, and keeps the young heap that NODE_OPTIONS asks for', async (t) => {
+    const script = `echo main:${'ab'.repeat(32)} | ARTSEAL_MASTER_KEY_FILE=/dev/stdin node src/main.ts serve`;
+    const service = await serving(t, script, '--max-semi-space-size=2');
+    assert.equal(existsSync(join(service.folder, 'data', 'master-key')), false, 'the given key is used');
+    const youngHeap = await youngHeapOf(service);
+    assert.ok(youngHeap > 0 && youngHeap <= 2 * 2 * 1024 * 1024, `the young heap takes ${youngHeap} bytes`);
+  });
 });

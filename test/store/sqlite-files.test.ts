@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseRefused } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { refusal } from '../support/refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, anyFiling, noon, painting, refused, sandbox } from './promises/fixtures.ts';
 
@@ -77,7 +78,7 @@ for (const [what, displace] of Object.entries(displacements)) {
   });
 }
 
-test('a write whose files go while it is committed is not answered, though it may be found later', async (t) => {
+test('a write whose files go while it is committed is not said to be stored or not, and is found later', async (t) => {
   const { prepare } = Sqlite.prototype;
   let afterCommit = () => {};
   const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
@@ -94,10 +95,17 @@ test('a write whose files go while it is committed is not answered, though it ma
   const { store, dataDir, file } = await openMovable(t);
   opening.mock.restore();
   afterCommit = () => renameSync(dataDir, `${dataDir}.away`);
-  await refused(file(), 'UNAVAILABLE');
+  await assert.rejects(
+    file(),
+    refusal(
+      'UNAVAILABLE',
+      /^It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key\.$/,
+    ),
+  );
   afterCommit = () => {};
   renameSync(`${dataDir}.away`, dataDir);
   assert.equal(store.findFault(), undefined);
+  assert.equal((await store.filings.list(anyFiling, firstPage)).items.length, 2, 'it was stored');
   assert.equal(await file(), 'AS-2026-000003');
 });
 

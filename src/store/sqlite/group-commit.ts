@@ -8,6 +8,10 @@ const effectsPerCommitMax = 100_000;
 /** SQLite's result codes that say that the machine, not the service, is at fault. */
 const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
 
+/** What callers are told whose write went into files that were taken away meanwhile. */
+const fateUnknown =
+  'It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key.';
+
 /** Writes that happen in the same turn of the event loop share one transaction and one fsync. */
 export interface GroupCommit {
   /**
@@ -19,7 +23,10 @@ export interface GroupCommit {
   writeStatement<T>(statement: () => T): T;
   /** Reads what all effects so far have left. */
   read<T>(query: () => T): T;
-  /** Resolves when the effects so far are on disk; rejects with UNAVAILABLE when they are undone instead. */
+  /**
+   * Resolves when the effects so far are on disk; rejects with UNAVAILABLE when they are undone instead, or when the
+   * files went away while they were committed: then its message says that it is not known whether they are stored.
+   */
   durable(): Promise<void>;
 }
 
@@ -72,12 +79,17 @@ export function createGroupCommit(database: Database, files: FileWatch): GroupCo
       if (closing.failure !== undefined) throw closing.failure;
       refuseDisplaced();
       commit.run();
-      // What went into files that are not in their place any more must not be answered as durable.
-      refuseDisplaced();
-      closing.resolve();
     } catch (error) {
       if (database.inTransaction) database.exec('ROLLBACK');
       closing.reject(unavailable('The store could not keep the write; nothing was stored.', error));
+      return;
+    }
+    try {
+      // What went into files that are not in their place any more is there once they are back, if they ever are.
+      refuseDisplaced();
+      closing.resolve();
+    } catch (error) {
+      closing.reject(unavailable(fateUnknown, error));
     }
   }
 
