@@ -70,7 +70,9 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       return refusalAnswer(refusal, trace.requestId);
     };
     if (isAhead) return refuse(unavailable('Too many requests were sent ahead of their answers.'));
-    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    const hosts = request.headersDistinct.host?.length ?? 0;
+    if (hosts > 1) return refuse(new Refusal('BAD_REQUEST_TARGET', 'The header Host must be sent once.'));
+    if (hosts === 0 && request.httpVersion === '1.1') {
       return refuse(new Refusal('BAD_REQUEST_TARGET', 'An HTTP/1.1 request needs a Host header.'));
     }
     if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
