@@ -1,7 +1,7 @@
 import { clientVariables } from '../config.ts';
 import { readTarget } from './arguments.ts';
 import { openRestClient } from './client-settings.ts';
-import { type Command, exitCodes } from './command.ts';
+import { type Command, exitCodes, UsageError } from './command.ts';
 
 /** `artseal call` */
 export const call: Command = {
@@ -12,12 +12,17 @@ export const call: Command = {
     'The status line goes to standard error, the body to standard output; exit code 1 for an error answer.',
   ],
   run: async (words, { env, print, printError }) => {
+    const method = words.required('METHOD').toUpperCase();
     const target = readTarget(words.required('TARGET'));
+    const json = words.text('JSON');
+    if (json !== undefined && (method === 'GET' || method === 'HEAD')) {
+      throw new UsageError(`takes no JSON with ${method}, which has no body`);
+    }
     const key = words.text('idempotency-key');
     const answer = await openRestClient(env).send(
-      words.required('METHOD').toUpperCase(),
+      method,
       target,
-      words.text('JSON'),
+      json,
       key === undefined ? {} : { 'Idempotency-Key': key },
     );
     printError(`HTTP ${answer.status} ${answer.headers.get('X-Request-Id') ?? ''}`);

@@ -66,9 +66,9 @@ function stateOf(words: Words): EscrowState | undefined {
 
 function decisionOf(words: Words): Decision {
   const [chosen, ...more] = Object.entries(decisions).filter(([flag]) => words.has(flag));
-  if (chosen === undefined || more.length > 0) {
-    throw new UsageError(`needs one of ${decisionFlags.join(', ')}`);
-  }
+  const flags = decisionFlags.join(', ');
+  if (chosen === undefined) throw new UsageError(`needs one of ${flags}`);
+  if (more.length > 0) throw new UsageError(`takes only one of ${flags}`);
   return chosen[1];
 }
 

@@ -35,7 +35,9 @@ const rotate: Action = {
     refuseViolations(checkOverlap(overlap));
     return withRegistry(terminal, async (registry) => {
       const keyId = await keyIdOf(registry.store, words);
-      await showIssued(registry, await registry.issuance.rotateKey(keyId, overlap), words, terminal);
+      const rotated = await registry.issuance.rotateKey(keyId, overlap);
+      const { status, platformStatus } = rotated.key;
+      await showIssued(registry, rotated, words, terminal, { status, platformStatus });
     });
   },
 };
@@ -88,16 +90,18 @@ function agreementOf(words: Words): Agreement {
   };
 }
 
+/** Shows a key once it is stored; `more` are members of the JSON besides, which lines say in words. */
 async function showIssued(
   { store }: Registry,
   { key: { keyId, apiKey, caller, tier, status, platformStatus }, apiSecret }: IssuedKey,
   words: Words,
   { print }: Terminal,
+  more: Partial<StoredKey> = {},
 ): Promise<void> {
   await store.durable();
   const issued = { keyId, apiKey, apiSecret, caller, tier };
   if (words.has('json')) {
-    print(JSON.stringify(issued));
+    print(JSON.stringify({ ...issued, ...more }));
     return;
   }
   for (const [name, value] of Object.entries(issued)) print(`${name.padEnd(9)} ${value}`);

@@ -33,7 +33,9 @@ const whiteSpace = /[ \t\n\r]*/y;
  * repeated member, bytes that are not UTF-8; and for anything but an object.
  */
 export function parseJsonObject(bytes: Uint8Array): JsonObject {
-  const value = new Reader(decodeUtf8(bytes)).document();
+  const text = decodeUtf8(bytes);
+  if (text.startsWith('\ufeff')) throw invalid('it begins with a byte order mark');
+  const value = new Reader(text).document();
   if (!(value instanceof Map)) throw invalid('it must be one JSON object');
   return value;
 }

@@ -20,8 +20,8 @@ export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: nu
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
-  // Recovery is at work, and an operator need not be.
-  if (refusal?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
+  // Recovery is at work, or a caller gave no more time: an operator need not be.
+  if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
   else if (failed) log.error({ ...line, err: refusal?.cause }, 'call');
   else log.info(line, 'call');
 }

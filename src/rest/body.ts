@@ -43,10 +43,18 @@ function bodyTooLarge(): Refusal {
 
 const jsonTypePattern = new RegExp(`^${jsonType}[ \\t]*(;[ \\t]*charset=("?)utf-8\\2[ \\t]*)?$`, 'i');
 
-/** Checks that a body is unencoded JSON in UTF-8. Throws UNSUPPORTED_MEDIA_TYPE. */
+/** Checks that a body is unencoded JSON in UTF-8, as it was read and signed. Throws UNSUPPORTED_MEDIA_TYPE. */
 export function checkMediaType(headers: NodeJS.Dict<string[]>): void {
   const types = headers['content-type'] ?? [];
   const encodings = headers['content-encoding'] ?? [];
+  const codings = headers['transfer-encoding'] ?? [];
+  // The parser takes the chunks apart and leaves any other coding as it is.
+  if (codings.length > 1 || codings.some((coding) => coding.toLowerCase() !== 'chunked')) {
+    throw new Refusal(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The header Transfer-Encoding must be chunked alone, or absent: the body is sent as it is.',
+    );
+  }
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
     throw new Refusal(
       'UNSUPPORTED_MEDIA_TYPE',

@@ -44,6 +44,7 @@ const timeouts = {
   keepAliveMs: 60_000,
   stillMs: 90_000,
   checkEveryMs: 5_000,
+  /** How long what is left of a refused body is read: before the answer to a small one, behind that to any other. */
   lingerMs: 2_000,
 } as const;
 
@@ -69,7 +70,9 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       return refusalAnswer(refusal, trace.requestId);
     };
     if (isAhead) return refuse(unavailable('Too many requests were sent ahead of their answers.'));
-    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    const hosts = request.headersDistinct.host?.length ?? 0;
+    if (hosts > 1) return refuse(new Refusal('BAD_REQUEST_TARGET', 'The header Host must be sent once.'));
+    if (hosts === 0 && request.httpVersion === '1.1') {
       return refuse(new Refusal('BAD_REQUEST_TARGET', 'An HTTP/1.1 request needs a Host header.'));
     }
     if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
@@ -103,18 +106,19 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     const connection = begin(request, response);
     if (connection.calls > requestsHeldMax) return cutOff(socket, trace);
     let status = 0;
-    const send = (answer: Answer) => {
+    const send = async (answer: Answer) => {
+      if (!request.complete && !connection.broken && hasSmallBody(request)) await restOf(request);
       const isLast = connection.broken && connection.latest === request;
       write(request, response, answer, trace.requestId, isLast);
       status = answer.status;
     };
     try {
-      send(await answerTo(request, trace, connection.calls > requestsAheadMax));
+      await send(await answerTo(request, trace, connection.calls > requestsAheadMax));
     } catch (error) {
       if (!(error instanceof ClientGone)) trace.refusal = asRefusal(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) socket.destroy();
-      else send(refusalAnswer(asRefusal(error), trace.requestId));
+      else await send(refusalAnswer(asRefusal(error), trace.requestId));
     } finally {
       logCall(log, trace, status, performance.now() - startedMs);
     }
@@ -140,9 +144,9 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       'X-Request-Id': requestId,
       'Cache-Control': 'no-store',
     };
-    // What is left of a refused body is read to its end only if it is known to be small.
+    // A body that never came to its end would be timed, and answered a second time.
     // Behind an Upgrade, which is not made here, the parser reads no further request.
-    const isReadable = (request.complete || hasSmallBody(request)) && request.headers.upgrade === undefined;
+    const isReadable = request.complete && request.headers.upgrade === undefined;
     const isClosing = isLast || !server.listening || !isReadable;
     if (isClosing) headers.Connection = 'close';
     response.writeHead(answer.status, headers);
@@ -209,6 +213,16 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 
 function hasSmallBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= bodyBytesMax;
+}
+
+/** Reads and throws away what is left of a body, for a moment: behind its end the connection can be used again. */
+async function restOf(request: IncomingMessage): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const event of ['end', 'close', bodyRefused]) request.once(event, () => resolve());
+  const patience = setTimeout(resolve, timeouts.lingerMs);
+  request.resume();
+  await promise;
+  clearTimeout(patience);
 }
 
 function connectionRefusal(code: string | undefined): Refusal {

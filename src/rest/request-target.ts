@@ -4,7 +4,7 @@ import { Refusal } from '../domain/reason.ts';
 export interface RequestTarget {
   /** Path segments without their slashes. */
   readonly segments: readonly string[];
-  /** Query parameters in the order sent. */
+  /** Query parameters in the order sent; one without a name for each stray &, none for a ? with nothing behind it. */
   readonly query: readonly (readonly [name: string, value: string])[];
 }
 

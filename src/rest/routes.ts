@@ -138,14 +138,16 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
           const field = known.get(name);
           return { name, field, json: field === undefined ? text : textValue(field, text) };
         };
+      const named = query.filter(([name]) => name !== '');
       const { message, violations } = readMessage(method.input, [
         ...Array.from(path, fromText(pathFields)),
-        ...query.map(fromText(queryFields)),
+        ...named.map(fromText(queryFields)),
         ...(readsJson(body, bytes) ? entriesOf(bodyFields, parseJsonObject(bytes)) : []),
       ]);
       const unasked = body === 'NONE' && bytes.length > 0 ? [{ field: 'body', rule: 'must be empty' }] : [];
-      const empty = query.flatMap(([name, text]) => checkFilled(name, text, queryFields.get(name)));
-      return { message, violations: [...empty, ...violations, ...unasked] };
+      const nameless = named.length < query.length ? [namelessParameter] : [];
+      const empty = named.flatMap(([name, text]) => checkFilled(name, text, queryFields.get(name)));
+      return { message, violations: [...nameless, ...empty, ...violations, ...unasked] };
     },
     write: writeAnswer,
   };
@@ -155,6 +157,11 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
 export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
   return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
 }
+
+const namelessParameter: Violation = {
+  field: 'the query',
+  rule: 'has a parameter without a name: look for a stray & or ?',
+};
 
 /** An empty value must not pass for one that was left out, which would widen a list. */
 function checkFilled(name: string, text: string, field: DescField | undefined): Violation[] {

@@ -77,8 +77,14 @@ const careless: readonly (readonly [words: string, told: string])[] = [
     'escrow resolve ES-2026-AB12',
     'escrow resolve needs one of --look-again, --accept, --return; see artseal escrow --help',
   ],
+  [
+    'escrow resolve ES-2026-AB12 --accept --return',
+    'escrow resolve takes only one of --look-again, --accept, --return; see artseal escrow --help',
+  ],
   ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
   ['sign GET', 'sign needs a TARGET; see artseal sign --help'],
+  ['call GET /a {}', 'call takes no JSON with GET, which has no body; see artseal call --help'],
+  ['call head /a {}', 'call takes no JSON with HEAD, which has no body; see artseal call --help'],
   ['call GET /a {} b', "call takes no 'b' (a value with spaces needs quotes); see artseal call --help"],
   [
     'call /api/v1/filing POST',
@@ -168,6 +174,9 @@ test('a key that is issued under a suspension says so', async (t) => {
   await artseal(['platform', 'suspend', 'platform-1'], env);
   const { printed } = await artseal(['key', 'rotate', keyId], env);
   assert.match(printed.join('\n'), /\nSuspended like .*key resume key_\w+ .*\nThe platform is suspended/);
+  const asJson = await artseal(['key', 'rotate', keyId, '--json'], env);
+  const { status, platformStatus } = JSON.parse(asJson.printed.join());
+  assert.deepEqual([status, platformStatus], ['SUSPENDED', 'SUSPENDED']);
 });
 
 test('--version is that of package.json, and stands in the help', async () => {

@@ -45,7 +45,7 @@ const rawByte = Buffer.concat([
 type Refused = readonly [name: string, body: string | Uint8Array, reason: string, message: RegExp];
 const refused: readonly Refused[] = [
   ['a byte that is not UTF-8', rawByte, 'INVALID_JSON', /UTF-8/],
-  ['a byte order mark', `\ufeff${filing({})}`, 'INVALID_JSON', /broken at position 0/],
+  ['a byte order mark', `\ufeff${filing({})}`, 'INVALID_JSON', /begins with a byte order mark/],
   ['no bytes', '', 'INVALID_JSON', /ends too early/],
   ['an array', '[]', 'INVALID_JSON', /one JSON object/],
   ['a second value', `${filing({})}{}`, 'INVALID_JSON', /broken/],

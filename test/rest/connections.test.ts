@@ -53,6 +53,42 @@ test('HTTP/1.1 without Host is refused', async () => {
   assertRefused(answer, 400, 'BAD_REQUEST_TARGET', /Host/);
 });
 
+for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
+  test(`${version} with two Host headers is refused, whatever they say`, async () => {
+    for (const hosts of ['x\r\nHost: y', 'x\r\nHost: x']) {
+      const before = { ...ledger.holdings(), nonces: ledger.nonces() };
+      const answer = await rawAnswer(publicUrl, filing({ version, headers: { Host: hosts } }));
+      assertRefused(answer, 400, 'BAD_REQUEST_TARGET', /Host/);
+      assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
+    }
+  });
+}
+
+const codings = {
+  'gzip, chunked': 'gzip, chunked',
+  'gzip, and chunked in a header of its own': 'gzip\r\nTransfer-Encoding: chunked',
+  'identity, chunked': 'identity, chunked',
+};
+
+for (const [what, coding] of Object.entries(codings)) {
+  test(`a body with a transfer coding besides chunked is refused, once its signature is verified: ${what}`, async () => {
+    const headers = { 'Content-Length': undefined, 'Transfer-Encoding': coding };
+    const sent = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const before = ledger.holdings();
+    const answer = await rawAnswer(publicUrl, filing({ headers, sent }));
+    assertRefused(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', /Transfer-Encoding must be chunked alone/);
+    const forged = { ...headers, 'X-Signature': '0'.repeat(64) };
+    assertRefused(await rawAnswer(publicUrl, filing({ headers: forged, sent })), 401, 'SIGNATURE_INVALID');
+    assert.deepEqual(ledger.holdings(), before);
+  });
+}
+
+test('chunked is read in any case of letters', async () => {
+  const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'Chunked' };
+  const sent = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+  assert.equal((await rawAnswer(publicUrl, filing({ headers, sent }))).status, 200);
+});
+
 for (const host of ['[', '', 'a b', ':', 'x:99999', '\u00ff']) {
   test(`the Host ${JSON.stringify(host)} ends in an answer, and others are served`, async () => {
     const answer = await rawAnswer(publicUrl, filing({ headers: { Host: host } }));

@@ -4,7 +4,8 @@ import type { Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { ClientGone } from '../../src/rest/body.ts';
+import { Refusal } from '../../src/domain/reason.ts';
+import { ClientGone, readBody } from '../../src/rest/body.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { eventually } from '../support/eventually.ts';
@@ -112,16 +113,27 @@ interface Door {
   readonly logLines: readonly string[];
 }
 
+interface DoorOptions {
+  readonly openApi?: Uint8Array;
+  /** How long a request may take, in milliseconds, where it is not as long as in the service. */
+  readonly requestMs?: number;
+}
+
 /** The public door alone, before these calls. */
 async function openDoor(
   t: TestContext,
   signedCalls: SignedCalls,
-  openApi = Buffer.from('openapi: 3.1.0'),
+  { openApi = Buffer.from('openapi: 3.1.0'), requestMs }: DoorOptions = {},
 ): Promise<Door> {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const takeNotification = async () => {};
   const listener = createPublicListener({ signedCalls, takeNotification, openApi, log });
+  if (requestMs !== undefined) {
+    const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
+    // The server takes the interval as it begins to listen.
+    Object.assign(listener, limits, { connectionsCheckingInterval: requestMs / 10 });
+  }
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');
   t.after(() => {
@@ -147,7 +159,7 @@ const never: SignedCalls = () => Promise.withResolvers<never>().promise;
 for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
   test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
     // More than the buffers between the two hold.
-    const door = await openDoor(t, done, Buffer.alloc(20_000_000));
+    const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
     assert.ok(door.listener.timeout > 60_000, 'a call may wait a minute for its answer');
     door.listener.timeout = 100;
     const socket = await open(door.url);
@@ -206,4 +218,73 @@ test('a client that is gone is no failure', async (t) => {
   assert.deepEqual(await rawExchange(door.url, anyCall), { answers: [], closed: true });
   const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
   assert.deepEqual([level, reason], [30, undefined]);
+});
+
+const refused: SignedCalls = async () => {
+  throw new Refusal('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
+};
+const readThrough: SignedCalls = async (request) => ({
+  status: 200,
+  headers: {},
+  body: String(await readBody(request)),
+});
+const tenBytesToCome = 'POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n';
+const lines = ({ logLines }: Door) => logLines.map((line) => JSON.parse(line));
+
+/** Sends bytes and reads all that comes until the door ends the connection. */
+async function untilEnd(door: Door, bytes: string): Promise<string> {
+  const socket = await open(door.url);
+  socket.write(bytes);
+  let received = '';
+  for await (const chunk of socket) received += chunk;
+  return received;
+}
+
+for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
+  test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
+    const door = await openDoor(t, refused, { requestMs: 200 });
+    const received = await untilEnd(door, tenBytesToCome + sent);
+    assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
+    assert.match(received, /\r\nConnection: close\r\n/);
+    assert.deepEqual(
+      lines(door).map(({ status, reason }) => [status, reason]),
+      [[401, 'AUTH_HEADER_MISSING']],
+    );
+  });
+}
+
+test('a refused request whose body never comes is answered long before its time is up', async (t) => {
+  const door = await openDoor(t, refused);
+  const answer = await rawAnswer(door.url, tenBytesToCome);
+  assert.equal(answer.status, 401);
+  assert.equal(answer.headers.connection, 'close');
+});
+
+test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
+  const door = await openDoor(t, refused);
+  const socket = await open(door.url);
+  t.after(() => socket.destroy());
+  let received = '';
+  socket.on('data', (chunk) => {
+    received += chunk;
+  });
+  for (const count of [1, 2]) {
+    socket.write(tenBytesToCome);
+    await once(door.listener, 'request');
+    socket.write('1234567890');
+    const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
+    await eventually('it is answered', patienceMs, async () => answers().length === count);
+  }
+  assert.doesNotMatch(received, /Connection: close/);
+});
+
+test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
+  const door = await openDoor(t, readThrough, { requestMs: 200 });
+  const received = await untilEnd(door, `${tenBytesToCome}12345`);
+  assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
+  assert.match(received, /\r\nConnection: close\r\n/);
+  assert.deepEqual(
+    lines(door).map(({ level, reason }) => [level, reason]),
+    [[40, 'TIMEOUT']],
+  );
 });
