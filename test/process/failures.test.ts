@@ -112,7 +112,7 @@ describe('a data folder that cannot be used is named', { concurrency: 4, timeout
 
   test('the credentials of the sandbox cannot be written into it', async (t) => {
     const dataDir = temporaryFolder(t);
-    mkdirSync(join(dataDir, 'sandbox-credentials.json', 'in-the-way'), { recursive: true, mode: 0o700 });
+    mkdirSync(join(dataDir, 'sandbox-credentials.json.new'), { mode: 0o700 });
     assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: dataDir }), failed, /sandbox-credentials\.json/);
   });
 });
