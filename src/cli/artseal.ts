@@ -105,8 +105,8 @@ function failureOf(error: unknown): string {
     return `${error.reason}: ${sentences(error.violations, (field) => fieldNames[field] ?? field)}`;
   }
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return `${error.message}${cause}`;
+  const cause = error.cause instanceof Error ? error.cause.message : '';
+  return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
 }
 
 /** Where the right id or name is to be found, if it was not. */

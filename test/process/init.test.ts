@@ -48,6 +48,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 60_000
     assert.equal(made.code, 0, made.stderr);
     assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
     assert.match(made.stdout, /master key of-2026/);
+    assert.doesNotMatch(made.stdout, /before artseal serve/);
     assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
     assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
     assert.deepEqual(stampsIn(dataDir), { environment: 'production', currency: 'EUR' });
@@ -55,6 +56,13 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 60_000
     assertOneLine(await runBounded(t, ['init'], env), failed, /artseal\.db is there already/);
     const service = await serveWatched(t, env);
     assert.equal(await service.stop(), 0, service.stderr());
+  });
+
+  test('init of a production says in a line what serve will refuse', async (t) => {
+    const env = { ...production(t), ARTSEAL_PAYMENT_INSTITUTION: 'simulated' };
+    const made = await runBounded(t, ['init'], env);
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(made.stdout, /^before artseal serve: ARTSEAL_PAYMENT_INSTITUTION must name a real .*\.$/m);
   });
 
   test('init of a sandbox makes a master key as well, and the first start gives credentials', async (t) => {
