@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -76,6 +76,15 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 60_000
     const service = await serveWatched(t, env);
     assert.equal(await service.stop(), 0);
     assert.match(service.stdout(), /sandbox-credentials\.json/);
+
+    rmSync(join(dataDir, 'artseal.db'));
+    for (const proof of ['sandbox-credentials.json', 'simulated-institution.db', 'serving.lock']) {
+      const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
+      assertOneLine(await runBounded(t, ['init'], env), failed, message);
+      rmSync(join(dataDir, proof));
+    }
+    assert.deepEqual(readdirSync(dataDir), ['master-key'], 'which may have been there before any database');
+    assert.equal((await runBounded(t, ['init'], env)).code, 0);
   });
 
   test('a command that works on a database makes none', async (t) => {
