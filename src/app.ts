@@ -60,7 +60,7 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   await using opened = new AsyncDisposableStack();
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  const registry = await openRegistry(config, opening, clock);
+  const registry = await openRegistry(config, opening, clock, true);
   const { store, issuance, keyRing } = registry;
   opened.defer(() => store.close());
   for (const file of readableByOthers(trustedFiles(config)))

@@ -97,7 +97,7 @@ export const settings = {
     variable: 'ARTSEAL_MASTER_KEY_FILE',
     fallback: '',
     meaning:
-      'file of master keys, one name:64 hex digits a line, the first one sealing; production needs one',
+      'file of master keys, one name:64 lower-case hex digits a line, the first sealing; production needs one',
   },
   masterKey: {
     variable: 'ARTSEAL_MASTER_KEY',
@@ -170,7 +170,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   return readAll(configReaders(env));
 }
 
-/** Reads the settings of a service, which needs a real institution in production. Throws ConfigRefused with the faults of all of them. */
+/** Reads the settings of a service, which needs two addresses, and in production a real institution. Throws ConfigRefused with the faults of all of them. */
 export function readServingConfig(env: NodeJS.ProcessEnv): Config {
   const readers = configReaders(env);
   const institution = () => {
@@ -178,7 +178,12 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
     refuseSimulatedInProduction(chosen);
     return chosen.institution;
   };
-  return readAll({ ...readers, institution });
+  const internalAddress = () => {
+    const address = readers.internalAddress();
+    refuseSameAddress({ publicAddress: readers.publicAddress(), internalAddress: address });
+    return address;
+  };
+  return readAll({ ...readers, institution, internalAddress });
 }
 
 /** host:port of the public door, as it is set. Throws ConfigRefused. */
@@ -231,6 +236,28 @@ export function readAll<T extends object>(readers: Readers<T>): T {
 export function refuseSimulatedInProduction(config: Pick<Config, 'environment' | 'institution'>): void {
   if (config.environment === 'production' && config.institution === 'simulated') {
     refuse(settings.institution, 'must name a real institution in production, and simulated is none');
+  }
+}
+
+/** What `readServingConfig` would refuse about settings that `readConfig` read, a sentence each. */
+export function faultsForServing(config: Config): readonly string[] {
+  try {
+    readAll({
+      institution: () => refuseSimulatedInProduction(config),
+      internalAddress: () => refuseSameAddress(config),
+    });
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigRefused) return error.faults;
+    throw error;
+  }
+}
+
+/** Two doors cannot listen at one address, unless the system chooses their ports. */
+function refuseSameAddress(config: Pick<Config, 'publicAddress' | 'internalAddress'>): void {
+  const { publicAddress: one, internalAddress: other } = config;
+  if (one.port !== 0 && one.port === other.port && one.host === other.host) {
+    refuse(settings.publicAddress, `and ${settings.internalAddress.variable} must differ`);
   }
 }
 

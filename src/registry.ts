@@ -5,7 +5,8 @@ import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { openKeyRing } from './master-key.ts';
-import { sandboxCredentialsFile } from './sandbox-credentials.ts';
+import { ledgerFileName } from './payment/simulated/ledger-file.ts';
+import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
 import { databaseFile } from './store/sqlite/database.ts';
 import { createSqliteStore } from './store/sqlite/engine.ts';
 import type { Store, StoreOptions } from './store/store.ts';
@@ -16,6 +17,12 @@ export interface Registry {
   readonly keyRing: KeyRing;
   readonly issuance: Issuance;
 }
+
+/**
+ * What is only made beside a complete database. A master key is not among them: an operator may put one there before the
+ * first start.
+ */
+const madeLater = [sandboxCredentialsName, ledgerFileName];
 
 /** The system's clock. */
 export const systemClock: Clock = {
@@ -35,17 +42,18 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
 }
 
 /**
- * Opens the store and what issues credentials into it. Throws FilesExposed if other users may change what is trusted,
- * DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
+ * Opens the store and what issues credentials into it, for a process that takes calls if `serving`. Throws FilesExposed
+ * if other users may change what is trusted, DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
  */
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
   clock: Clock = systemClock,
+  serving = false,
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const store = createSqliteStore({ dataDir, environment, currency, opening });
+  const store = createSqliteStore({ dataDir, environment, currency, opening, serving, madeLater });
   try {
     const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
     await checkSealedSecrets(store.callers, keyRing, Math.floor(clock.nowMs() / 1000));

@@ -16,9 +16,12 @@ export interface SandboxCredentials {
 
 const names = { platform: 'sandbox-platform', service: 'sandbox-operator' } as const;
 
+/** The file of a sandbox's credentials in its data folder. */
+export const sandboxCredentialsName = 'sandbox-credentials.json';
+
 /** Where the credentials of a sandbox are kept, mode 0600. */
 export function sandboxCredentialsFile(dataDir: string): string {
-  return join(dataDir, 'sandbox-credentials.json');
+  return join(dataDir, sandboxCredentialsName);
 }
 
 /** Issues a key and an operator token to a store that has no callers yet; false if it has some. */

@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from 'node:test';
 import {
   type Config,
   ConfigRefused,
+  faultsForServing,
   readConfig,
   readServingConfig,
   refuseSimulatedInProduction,
@@ -422,6 +423,17 @@ describe('all faults are told at once', () => {
       ['ARTSEAL_MASTER_KEY_FILE', 'ARTSEAL_PAYMENT_INSTITUTION', 'ARTSEAL_LOG_LEVEL'],
     );
     assert.deepEqual(readServingConfig({}), readConfig({}));
+  });
+
+  test('two addresses, which other commands do not need', () => {
+    const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
+    const same = both('127.0.0.1:9000');
+    const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
+    assert.throws(() => readServingConfig(same), { name: 'ConfigRefused', message: fault });
+    assert.deepEqual(faultsForServing(readConfig(same)), [fault]);
+    for (const env of [both('127.0.0.1:0'), both('127.0.0.1:9000', '127.0.0.2:9000')]) {
+      assert.deepEqual(readServingConfig(env), readConfig(env));
+    }
   });
 });
 

@@ -20,7 +20,7 @@ export interface MasterKey {
 const entry = /^(?:([a-z0-9_-]{1,32}):)?([0-9a-f]{64})$/;
 
 /**
- * Reads master keys: one `name:64 hex digits` a line or separated by commas, `#` begins a comment; a single
+ * Reads master keys: one `name:64 lower-case hex digits` a line or separated by commas, `#` begins a comment; a single
  * key may go without a name. The first one seals; all of them open. Throws RangeError, naming the line.
  */
 export function parseMasterKeys(text: string): MasterKey[] {
@@ -43,6 +43,12 @@ export function newMasterKeyText(): string {
   return `main:${randomBytes(sealKeyBytes).toString('hex')}\n`;
 }
 
+/** The name of the master key that a secret was sealed under. */
+export function sealingKeyName(sealed: Uint8Array): string {
+  const bytes = Buffer.from(sealed);
+  return bytes.toString('utf8', 0, bytes.indexOf(0));
+}
+
 /** The ring of these keys, of which the first seals. A sealed secret is the name of its key, NUL, and the seal. */
 export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
   const [active] = keys;
@@ -52,15 +58,13 @@ export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
     seal: (secret, keyId) =>
       Buffer.concat([Buffer.from(`${active.name}\0`), seal(active.key, Buffer.from(secret), keyId)]),
     open: (sealed, keyId) => {
-      const bytes = Buffer.from(sealed);
-      const nameEnd = bytes.indexOf(0);
-      const name = bytes.toString('utf8', 0, nameEnd);
+      const name = sealingKeyName(sealed);
       const key = ring.get(name);
       if (key === undefined)
         throw new Error(
           `The secret of ${keyId} is sealed under master key '${name}', which is not in the ring.`,
         );
-      return createSecretKey(unseal(key, bytes.subarray(nameEnd + 1), keyId));
+      return createSecretKey(unseal(key, sealed.subarray(sealed.indexOf(0) + 1), keyId));
     },
   };
 }

@@ -1,6 +1,6 @@
 import { statusAt } from '../domain/caller.ts';
 import { allOf, type CallerStore } from '../store/store.ts';
-import type { KeyRing } from './key-ring.ts';
+import { type KeyRing, sealingKeyName } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
 export class MasterKeyRefused extends Error {
@@ -17,9 +17,11 @@ export async function checkSealedSecrets(store: CallerStore, keyRing: KeyRing, n
     const { sealedSecret, keyId, caller } = key;
     try {
       keyRing.open(sealedSecret, keyId);
-    } catch (cause) {
-      const message = `the master key does not open the secret of ${keyId} (${caller}): it is not the one that this database was sealed under`;
-      throw new MasterKeyRefused(message, { cause });
+    } catch {
+      throw new MasterKeyRefused(
+        `the master key does not open the secret of ${keyId} (${caller}): ` +
+          `set ARTSEAL_MASTER_KEY_FILE to the file with the key ${sealingKeyName(sealedSecret)} of this database.`,
+      );
     }
   }
 }

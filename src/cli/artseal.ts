@@ -112,8 +112,8 @@ function failureOf(error: unknown): string {
     return `${error.reason}: ${sentences(error.violations.map(onCommandLine))}`;
   }
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
-  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  return `${error.message}${cause}`;
+  const cause = error.cause instanceof Error ? error.cause.message : '';
+  return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
 }
 
 const onCommandLine = ({ field, rule }: Violation): Violation => ({

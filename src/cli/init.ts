@@ -1,4 +1,4 @@
-import { type Config, readConfig } from '../config.ts';
+import { type Config, faultsForServing, readConfig } from '../config.ts';
 import { openRegistry } from '../registry.ts';
 import { databaseFile } from '../store/sqlite/database.ts';
 import { type Command, exitCodes } from './command.ts';
@@ -18,6 +18,8 @@ export const init: Command = {
     print(`made ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
     print(`master key ${masterKeyOf(config)}: keep a copy elsewhere, no API secret can be opened without it`);
     print('next: artseal serve, and artseal key create for each platform');
+    const faults = faultsForServing(config);
+    if (faults.length > 0) print(`before artseal serve: ${faults.join(' ')}`);
     return exitCodes.done;
   },
 };

@@ -22,6 +22,13 @@ export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: nu
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
-  else if (failed) log.error({ ...line, err: refusal?.cause }, 'call');
+  else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
   else log.info(line, 'call');
+}
+
+/** The cause for the log: what the machine refused in words, anything unforeseen with its stack. */
+function causeOf(refusal: Refusal | undefined): { why?: string; err?: unknown } {
+  const cause = refusal?.cause;
+  if (refusal?.reason === 'UNAVAILABLE' && cause instanceof Error) return { why: cause.message };
+  return { err: cause };
 }

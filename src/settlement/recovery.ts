@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import { Refusal } from '../domain/reason.ts';
 import type { EscrowStore } from '../store/store.ts';
 import type { SettlementLimits } from './limits.ts';
 import { reasonOf, type Settlement } from './settlement.ts';
@@ -27,6 +28,19 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   let callOff = () => {};
   let underWay = 0;
   let isStopped = false;
+  /** Why the last look at what is due failed; undefined if it did not. */
+  let fault: string | undefined;
+
+  /** Logs when looking begins to fail, and when it succeeds again: it is done too often for a line each time. */
+  function noteFault(error?: unknown): void {
+    const why = error === undefined ? undefined : reasonOf(error);
+    const known = fault;
+    fault = why;
+    if (why === known) return;
+    if (why === undefined) log.info('the orders that are due are read again');
+    else if (isStoreAway(error)) log.warn({ why }, 'the orders that are due cannot be read');
+    else log.error({ err: error }, 'the orders that are due cannot be read');
+  }
 
   async function recover(escrowId: string): Promise<void> {
     underWay += 1;
@@ -47,8 +61,9 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
       const due = await escrows.due(nowMs, horizonMs, limits.atOnce);
       const free = due.filter((escrowId) => !settlement.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
       for (const escrowId of free) void recover(escrowId);
+      noteFault();
     } catch (error) {
-      log.error({ err: error }, 'the orders that are due cannot be read');
+      noteFault(error);
     }
     if (!isStopped) callOff = clock.after(limits.pollMs, () => void poll());
   }
@@ -64,3 +79,6 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     },
   };
 }
+
+/** Whether the store said that it cannot be used now, which needs no stack. */
+const isStoreAway = (error: unknown): boolean => error instanceof Refusal && error.reason === 'UNAVAILABLE';

@@ -43,11 +43,16 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     await isLogged('"msg":"the database is not in its place', 1);
     assert.ok(logged(`"fault":"${join(dataDir, 'artseal.db')} is gone"`) === 1, service.stderr());
     assert.equal((await list()).status, 503);
+    await isLogged('"msg":"the orders that are due cannot be read', 1);
   });
 
   await t.test('back: it goes on with what it had', async () => {
     renameSync(away, dataDir);
     await isLogged('"msg":"the database is in its place again', 1);
+    await isLogged('"msg":"the orders that are due are read again', 1);
+    assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'once while it lasted');
+    assert.match(service.stderr(), /"reason":"UNAVAILABLE",[^\n]*"why":"[^"]*artseal\.db[^"]* is gone"/);
+    assert.equal(logged('"stack"'), 0, service.stderr());
     assert.match((await file()).json.filingNo, /-000002$/);
     assert.equal((await list()).json.filings.length, 2);
   });

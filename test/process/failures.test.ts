@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import {
   chmodSync,
   closeSync,
+  existsSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -56,8 +57,12 @@ describe('a start that cannot listen says so and ends', { concurrency: 4, timeou
   for (const variable of ['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR']) {
     test(`${variable} is taken`, async (t) => {
       const address = await takenAddress(t);
-      const result = await serve(t, { [variable]: address });
+      const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data') };
+      const result = await serve(t, { ...env, [variable]: address });
       assertOneLine(result, failed, new RegExp(address), new RegExp(variable));
+      const next = await serveWatched(t, env);
+      assert.match(next.stdout(), /A new sandbox/, 'what the failed start made serves the next one');
+      assert.equal(await next.stop(), 0);
     });
   }
 
@@ -72,14 +77,16 @@ describe('a start that cannot listen says so and ends', { concurrency: 4, timeou
   });
 
   test('both addresses are the same', async (t) => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    server.close();
-    await once(server, 'close');
-    const address = `127.0.0.1:${port}`;
-    const env = { ARTSEAL_PUBLIC_ADDR: address, ARTSEAL_INTERNAL_ADDR: address };
-    assertOneLine(await serve(t, env), failed, new RegExp(address));
+    const address = '127.0.0.1:8080';
+    const dataDir = join(temporaryFolder(t), 'data');
+    const env = {
+      ARTSEAL_DATA_DIR: dataDir,
+      ARTSEAL_PUBLIC_ADDR: address,
+      ARTSEAL_INTERNAL_ADDR: address,
+    };
+    const message = /ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ/;
+    assertOneLine(await serve(t, env), setUpWrong, message);
+    assert.equal(existsSync(dataDir), false, 'nothing was made');
   });
 });
 
@@ -91,7 +98,8 @@ describe('a data folder that cannot be used is named', { concurrency: 4, timeout
   };
 
   test('it is a file', async (t) => {
-    assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: underAFile(t) }), failed, /ARTSEAL_DATA_DIR/);
+    const result = await serve(t, { ARTSEAL_DATA_DIR: underAFile(t) });
+    assertOneLine(result, failed, /ARTSEAL_DATA_DIR must name .* or none\.\n$/);
   });
 
   test('it would be in a file', async (t) => {
@@ -112,7 +120,7 @@ describe('a data folder that cannot be used is named', { concurrency: 4, timeout
 
   test('the credentials of the sandbox cannot be written into it', async (t) => {
     const dataDir = temporaryFolder(t);
-    mkdirSync(join(dataDir, 'sandbox-credentials.json', 'in-the-way'), { recursive: true, mode: 0o700 });
+    mkdirSync(join(dataDir, 'sandbox-credentials.json.new'), { mode: 0o700 });
     assertOneLine(await serve(t, { ARTSEAL_DATA_DIR: dataDir }), failed, /sandbox-credentials\.json/);
   });
 });
@@ -201,7 +209,8 @@ describe('a master key that does not fit is refused', { concurrency: 4, timeout:
     test(what, async (t) => {
       const { dataDir } = await usedDatabase(t);
       const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${name}:${otherHexKey}` };
-      assertOneLine(await runBounded(t, words, env, limitMs), failed, /master key|ARTSEAL_MASTER_KEY/);
+      const toDo = /: set ARTSEAL_MASTER_KEY_FILE to the file with the key main of this database\.\n$/;
+      assertOneLine(await runBounded(t, words, env, limitMs), failed, toDo);
     });
   }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -47,6 +48,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.equal(made.code, 0, made.stderr);
     assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
     assert.match(made.stdout, /master key of-2026/);
+    assert.doesNotMatch(made.stdout, /before artseal serve/);
     assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
     assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
     assert.deepEqual(stampsIn(dataDir), { environment: 'production', currency: 'EUR' });
@@ -54,6 +56,13 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assertOneLine(await runBounded(t, ['init'], env), failed, /artseal\.db is there already/);
     const service = await serveWatched(t, env);
     assert.equal(await service.stop(), 0, service.stderr());
+  });
+
+  test('init of a production says in a line what serve will refuse', async (t) => {
+    const env = { ...production(t), ARTSEAL_PAYMENT_INSTITUTION: 'simulated' };
+    const made = await runBounded(t, ['init'], env);
+    assert.equal(made.code, 0, made.stderr);
+    assert.match(made.stdout, /^before artseal serve: ARTSEAL_PAYMENT_INSTITUTION must name a real .*\.$/m);
   });
 
   test('init of a sandbox makes a master key as well, and the first start gives credentials', async (t) => {
@@ -67,6 +76,15 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     const service = await serveWatched(t, env);
     assert.equal(await service.stop(), 0);
     assert.match(service.stdout(), /sandbox-credentials\.json/);
+
+    rmSync(join(dataDir, 'artseal.db'));
+    for (const proof of ['sandbox-credentials.json', 'simulated-institution.db', 'serving.lock']) {
+      const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
+      assertOneLine(await runBounded(t, ['init'], env), failed, message);
+      rmSync(join(dataDir, proof));
+    }
+    assert.deepEqual(readdirSync(dataDir), ['master-key'], 'which may have been there before any database');
+    assert.equal((await runBounded(t, ['init'], env)).code, 0);
   });
 
   test('a command that works on a database makes none', async (t) => {
@@ -75,4 +93,44 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assertOneLine(result, failed, /no database in .*: run artseal init or start artseal serve/);
     assert.throws(() => readdirSync(dataDir), { code: 'ENOENT' });
   });
+});
+
+/** Digests of the files of a folder, by name, without what SQLite clears up when a lock is taken again. */
+const digestsIn = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(folder)
+      .filter((name) => name !== 'serving.lock-journal')
+      .map((name) => [name, hash('sha256', readFileSync(join(folder, name)))]),
+  );
+
+const lostOne =
+  /artseal\.db is missing, but artseal\.db-wal is there: it was moved or removed\. Put it back; or use an empty folder\.\n$/;
+
+describe('a database that was moved away from beside its log', { concurrency: 2, timeout: 300_000 }, () => {
+  for (const [kind, settings] of [
+    ['sandbox', () => ({})],
+    ['production', production],
+  ] as const) {
+    test(`${kind}: nothing is made in its place, and it is whole when it is back`, async (t) => {
+      const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data'), ...settings(t) };
+      const dataDir = env.ARTSEAL_DATA_DIR;
+      const [database, away] = [join(dataDir, 'artseal.db'), `${dataDir}.away`];
+      assert.equal((await runBounded(t, ['init'], env)).code, 0);
+      const service = await serveWatched(t, env);
+      const issued = ['key', 'create', '--name', 'Gallery One', '--tier', 'TRIAL'];
+      assert.equal((await runBounded(t, issued, env)).code, 0);
+      renameSync(database, away);
+      for (const words of [['init'], ['serve']]) {
+        assertOneLine(await runBounded(t, words, env), failed, /another artseal serves/);
+      }
+      assert.equal(await service.stop('SIGKILL'), null);
+      const before = digestsIn(dataDir);
+      for (const words of [['init'], ['serve'], ['key', 'list'], ['platform', 'list'], ['escrow', 'list']]) {
+        assertOneLine(await runBounded(t, words, env), failed, lostOne);
+      }
+      assert.deepEqual(digestsIn(dataDir), before);
+      renameSync(away, database);
+      assert.match((await runBounded(t, ['key', 'list'], env)).stdout, /Gallery One/);
+    });
+  }
 });

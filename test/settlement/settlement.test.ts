@@ -46,6 +46,26 @@ async function pending(kit: Kit): Promise<string> {
   return escrowId;
 }
 
+test('while what is due cannot be read, that is logged once, and once when it is over', async (t) => {
+  const kit = await openKit(t);
+  const lines = () => kit.logged.map(({ level, msg }) => [level, msg]);
+  for (const [error, level] of [
+    [unavailable('The store cannot be written or read now.'), 40],
+    [new TypeError('unforeseen'), 50],
+  ] as const) {
+    const before = lines().length;
+    const reading = t.mock.method(kit.store.escrows, 'due', () => Promise.reject(error));
+    await kit.pass(10 * pollMs);
+    assert.ok(reading.mock.callCount() > 1);
+    reading.mock.restore();
+    await kit.pass(2 * pollMs);
+    assert.deepEqual(lines().slice(before), [
+      [level, 'the orders that are due cannot be read'],
+      [30, 'the orders that are due are read again'],
+    ]);
+  }
+});
+
 test('an instruction is on disk as SENT before it is given, under the id by which it is known', async (t) => {
   const kit = await openKit(t);
   const seen: unknown[] = [];

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseRefused } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
@@ -85,4 +94,62 @@ test('the folder is made, for this user alone', async (t) => {
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   assert.equal(statSync(dataDir).mode & 0o077, 0);
+});
+
+/** A folder in which a store was made and left as kill -9 leaves it: all is in the log. */
+async function leftOpen(t: TestContext): Promise<(name: string) => string> {
+  const [from, to] = [temporaryFolder(t), temporaryFolder(t)];
+  const store = createSqliteStore({ dataDir: from, ...sandbox });
+  t.after(() => store.close());
+  await addPlatform(store, 'gallery');
+  await store.durable();
+  for (const name of readdirSync(from)) copyFileSync(join(from, name), join(to, name));
+  assert.ok(statSync(join(to, 'artseal.db')).size <= 4_096);
+  return (name) => join(to, name);
+}
+
+for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
+  const refusesLost = (dataDir: string, message: RegExp, madeLater: readonly string[] = []) => {
+    const digests = () =>
+      readdirSync(dataDir).map((name) => [name, hash('sha256', readFileSync(join(dataDir, name)))]);
+    const kept = digests();
+    const open = () => createSqliteStore({ dataDir, ...sandbox, opening, madeLater });
+    assert.throws(open, { name: 'DatabaseRefused', message });
+    assert.deepEqual(digests(), kept);
+  };
+
+  test(`${opening}: beside the log of a database that is missing or emptied nothing is made`, async (t) => {
+    const inFolder = await leftOpen(t);
+    const dataDir = inFolder('.');
+    renameSync(inFolder('artseal.db'), inFolder('away'));
+    refusesLost(dataDir, /artseal\.db is missing, but artseal\.db-wal is there/);
+    writeFileSync(inFolder('artseal.db'), '');
+    refusesLost(dataDir, /artseal\.db is empty, but artseal\.db-wal is there/);
+    renameSync(inFolder('away'), inFolder('artseal.db'));
+    const store = createSqliteStore({ dataDir, ...sandbox });
+    assert.ok(await store.callers.findPlatform('gallery'), 'a log that holds all is opened');
+    await store.close();
+  });
+
+  for (const name of ['serving.lock', 'made-later']) {
+    test(`${opening}: beside ${name}, which is made after a database, none is made`, (t) => {
+      const dataDir = temporaryFolder(t);
+      writeFileSync(join(dataDir, name), '');
+      refusesLost(dataDir, new RegExp(`artseal\\.db is missing, but ${name} is there`), ['made-later']);
+      writeFileSync(join(dataDir, 'artseal.db'), '');
+      refusesLost(dataDir, new RegExp(`artseal\\.db is empty, but ${name} is there`), ['made-later']);
+    });
+  }
+}
+
+test('a creation that was cut off is begun anew, and a master key is no trace of a database', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const firstPage = readFileSync((await leftOpen(t))('artseal.db'));
+  writeFileSync(join(dataDir, 'master-key'), 'main:');
+  for (const content of [Buffer.alloc(0), firstPage]) {
+    writeFileSync(join(dataDir, 'artseal.db'), content);
+    if (content.length > 0) writeFileSync(join(dataDir, 'artseal.db-wal'), '');
+    await createSqliteStore({ dataDir, ...sandbox, opening: 'NEW' }).close();
+    assert.equal(existsSync(join(dataDir, 'artseal.db-wal')), false);
+  }
 });

@@ -5,6 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { StoreOptions } from '../store.ts';
+import { findLost } from './leftovers.ts';
 import { deployment } from './schema.ts';
 
 /** Drizzle over the one connection of this process; `$client` is the connection. */
@@ -16,9 +17,11 @@ export class DatabaseRefused extends Error {
 }
 
 /** What a database is made for, once and for all. */
-type Stamps = Omit<StoreOptions, 'dataDir' | 'opening'>;
+type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;
 
 const fileName = 'artseal.db';
+/** The file that the serving process locks. */
+export const servingLockName = 'serving.lock';
 /** Of files that are nobody else's to read or write. */
 export const privateMode = 0o600;
 const migrationsFolder = join(import.meta.dirname, 'migrations');
@@ -39,9 +42,19 @@ export function databaseFile(dataDir: string): string {
  * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws
  * DatabaseRefused.
  */
-export function openDatabase({ dataDir, opening, ...stamps }: StoreOptions): Database {
+export function openDatabase({
+  dataDir,
+  opening,
+  environment,
+  currency,
+  madeLater = [],
+}: StoreOptions): Database {
   const file = databaseFile(dataDir);
+  const stamps = { environment, currency };
   try {
+    // It is made at the first start of serving, on a database that is complete.
+    const lost = findLost(file, [...madeLater, servingLockName]);
+    if (lost !== undefined) throw new DatabaseRefused(lost);
     if (opening === 'EXISTING') {
       if (!existsSync(file)) throw missing(file, stamps);
     } else {
@@ -54,9 +67,7 @@ export function openDatabase({ dataDir, opening, ...stamps }: StoreOptions): Dat
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
       'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
-    throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, {
-      cause: error,
-    });
+    throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, { cause: error });
   }
 }
 

@@ -1,18 +1,24 @@
-import { chmodSync } from 'node:fs';
+import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused, makePrivateFile, privateMode } from './database.ts';
-
-const fileName = 'serving.lock';
+import { DatabaseRefused, makePrivateFile, privateMode, servingLockName } from './database.ts';
 
 /** Held by the process that takes calls; the operating system lets go of it when the process ends, however it ends. */
 export interface ServingLock {
   release(): void;
 }
 
+/**
+ * Takes the lock of a data folder that was served before; undefined of one that was not, for the lock is made only beside
+ * a complete database. Throws DatabaseRefused if another process has it.
+ */
+export function takeOldServingLock(dataDir: string): ServingLock | undefined {
+  return existsSync(join(dataDir, servingLockName)) ? takeServingLock(dataDir) : undefined;
+}
+
 /** Takes the lock of a data folder. Throws DatabaseRefused if another process has it. */
 export function takeServingLock(dataDir: string): ServingLock {
-  const file = join(dataDir, fileName);
+  const file = join(dataDir, servingLockName);
   makePrivateFile(file);
   // Whoever can read it can lock it; earlier versions let everybody.
   chmodSync(file, privateMode);
