@@ -9,6 +9,7 @@ import {
   type HandlerContext,
   type Interceptor,
   type MethodImpl,
+  type StreamRequest,
 } from '@connectrpc/connect';
 import {
   compressionBrotli,
@@ -179,13 +180,19 @@ function universalRequest(
 function deadlineOver(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   const look = () => {
-    const { reason } = signal;
-    if (!(reason instanceof ConnectError) || reason.code !== Code.DeadlineExceeded) return;
-    reject(new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.'));
+    if (isDeadlineOver(signal)) reject(deadlineRefusal());
   };
   look();
   signal.addEventListener('abort', look, { once: true });
   return promise;
+}
+
+function isDeadlineOver({ reason }: AbortSignal): boolean {
+  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
+}
+
+function deadlineRefusal(): Refusal {
+  return new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.');
 }
 
 function refusing(values: ContextValues, error: unknown): ConnectError {
@@ -200,17 +207,22 @@ const refuseInOurWords: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
     if (!response.stream) return response;
-    return { ...response, message: refusingStream(contextValues, response.message) };
+    return { ...response, message: refusingStream(request, response.message) };
   } catch (error) {
     throw refusingOwn(contextValues, error);
   }
 };
 
-async function* refusingStream<T>(values: ContextValues, messages: AsyncIterable<T>): AsyncGenerator<T> {
+/** The messages of a stream. At its deadline a method ends its stream like any other end; it is refused here. */
+async function* refusingStream<T>(
+  { contextValues, signal }: Pick<StreamRequest, 'contextValues' | 'signal'>,
+  messages: AsyncIterable<T>,
+): AsyncGenerator<T> {
   try {
     yield* messages;
+    if (isDeadlineOver(signal)) throw deadlineRefusal();
   } catch (error) {
-    throw refusingOwn(values, error);
+    throw refusingOwn(contextValues, error);
   }
 }
 

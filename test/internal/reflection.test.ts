@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { queryObjects } from 'node:v8';
 import { create, createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { createClient } from '@connectrpc/connect';
+import { createClient, type HandlerContext } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import {
   ServerReflection,
   type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
   type ServerReflectionResponse,
 } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
+import { createReflection } from '../../src/internal/reflection.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { startService } from '../support/service.ts';
 import { bearer, sending, typedRefusal } from '../support/typed-clients.ts';
@@ -140,6 +143,45 @@ for (const version of Object.keys(versions)) {
     async function* nothing() {}
     const answers = client.serverReflectionInfo(nothing())[Symbol.asyncIterator]();
     await typedRefusal(answers.next(), 'AUTH_HEADER_MISSING');
+  });
+}
+
+test('a stream that lasts keeps nothing of the requests that it has answered', async (t) => {
+  const requestsMax = 10_000;
+  const broken = Promise.withResolvers<void>();
+  t.after(() => broken.resolve());
+  async function* requests() {
+    const messageRequest = { case: 'listServices' as const, value: '' };
+    const request = create(ServerReflectionRequestSchema, { messageRequest });
+    for (let sent = 0; sent < requestsMax; sent += 1) yield request;
+    await broken.promise;
+  }
+  const over = new AbortController();
+  const info = createReflection({ services: [], draining: new AbortController().signal });
+  const answers = info(requests(), { signal: over.signal } as HandlerContext);
+  const held = () => queryObjects(Promise, { format: 'count' });
+  const before = held();
+  for (let answered = 0; answered < requestsMax; answered += 1) await answers.next();
+  const more = held() - before;
+  assert.ok(more < requestsMax / 10, `${more} promises more are held`);
+  const last = answers.next();
+  over.abort();
+  assert.equal((await last).done, true);
+});
+
+for (const version of Object.keys(versions)) {
+  test(`a stream of ${version} that meets its deadline ends with TIMEOUT`, async (t) => {
+    const interceptors = [sending({ ...bearer(token), 'grpc-timeout': '300m' })];
+    const transport = createGrpcTransport({ baseUrl: shared.internalUrl, interceptors });
+    const broken = Promise.withResolvers<void>();
+    t.after(() => broken.resolve());
+    async function* open() {
+      yield { messageRequest: { case: 'listServices' as const, value: '' } };
+      await broken.promise;
+    }
+    const service = versions[version] as typeof ServerReflection;
+    const answers = createClient(service, transport).serverReflectionInfo(open());
+    await typedRefusal(Array.fromAsync(answers), 'TIMEOUT');
   });
 }
 
