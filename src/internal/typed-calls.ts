@@ -232,22 +232,31 @@ function refusingOwn(values: ContextValues, error: unknown): ConnectError {
 }
 
 /** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */
-function explainLibrary({ signal, values }: HandlerContext): void {
+function explainLibrary({ signal, values, method, responseHeader }: HandlerContext): void {
   signal.addEventListener('abort', () => {
     const error: unknown = signal.reason;
     if (!(error instanceof ConnectError) || error.details.length > 0) return;
-    const refusal = refusalOf(error);
+    const refusal = refusalOf(error, method);
     if (refusal === undefined) return;
     // Once the operation has begun, it is its answer that fails.
     const cause = values.get(begunKey) ? new Error(error.message) : refusal;
+    // The compressions that it knows; headers of a protocol it takes from here, and not from an error.
+    for (const [name, value] of error.metadata) responseHeader.set(name, value);
     Object.assign(error, refusing(values, cause));
   });
 }
 
-function refusalOf(error: ConnectError): Refusal | undefined {
+/** The headers in which an error names the compressions that are known, one for each protocol. */
+const compressionHeaders = ['Accept-Encoding', 'Connect-Accept-Encoding', 'grpc-accept-encoding'];
+
+function refusalOf(error: ConnectError, { input }: DescMethod): Refusal | undefined {
   if (error.cause instanceof Refusal) return error.cause;
-  // It names the compressions that it knows in a header of the error.
-  const isCompression = error.code === Code.Unimplemented && [...error.metadata].length > 0;
-  const reason = isCompression ? 'UNSUPPORTED_MEDIA_TYPE' : libraryReasons.get(error.code);
-  return reason && new Refusal(reason, error.rawMessage);
+  if (compressionHeaders.some((name) => error.metadata.has(name))) {
+    return new Refusal('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
+  }
+  const reason = libraryReasons.get(error.code);
+  // What follows are words of its parser.
+  const isUndecoded = error.rawMessage.startsWith('parse binary: ');
+  const undecoded = `The message cannot be decoded: it must be ${input.typeName} in Protobuf, its texts in UTF-8.`;
+  return reason && new Refusal(reason, isUndecoded ? undecoded : error.rawMessage);
 }
