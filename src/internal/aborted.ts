@@ -6,3 +6,26 @@ export function aborted(...signals: readonly AbortSignal[]): Promise<void> {
   else any.addEventListener('abort', () => resolve(), { once: true });
   return promise;
 }
+
+/**
+ * The items of a source until it is over or one of the signals is aborted, even while the next item is waited for. The last
+ * of the signals must be aborted some time.
+ */
+export async function* untilAborted<T>(
+  source: AsyncIterable<T>,
+  ...signals: readonly AbortSignal[]
+): AsyncGenerator<T> {
+  const iterator = source[Symbol.asyncIterator]();
+  const any = AbortSignal.any([...signals]);
+  let stopWaiting = () => {};
+  any.addEventListener('abort', () => stopWaiting(), { once: true });
+  while (!any.aborted) {
+    // Not a race with one promise of the end: each race would leave a reaction there for as long as the stream lasts.
+    const { promise, resolve, reject } = Promise.withResolvers<IteratorResult<T> | undefined>();
+    stopWaiting = () => resolve(undefined);
+    iterator.next().then(resolve, reject);
+    const next = await promise;
+    if (next === undefined || next.done) return;
+    yield next.value;
+  }
+}

@@ -29,7 +29,7 @@ export interface OpenCall {
 
 /** How long connections last, in milliseconds. */
 export interface ConnectionPatience {
-  /** Without anything moving on it, for one of HTTP/2. */
+  /** Without anything moving on it, for one of HTTP/2; see `endWhenIdle`. */
   readonly idleMs: number;
   /** Without a valid token, whatever is sent. */
   readonly unidentifiedMs: number;
@@ -55,7 +55,8 @@ export interface Connections {
 interface Connection {
   readonly socket: Socket;
   session?: ServerHttp2Session;
-  calls: number;
+  /** The answers of its open calls. */
+  readonly calls: Set<AnyResponse>;
   headerCharacters: number;
   /** The calls that wait for those before them to be judged; undefined if none is about to be. */
   waiting?: (() => void)[] | undefined;
@@ -114,19 +115,19 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
     if (connection === undefined || !connection.socket.writable) return;
     // Counted, for a peer that does not acknowledge the settings of HTTP/2 is not held to their limit.
     const headerCharacters = request.rawHeaders.reduce((sum, { length }) => sum + length, 0);
-    connection.calls += 1;
+    connection.calls.add(response);
     connection.headerCharacters += headerCharacters;
     response.once('close', () => {
-      connection.calls -= 1;
+      connection.calls.delete(response);
       connection.headerCharacters -= headerCharacters;
-      if (connection.calls === 0) calling.delete(connection);
+      if (connection.calls.size === 0) calling.delete(connection);
     });
     // HTTP/1.1 has no limit of its own to requests that are sent ahead of their answers.
-    if (connection.calls > callsPerConnectionMax) cutOff(connection);
+    if (connection.calls.size > callsPerConnectionMax) cutOff(connection);
     if (connection.socket.destroyed) return;
     const waiting = unidentified.has(connection) ? judgeSoon(connection) : [];
     const begun = () => carryOut({ identify: () => identify(connection) });
-    if (unidentified.has(connection) && connection.calls > unidentifiedMax.calls) waiting.push(begun);
+    if (unidentified.has(connection) && connection.calls.size > unidentifiedMax.calls) waiting.push(begun);
     else begun();
   }
 
@@ -141,16 +142,16 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
 
   function judge(connection: Connection): void {
     connection.waiting = undefined;
-    if (!unidentified.has(connection) || connection.calls === 0) return;
+    if (!unidentified.has(connection) || connection.calls.size === 0) return;
     calling.add(connection);
     const { calls, headerCharacters } = unidentifiedMax;
-    if (connection.calls > calls || connection.headerCharacters > headerCharacters) cutOff(connection);
+    if (connection.calls.size > calls || connection.headerCharacters > headerCharacters) cutOff(connection);
     cutOffOldest(calling, unidentifiedMax.calling);
   }
 
   return {
     add: (socket) => {
-      const connection: Connection = { socket, calls: 0, headerCharacters: 0 };
+      const connection: Connection = { socket, calls: new Set(), headerCharacters: 0 };
       byCarrier.set(socket, connection);
       connections.add(connection);
       unidentified.set(connection, setTimeout(() => endGently(connection), unidentifiedMs).unref());
@@ -165,7 +166,7 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       if (connection === undefined) return;
       connection.session = session;
       byCarrier.set(session, connection);
-      session.setTimeout(idleMs, () => endGently(connection));
+      endWhenIdle(connection, session, idleMs);
     },
     begin,
     drain: () => {
@@ -177,9 +178,31 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
   };
 }
 
+/**
+ * Ends a connection on which nothing moves for `idleMs`, unless it has open calls and all of them wait for something to
+ * tell: then its peer is asked whether it is still there (PING of HTTP/2), and has `idleMs` to answer. A peer that takes
+ * nothing of an answer is not waited for.
+ */
+function endWhenIdle(connection: Connection, session: ServerHttp2Session, idleMs: number): void {
+  session.setTimeout(idleMs, () => {
+    const { calls } = connection;
+    if (calls.size === 0 || calls.values().some(isHeldUp)) return endGently(connection);
+    const isGone = setTimeout(() => endGently(connection), idleMs).unref();
+    session.ping(() => {
+      clearTimeout(isGone);
+      endWhenIdle(connection, session, idleMs);
+    });
+  });
+}
+
+/** Whether there is something of an answer that its peer does not take. */
+function isHeldUp({ writableLength, writableEnded }: AnyResponse): boolean {
+  return writableLength > 0 || writableEnded;
+}
+
 /** Lets a connection end, and ends it without its peer if that reads nothing or lets no answer through. */
 function endGently({ socket, session, calls }: Connection): void {
   session?.close();
-  const isIdle = session === undefined && calls === 0;
+  const isIdle = session === undefined && calls.size === 0;
   setTimeout(() => socket.destroy(), isIdle ? 0 : lingerMs).unref();
 }

@@ -20,10 +20,12 @@ export function checkGetQuery(target: string): void {
     );
   }
   const values = new Map<string, string>();
-  for (const part of target.split('?').slice(1).join('?').split('&')) {
+  const query = target.split('?').slice(1).join('?');
+  for (const part of query === '' ? [] : query.split('&')) {
     const [name = '', ...value] = part.split('=');
     if (!parameters.includes(name)) {
-      throw refused(`The query has the parameter ${shownName(name)}; it takes ${parameters.join(', ')}`);
+      const shown = name === '' ? 'a parameter without a name' : `the parameter ${shownName(name)}`;
+      throw refused(`The query has ${shown}; it takes ${parameters.join(', ')}`);
     }
     if (values.has(name)) throw refused(`The query parameter ${name} is repeated`);
     values.set(name, decoded(name, value.join('=')));

@@ -47,6 +47,7 @@ export function createHealth({ services, draining }: HealthDependencies): Servic
         throw new Refusal(
           'RATE_LIMITED',
           `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
+          { retryAfterS: 1 },
         );
       }
       watches.set(connection, open + 1);

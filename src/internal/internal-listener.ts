@@ -15,7 +15,8 @@ import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
 
 /**
  * How long a client may take over its headers and its whole request, stay idle, and show no valid token, in
- * milliseconds. Any call is answered before it counts as idle.
+ * milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
+ * as soon as nothing moves, which is longer than the longest deadline.
  */
 const timeouts = {
   headersMs: 15_000,
@@ -29,7 +30,7 @@ const timeouts = {
 export interface InternalListenerDependencies {
   readonly typedCalls: TypedCalls;
   readonly log: Logger;
-  /** How long nothing may move on a connection, in milliseconds; tests wait less. */
+  /** How long a connection may stay idle, in milliseconds; tests wait less. */
   readonly idleMs?: number;
   /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
   readonly unidentifiedMs?: number;

@@ -50,17 +50,26 @@ function answerInHeaders(response: AnyResponse, type: string, error: ConnectErro
   response.end();
 }
 
-/** What the library means that answers with a status and an empty body. */
-export function refusalOfEmptyAnswer(status: number, { allowedMethods }: Handler): Refusal {
-  if (status === 405) {
-    const message = `This method takes ${allowedMethods.join(' and ')}.`;
-    return new Refusal('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
+/** What the library means that answers with a status and an empty body; throws for a status that it is not known to give. */
+export function refusalOfEmptyAnswer(
+  status: number,
+  { allowedMethods }: Pick<Handler, 'allowedMethods'>,
+): Refusal {
+  const methods = allowedMethods.join(' and ');
+  switch (status) {
+    case 405:
+      return new Refusal('METHOD_NOT_ALLOWED', `This method takes ${methods}.`, { allow: allowedMethods });
+    case 505: {
+      const message = `This method streams both ways: it takes ${methods} over HTTP/2 alone.`;
+      return new Refusal('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
+    }
+    case 415: {
+      const types = 'application/json or application/proto, or a type of gRPC or gRPC-Web';
+      return new Refusal('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
+    }
+    default:
+      throw new Error(`The library answered with HTTP ${status} and no body.`);
   }
-  if (status === 415) {
-    const types = 'application/json or application/proto, or a type of gRPC or gRPC-Web';
-    return new Refusal('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
-  }
-  return new Refusal('METHOD_NOT_ALLOWED', 'This method streams both ways and needs HTTP/2.');
 }
 
 function writeError(response: AnyResponse, status: number, error: ConnectError): void {

@@ -1,4 +1,4 @@
-import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
 import { integerOf } from '../json/integer.ts';
 import {
@@ -9,6 +9,7 @@ import {
   parseJsonObject,
   shownName,
 } from '../json/strict-json.ts';
+import { typeRules, wordRule } from '../json/type-rules.ts';
 
 /**
  * How request messages in ProtoJSON are read: `ignoreUnknownFields` and `textDecoder` are options that Connect passes on
@@ -21,8 +22,8 @@ export interface ProtoJsonReading {
 
 /**
  * Reads the JSON of this message as it was sent or not at all. Throws INVALID_JSON as the REST door does;
- * VALIDATION_FAILED for unknown members and for numbers that would be rounded, taken for others, or are none. A number
- * may be a string of decimal digits (ProtoJSON), and has to be beyond 2^53-1, where JSON readers begin to round.
+ * VALIDATION_FAILED for unknown members, values of another type, and numbers that would be rounded or taken for others. A
+ * number may be a string of decimal digits (ProtoJSON), and has to be beyond 2^53-1, where JSON readers begin to round.
  */
 export function strictProtoJson(desc: DescMessage): ProtoJsonReading {
   const decode = (bytes: Uint8Array = new Uint8Array()) => {
@@ -38,36 +39,55 @@ function violationsOf(desc: DescMessage, object: JsonObject): Violation[] {
   return Array.from(object).flatMap(([name, value]) => {
     const field = desc.fields.find((candidate) => candidate.jsonName === name || candidate.name === name);
     if (field === undefined) return [{ field: shownName(name), rule: 'is not part of this request' }];
-    const values = Array.isArray(value) ? value : [value];
-    return values.flatMap((each) => violationsIn(field, each));
+    return violationsIn(field, value);
   });
 }
 
 function violationsIn(field: DescField, value: JsonValue): Violation[] {
-  if (field.message !== undefined) return value instanceof Map ? violationsOf(field.message, value) : [];
-  const isWord = field.enum !== undefined && typeof value === 'string';
-  const rule = isWord || notIntegers.includes(field.scalar) ? undefined : brokenBy(value);
+  // What null stands for (ProtoJSON) is the default; maps are left to the library.
+  if (value === null || field.fieldKind === 'map') return [];
+  if (field.fieldKind !== 'list') return violationsInSingle(field, value);
+  if (!Array.isArray(value)) return [{ field: field.jsonName, rule: typeRules.array }];
+  return value.flatMap((item) => violationsInSingle(field, item));
+}
+
+function violationsInSingle(field: DescField, value: JsonValue): Violation[] {
+  if (field.message !== undefined && value instanceof Map) return violationsOf(field.message, value);
+  const rule = field.message === undefined ? brokenBy(field, value) : typeRules.object;
   return rule === undefined ? [] : [{ field: field.jsonName, rule }];
 }
 
-/** Types whose JSON the library reads exactly; enums, which may be sent as numbers, have no scalar. */
-const notIntegers: readonly (ScalarType | undefined)[] = [
-  ScalarType.STRING,
-  ScalarType.BYTES,
-  ScalarType.BOOL,
-  ScalarType.DOUBLE,
-  ScalarType.FLOAT,
-];
+/** The rule of a field's type that a value breaks; bytes and floating numbers are left to the library. */
+function brokenBy({ enum: words, scalar }: DescField, value: JsonValue): string | undefined {
+  if (words !== undefined && !(value instanceof JsonNumber)) return brokenWord(words, value);
+  switch (scalar) {
+    case ScalarType.STRING:
+      if (typeof value !== 'string') return typeRules.string;
+      return value.isWellFormed() ? undefined : typeRules.wellFormed;
+    case ScalarType.BOOL:
+      return typeof value === 'boolean' ? undefined : typeRules.boolean;
+    case ScalarType.BYTES:
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return undefined;
+    default:
+      return brokenInteger(value);
+  }
+}
+
+function brokenWord({ values }: DescEnum, value: JsonValue): string | undefined {
+  if (values.some(({ name }) => name === value)) return undefined;
+  return wordRule(values.filter(({ number }) => number !== 0).map(({ name }) => name));
+}
+
 const safeMax = BigInt(Number.MAX_SAFE_INTEGER);
 const decimalDigits = /^-?(0|[1-9][0-9]*)$/;
 
-/** The rule of integers that a value breaks; what is no number at all is left to the library. */
-function brokenBy(value: JsonValue): string | undefined {
-  if (typeof value === 'string' && !decimalDigits.test(value))
-    return 'must be a whole number in decimal digits';
-  if (!(value instanceof JsonNumber)) return undefined;
-  const number = integerOf(value.text, safeMax);
-  if (number === undefined) return 'must be a whole number';
+function brokenInteger(value: JsonValue): string | undefined {
+  if (typeof value === 'string')
+    return decimalDigits.test(value) ? undefined : `${typeRules.integer} in decimal digits`;
+  const number = value instanceof JsonNumber ? integerOf(value.text, safeMax) : undefined;
+  if (number === undefined) return typeRules.integer;
   if (number > safeMax || number < -safeMax) return `must be sent as a string of digits beyond ${safeMax}`;
   return undefined;
 }

@@ -4,7 +4,7 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, type HandlerContext } from '@connectrpc/connect';
 import type { ServerReflectionRequest } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import type { ServerReflectionRequest as ServerReflectionRequestAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
-import { aborted } from './aborted.ts';
+import { untilAborted } from './aborted.ts';
 
 /** What reflection works with. */
 export interface ReflectionDependencies {
@@ -27,12 +27,8 @@ export type ReflectionInfo = <R extends Request>(
 export function createReflection({ services, draining }: ReflectionDependencies): ReflectionInfo {
   const schema = createSchema(services);
   return async function* (requests, context) {
-    const over = aborted(draining, context.signal);
-    const iterator = requests[Symbol.asyncIterator]();
-    for (;;) {
-      const next = await Promise.race([iterator.next(), over]);
-      if (next === undefined || next.done) return;
-      yield answerTo(next.value, schema);
+    for await (const request of untilAborted(requests, draining, context.signal)) {
+      yield answerTo(request, schema);
     }
   };
 }

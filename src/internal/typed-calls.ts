@@ -9,6 +9,7 @@ import {
   type HandlerContext,
   type Interceptor,
   type MethodImpl,
+  type StreamRequest,
 } from '@connectrpc/connect';
 import {
   compressionBrotli,
@@ -179,13 +180,19 @@ function universalRequest(
 function deadlineOver(signal: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   const look = () => {
-    const { reason } = signal;
-    if (!(reason instanceof ConnectError) || reason.code !== Code.DeadlineExceeded) return;
-    reject(new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.'));
+    if (isDeadlineOver(signal)) reject(deadlineRefusal());
   };
   look();
   signal.addEventListener('abort', look, { once: true });
   return promise;
+}
+
+function isDeadlineOver({ reason }: AbortSignal): boolean {
+  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
+}
+
+function deadlineRefusal(): Refusal {
+  return new Refusal('TIMEOUT', 'The deadline of the call is over; it may still be carried out.');
 }
 
 function refusing(values: ContextValues, error: unknown): ConnectError {
@@ -200,17 +207,22 @@ const refuseInOurWords: Interceptor = (next) => async (request) => {
   try {
     const response = await next(request);
     if (!response.stream) return response;
-    return { ...response, message: refusingStream(contextValues, response.message) };
+    return { ...response, message: refusingStream(request, response.message) };
   } catch (error) {
     throw refusingOwn(contextValues, error);
   }
 };
 
-async function* refusingStream<T>(values: ContextValues, messages: AsyncIterable<T>): AsyncGenerator<T> {
+/** The messages of a stream. At its deadline a method ends its stream like any other end; it is refused here. */
+async function* refusingStream<T>(
+  { contextValues, signal }: Pick<StreamRequest, 'contextValues' | 'signal'>,
+  messages: AsyncIterable<T>,
+): AsyncGenerator<T> {
   try {
     yield* messages;
+    if (isDeadlineOver(signal)) throw deadlineRefusal();
   } catch (error) {
-    throw refusingOwn(values, error);
+    throw refusingOwn(contextValues, error);
   }
 }
 
@@ -220,22 +232,31 @@ function refusingOwn(values: ContextValues, error: unknown): ConnectError {
 }
 
 /** Gives an error of the library its reason. The library aborts the call with it, and only then writes it. */
-function explainLibrary({ signal, values }: HandlerContext): void {
+function explainLibrary({ signal, values, method, responseHeader }: HandlerContext): void {
   signal.addEventListener('abort', () => {
     const error: unknown = signal.reason;
     if (!(error instanceof ConnectError) || error.details.length > 0) return;
-    const refusal = refusalOf(error);
+    const refusal = refusalOf(error, method);
     if (refusal === undefined) return;
     // Once the operation has begun, it is its answer that fails.
     const cause = values.get(begunKey) ? new Error(error.message) : refusal;
+    // The compressions that it knows; headers of a protocol it takes from here, and not from an error.
+    for (const [name, value] of error.metadata) responseHeader.set(name, value);
     Object.assign(error, refusing(values, cause));
   });
 }
 
-function refusalOf(error: ConnectError): Refusal | undefined {
+/** The headers in which an error names the compressions that are known, one for each protocol. */
+const compressionHeaders = ['Accept-Encoding', 'Connect-Accept-Encoding', 'grpc-accept-encoding'];
+
+function refusalOf(error: ConnectError, { input }: DescMethod): Refusal | undefined {
   if (error.cause instanceof Refusal) return error.cause;
-  // It names the compressions that it knows in a header of the error.
-  const isCompression = error.code === Code.Unimplemented && [...error.metadata].length > 0;
-  const reason = isCompression ? 'UNSUPPORTED_MEDIA_TYPE' : libraryReasons.get(error.code);
-  return reason && new Refusal(reason, error.rawMessage);
+  if (compressionHeaders.some((name) => error.metadata.has(name))) {
+    return new Refusal('UNSUPPORTED_MEDIA_TYPE', error.rawMessage);
+  }
+  const reason = libraryReasons.get(error.code);
+  // What follows are words of its parser.
+  const isUndecoded = error.rawMessage.startsWith('parse binary: ');
+  const undecoded = `The message cannot be decoded: it must be ${input.typeName} in Protobuf, its texts in UTF-8.`;
+  return reason && new Refusal(reason, isUndecoded ? undecoded : error.rawMessage);
 }

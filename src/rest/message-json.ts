@@ -12,6 +12,7 @@ import { unit } from '../../gen/artseal/v1/options_pb.ts';
 import type { Violation } from '../domain/violation.ts';
 import { integerOf } from '../json/integer.ts';
 import { JsonNumber, type JsonObject, type JsonValue, shownName } from '../json/strict-json.ts';
+import { typeRules, wordRule } from '../json/type-rules.ts';
 
 /**
  * JSON of messages as it is documented to platforms. It differs from ProtoJSON in that 64-bit integers are
@@ -91,7 +92,7 @@ export function textValue(field: DescField, text: string): JsonValue {
 
 function readField(field: DescField, json: JsonValue): FieldReading {
   if (field.fieldKind !== 'list') return readSingle(field, json);
-  if (!Array.isArray(json)) return { rule: 'must be an array' };
+  if (!Array.isArray(json)) return { rule: typeRules.array };
   const items = json.map((item) => readSingle(field, item));
   const broken = items.find((item) => 'rule' in item);
   return broken ?? { value: items.map((item) => 'value' in item && item.value) };
@@ -100,7 +101,7 @@ function readField(field: DescField, json: JsonValue): FieldReading {
 function readSingle(field: DescField, json: JsonValue): FieldReading {
   if (field.enum !== undefined) return readEnum(field.enum, json);
   if (field.message !== undefined) {
-    if (!(json instanceof Map)) return { rule: 'must be an object' };
+    if (!(json instanceof Map)) return { rule: typeRules.object };
     const { message, violations } = readMessage(
       field.message,
       entriesOf(documentedFields(field.message), json),
@@ -111,16 +112,16 @@ function readSingle(field: DescField, json: JsonValue): FieldReading {
       : { rule: `has a member that is wrong: ${first.field} ${first.rule}` };
   }
   if (field.scalar === ScalarType.STRING)
-    return typeof json === 'string' ? { value: json } : { rule: 'must be a string' };
+    return typeof json === 'string' ? { value: json } : { rule: typeRules.string };
   if (field.scalar === ScalarType.BOOL)
-    return typeof json === 'boolean' ? { value: json } : { rule: 'must be true or false' };
+    return typeof json === 'boolean' ? { value: json } : { rule: typeRules.boolean };
   return readInteger(field, json);
 }
 
 function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
   const values = desc.values.filter(({ number }) => number !== 0);
   const value = values.find(({ name }) => name === json);
-  return value ? { value: value.number } : { rule: `must be ${values.map(({ name }) => name).join(' or ')}` };
+  return value ? { value: value.number } : { rule: wordRule(values.map(({ name }) => name)) };
 }
 
 function readInteger(field: DescField, json: JsonValue): FieldReading {
@@ -136,7 +137,7 @@ function readInteger(field: DescField, json: JsonValue): FieldReading {
 /** The rule of an integer in the unit of its field. Looking an option up costs more than reading a whole message. */
 function brokenInteger(field: DescField, bound = ''): FieldReading {
   const counted = getOption(field, unit);
-  return { rule: `must be a whole number${counted === '' ? '' : ` of ${counted}`}${bound}` };
+  return { rule: `${typeRules.integer}${counted === '' ? '' : ` of ${counted}`}${bound}` };
 }
 
 /** The documented JSON of a message: every member that is not optional is there, in the order of the schema. */

@@ -3,26 +3,34 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients } from '../support/typed-clients.ts';
-import { closedWindow, ping } from './raw-http2.ts';
+import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-http2.ts';
 import { allReceived, openSocket } from './raw-talk.ts';
 import { transports } from './transports.ts';
 
-/** The listener alone, which lets whoever shows a token in and answers everybody. */
-async function openDoor(t: TestContext, unidentifiedMs: number): Promise<string> {
+/** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */
+async function openDoor(
+  t: TestContext,
+  patience: { unidentifiedMs?: number; idleMs?: number },
+): Promise<string> {
   const typedCalls: TypedCalls = (asked, response, trace) => {
     if (asked.headers.authorization !== undefined) trace.caller = 'ledger';
-    setImmediate(() => response.end());
+    const answer: Writable = response;
+    if (asked.url === '/open') answer.write('x');
+    else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
+    else setImmediate(() => answer.end());
   };
-  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), unidentifiedMs });
+  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
   const { server } = listener;
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -39,7 +47,7 @@ for (const [name, first, again] of [
   ['request after request', Buffer.alloc(0), Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n')],
 ] as const) {
   test(`a connection without a token is ended, though it sends ${name}`, async (t) => {
-    const socket = await openSocket(await openDoor(t, 200));
+    const socket = await openSocket(await openDoor(t, { unidentifiedMs: 200 }));
     socket.write(first);
     const sending = setInterval(() => socket.write(again), 20);
     t.after(() => clearInterval(sending));
@@ -48,7 +56,7 @@ for (const [name, first, again] of [
 }
 
 test('an HTTP/2 connection without a token is told to go, one with a token stays', async (t) => {
-  const baseUrl = await openDoor(t, 200);
+  const baseUrl = await openDoor(t, { unidentifiedMs: 200 });
   const [named, nameless] = [connectHttp2(baseUrl), connectHttp2(baseUrl)];
   t.after(() => named.destroy());
   await once(named.request({ ':path': '/', ...bearer('it_any') }).resume(), 'close');
@@ -57,6 +65,41 @@ test('an HTTP/2 connection without a token is told to go, one with a token stays
   await once(nameless, 'close');
   await once(named.request({ ':path': '/' }).resume(), 'close');
   assert.equal(named.closed, false);
+});
+
+/** A session with a token, and what it is told by the service, in order. */
+function sessionTold(t: TestContext, baseUrl: string) {
+  const session = connectHttp2(baseUrl);
+  t.after(() => session.destroy());
+  const told: string[] = [];
+  for (const event of ['ping', 'goaway', 'close']) session.on(event, () => told.push(event));
+  return { session, told, ask: (path: string) => session.request({ ':path': path, ...bearer('it_any') }) };
+}
+
+test('an HTTP/2 connection with an open call lasts while nothing moves, and ends when it has none', async (t) => {
+  const { session, told, ask } = sessionTold(t, await openDoor(t, { idleMs: 200 }));
+  const call = ask('/open').resume();
+  await eventually('it is asked thrice', 60_000, () => told.length >= 3 || told.includes('goaway'));
+  assert.deepEqual(told.slice(0, 3), ['ping', 'ping', 'ping']);
+  assert.equal(call.closed, false);
+  call.close();
+  await once(session, 'close');
+});
+
+test('an HTTP/2 connection with an open call ends if its peer takes no answer of another', async (t) => {
+  const { session, told, ask } = sessionTold(t, await openDoor(t, { idleMs: 200 }));
+  for (const path of ['/open', '/large']) ask(path).on('error', () => {});
+  await once(session, 'close');
+  assert.deepEqual(told, ['goaway', 'close']);
+});
+
+test('an HTTP/2 connection with an open call ends if its peer is gone', async (t) => {
+  const socket = await openSocket(await openDoor(t, { idleMs: 200 }));
+  const headers = { ':method': 'GET', ':scheme': 'http', ':path': '/open', ':authority': 'x' };
+  socket.write(openWindow);
+  socket.write(requestHeaders(1, { ...headers, authorization: 'Bearer it_any' }));
+  const received = Buffer.from(await allReceived(socket), 'latin1');
+  assert.ok(received.includes(pingHead), 'it is asked whether it is there');
 });
 
 const service = await startService(fileScope);

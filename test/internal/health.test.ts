@@ -64,13 +64,23 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
+for (const [name, transport] of Object.entries(transports)) {
+  test(`a Watch that meets its deadline ends with TIMEOUT: ${name}`, async () => {
+    const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
+    // A client that knew of its deadline would end the call itself.
+    const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
+    await typedRefusal(Array.fromAsync(health.watch({}, { headers })), 'TIMEOUT');
+  });
+}
+
 test('a connection has six Watch streams and no more, until one of them is broken off', async () => {
   const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
   const health = onConnection();
   const watches = Array.from({ length: 6 }, () => watching(health, ''));
   for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
-  const { message } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
+  const { message, retryAfter } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
   assert.match(message, /At most 6 Watch/);
+  assert.equal(retryAfter, '1');
   const other = watching(onConnection(), '');
   assert.equal(await other.next(), Status.SERVING);
   watches.pop()?.break();

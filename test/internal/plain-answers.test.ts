@@ -4,6 +4,7 @@ import { connect } from 'node:http2';
 import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { deadlineMsMax, shortenDeadline } from '../../src/internal/deadline.ts';
+import { refusalOfEmptyAnswer } from '../../src/internal/plain-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { rawAnswer, rawRequest } from '../support/raw-http.ts';
@@ -147,22 +148,29 @@ test('a method that streams both ways is refused over HTTP/1.1, with a reason', 
     }),
   );
   assert.deepEqual([answer.status, reasonOf(answer)], [505, 'METHOD_NOT_ALLOWED']);
-  assert.match(answer.error?.rawMessage ?? '', /HTTP\/2/);
+  assert.match(answer.error?.rawMessage ?? '', /takes POST over HTTP\/2/);
+  assert.equal(answer.headers.get('Allow'), 'POST');
   assert.equal((await logged(answer.headers)).level, infoLevel);
 });
 
-const compressed: readonly (readonly [name: string, send: RawSending, header: string])[] = [
-  ['Connect', overConnect('application/json'), 'Content-Encoding'],
-  ['gRPC', overGrpc('application/grpc+json'), 'grpc-encoding'],
-  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), 'grpc-encoding'],
+test('an empty answer that nobody foresaw is not taken for another', () => {
+  const allowedMethods = ['POST'];
+  assert.throws(() => refusalOfEmptyAnswer(501, { allowedMethods }), /HTTP 501/);
+});
+
+const compressed: readonly (readonly [name: string, send: RawSending, header: string, accepted: string])[] = [
+  ['Connect', overConnect('application/json'), 'Content-Encoding', 'Accept-Encoding'],
+  ['gRPC', overGrpc('application/grpc+json'), 'grpc-encoding', 'grpc-accept-encoding'],
+  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), 'grpc-encoding', 'grpc-accept-encoding'],
 ];
 
-for (const [name, send, header] of compressed) {
+for (const [name, send, header, accepted] of compressed) {
   test(`an unknown compression is refused with a reason, which is no error of the service: ${name}`, async () => {
     const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
     const answer = await send({ ...call, headers: { [header]: 'lz4' } });
     assert.equal(reasonOf(answer), 'UNSUPPORTED_MEDIA_TYPE', String(answer.error));
     assert.match(answer.error?.rawMessage ?? '', /lz4.*gzip/);
+    assert.equal(answer.headers.get(accepted), 'gzip,br');
     const { level, reason } = await logged(answer.headers);
     assert.deepEqual([level, reason], [infoLevel, 'UNSUPPORTED_MEDIA_TYPE']);
   });

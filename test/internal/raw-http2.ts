@@ -12,9 +12,14 @@ const frameBytesMax = 16_384;
 const endStream = 1;
 const endHeaders = 4;
 
+const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+
+/** What a client begins with that leaves all settings as they are. */
+export const openWindow = Buffer.concat([preface, frame(frameTypes.settings, 0, 0, Buffer.alloc(0))]);
+
 /** What a client begins with that lets no byte of an answer's body through. */
 export const closedWindow = Buffer.concat([
-  Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+  preface,
   // INITIAL_WINDOW_SIZE is 0.
   frame(frameTypes.settings, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0])),
 ]);
@@ -50,6 +55,9 @@ export const bodyPiece = (stream: number, bytes: number): Buffer =>
 
 /** A question that the peer answers once it has read all before it. */
 export const ping = frame(frameTypes.ping, 0, 0, Buffer.from('readsofa'));
+
+/** How a question of the peer begins. */
+export const pingHead = ping.subarray(0, 9);
 
 /** The answer to `ping`. */
 export const pong = frame(frameTypes.ping, 1, 0, Buffer.from('readsofa'));

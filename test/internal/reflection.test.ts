@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { create, createFileRegistry, fromBinary } from '@bufbuild/protobuf';
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { createClient } from '@connectrpc/connect';
@@ -140,6 +142,30 @@ for (const version of Object.keys(versions)) {
     async function* nothing() {}
     const answers = client.serverReflectionInfo(nothing())[Symbol.asyncIterator]();
     await typedRefusal(answers.next(), 'AUTH_HEADER_MISSING');
+  });
+}
+
+test('a stream that lasts keeps nothing of the requests that it has answered', async () => {
+  const requests = 10_000;
+  // A heap of its own, which is looked through in no time.
+  const worker = new Worker(new URL('children/answer-many.ts', import.meta.url), { workerData: requests });
+  const [held] = await once(worker, 'message');
+  assert.ok(held < requests / 2, `${held} promises more are held`);
+});
+
+for (const version of Object.keys(versions)) {
+  test(`a stream of ${version} that meets its deadline ends with TIMEOUT`, async (t) => {
+    const interceptors = [sending({ ...bearer(token), 'grpc-timeout': '300m' })];
+    const transport = createGrpcTransport({ baseUrl: shared.internalUrl, interceptors });
+    const broken = Promise.withResolvers<void>();
+    t.after(() => broken.resolve());
+    async function* open() {
+      yield { messageRequest: { case: 'listServices' as const, value: '' } };
+      await broken.promise;
+    }
+    const service = versions[version] as typeof ServerReflection;
+    const answers = createClient(service, transport).serverReflectionInfo(open());
+    await typedRefusal(Array.fromAsync(answers), 'TIMEOUT');
   });
 }
 

@@ -61,7 +61,7 @@ const refused: readonly Refused[] = [
     'a lone surrogate',
     filing({ member: 'author', value: '"Qi \\ud800 Baishi"' }),
     'VALIDATION_FAILED',
-    /author/,
+    /^author/,
   ],
   [
     'an integer that would be rounded',
@@ -118,7 +118,30 @@ const refused: readonly Refused[] = [
     'VALIDATION_FAILED',
     /^price must be a whole number/,
   ],
-  ['a number in place of a text', filing({ member: 'author', value: '1' }), 'VALIDATION_FAILED', /author/],
+  [
+    'a number in place of a text',
+    filing({ member: 'author', value: '1' }),
+    'VALIDATION_FAILED',
+    /^author must be a string$/,
+  ],
+  [
+    'an array in place of a text',
+    filing({ member: 'author', value: '["a"]' }),
+    'VALIDATION_FAILED',
+    /^author must be a string$/,
+  ],
+  [
+    'an object in place of a number',
+    filing({ member: 'price', value: '{}' }),
+    'VALIDATION_FAILED',
+    /^price must be a whole number$/,
+  ],
+  [
+    'true in place of a number',
+    filing({ member: 'price', value: 'true' }),
+    'VALIDATION_FAILED',
+    /^price must be a whole number$/,
+  ],
   ['null for what is required', filing({ member: 'author', value: 'null' }), 'VALIDATION_FAILED', /^author/],
   [
     'null for the price',
@@ -176,8 +199,16 @@ for (const [way, send] of Object.entries(ways)) {
     const list = (body: string) => send({ baseUrl, token, method: 'EscrowService/ListEscrows', body });
     assert.equal((await list('{"pageSize":null,"state":null}')).error, undefined);
     assert.equal((await list('{"state":"FROZEN","pageSize":5}')).error, undefined);
-    for (const body of ['{"state":"frozen"}', '{"state":1.0000000000000000001}', '{"pageSize":"0x10"}']) {
-      assert.equal(reasonOf(await list(body)), 'VALIDATION_FAILED', body);
+    for (const [body, message] of [
+      ['{"state":"frozen"}', /^state must be UNPAID or FROZEN or /],
+      ['{"state":true}', /^state must be UNPAID or FROZEN or /],
+      ['{"state":[]}', /^state must be UNPAID or FROZEN or /],
+      ['{"state":1.0000000000000000001}', /^state must be a whole number$/],
+      ['{"pageSize":"0x10"}', /^pageSize must be a whole number/],
+    ] as const) {
+      const answer = await list(body);
+      assert.equal(reasonOf(answer), 'VALIDATION_FAILED', body);
+      assert.match(answer.error?.rawMessage ?? '', message);
     }
   });
 }
@@ -197,6 +228,7 @@ for (const [way, send] of Object.entries(binaryWays)) {
     const before = ledger.holdings();
     const answer = await send({ baseUrl, token, method: 'FilingService/CreateFiling', body });
     assert.equal(reasonOf(answer), 'VALIDATION_FAILED', String(answer.error));
+    assert.match(answer.error?.rawMessage ?? '', /^The message cannot be decoded: .*UTF-8/);
     assert.deepEqual(ledger.holdings(), before);
   });
 }
@@ -251,6 +283,8 @@ const queries: readonly (readonly [query: string, reason: string, message: RegEx
   [json, 'BAD_REQUEST_TARGET', /message is required/],
   [`${json}&message={}&message={}`, 'BAD_REQUEST_TARGET', /message is repeated/],
   [`${json}&message={}&pageSize=1`, 'BAD_REQUEST_TARGET', /pageSize; it takes connect/],
+  [`${json}&&message={}`, 'BAD_REQUEST_TARGET', /has a parameter without a name; it takes connect/],
+  ['', 'BAD_REQUEST_TARGET', /message is required/],
   [`${json}&%6dessage={}`, 'BAD_REQUEST_TARGET', /it takes connect/],
   [`${json}&message=%7`, 'BAD_REQUEST_TARGET', /message must be UTF-8/],
   [`${json}&base64=1&message=!`, 'BAD_REQUEST_TARGET', /base64/],
