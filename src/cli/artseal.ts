@@ -124,7 +124,7 @@ const onCommandLine = ({ field, rule }: Violation): Violation => ({
 /** Where the right id or name is to be found, if it was not. */
 function whereToLook(name: string, error: unknown): string {
   const isUnknown = error instanceof Refusal && reasons[error.reason].http === 404;
-  return isUnknown ? `; artseal ${name} list shows what there is` : '';
+  return isUnknown ? ` artseal ${name} list shows what there is` : '';
 }
 
 async function overview(): Promise<string[]> {

@@ -286,7 +286,7 @@ const conflict = (why: string): Outcome => ({ kind: 'CONFLICT', why });
 
 /** The refusal for an id that names no order that the caller may see. */
 export const escrowNotFound = (): Refusal =>
-  new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow' }]);
+  new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
 
 /** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
 function differenceIn(order: OrderUnderJudgement, hold: Hold): string | undefined {

@@ -140,12 +140,12 @@ test('what is refused is named by the words of the command line, and changes not
     assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
   }
   for (const [words, told] of [
-    [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key; artseal key list'],
-    [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token; artseal token list'],
-    [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform; artseal platform list'],
+    [['key', 'revoke', 'key_none'], 'NOT_FOUND: KEY_ID names no key. artseal key list'],
+    [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token. artseal token list'],
+    [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform. artseal platform list'],
     [
       ['escrow', 'resolve', 'ES-1', '--accept'],
-      'ESCROW_NOT_FOUND: ESCROW_ID names no escrow; artseal escrow list',
+      'ESCROW_NOT_FOUND: ESCROW_ID names no escrow. artseal escrow list',
     ],
   ] as const) {
     const { code, errors } = await artseal(words, env);

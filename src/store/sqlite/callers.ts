@@ -71,7 +71,7 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
 
   function keyOf(keyId: string): StoredKey {
     const key = keys().where(eq(apiKey.keyId, keyId)).get();
-    if (key === undefined) throw notFound('keyId', 'names no key');
+    if (key === undefined) throw notFound('keyId', 'names no key.');
     return key;
   }
 
@@ -85,13 +85,13 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
 
   function platformOf(name: string): Platform {
     const platform = platformNamed(name);
-    if (platform === undefined) throw notFound('caller', 'names no platform');
+    if (platform === undefined) throw notFound('caller', 'names no platform.');
     return platform;
   }
 
   function tokenOf(tokenId: string): StoredToken {
     const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
-    if (token === undefined) throw notFound('tokenId', 'names no token');
+    if (token === undefined) throw notFound('tokenId', 'names no token.');
     return token;
   }
 
