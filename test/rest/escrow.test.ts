@@ -246,7 +246,7 @@ test('escrow ids do not repeat and do not count up', async () => {
 
 test('an artwork that was transferred 10,000 times is sold no more, at neither door', async () => {
   const filingNo = await newFiling();
-  writeTransfers(service.dataDir, filingNo, 10_000);
+  await writeTransfers(service.dataDir, filingNo, 10_000);
   const sell = () => open(filingNo);
   await assertNotOpened(sell, 409, 'TRANSFERS_EXHAUSTED', /10000 transfers/);
   const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));

@@ -320,7 +320,7 @@ for (const [what, [verb, index]] of Object.entries(lookUps)) {
 test('an artwork is transferred 10,000 times at most: then no order opens for it', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const [filingNo, other] = [await fileOne(store, by), await fileOne(store, by)];
-  writeTransfers(dirname(raw.name), filingNo, 9_999);
+  await writeTransfers(dirname(raw.name), filingNo, 9_999);
   const { escrowId } = await frozen(store, by, filingNo);
   await refused(opened(store, by, filingNo), 'ESCROW_ACTIVE');
   await resolved(store, by, escrowId, 'RELEASE');
@@ -337,7 +337,7 @@ test('an artwork is transferred 10,000 times at most: then no order opens for it
 test('an order that went back to its buyer is no transfer', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const filingNo = await fileOne(store, by);
-  writeTransfers(dirname(raw.name), filingNo, 9_999);
+  await writeTransfers(dirname(raw.name), filingNo, 9_999);
   const { escrowId } = await frozen(store, by, filingNo);
   await resolved(store, by, escrowId, 'REFUND');
   await frozen(store, by, filingNo);
