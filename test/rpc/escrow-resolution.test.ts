@@ -198,6 +198,8 @@ for (const name of doorNames) {
     const raw = new Sqlite(join(all.service.dataDir, 'artseal.db'));
     t.after(() => raw.close());
     const year = new Date().getUTCFullYear();
+    // No commit may be open: it would be ended by this process, which waits for it.
+    await all.service.store.durable();
     raw
       .prepare("INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', ?, ?)")
       .run(year, escrowSequenceMax);
