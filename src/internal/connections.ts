@@ -125,9 +125,9 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
     // HTTP/1.1 has no limit of its own to requests that are sent ahead of their answers.
     if (connection.calls.size > callsPerConnectionMax) cutOff(connection);
     if (connection.socket.destroyed) return;
-    const waiting = unidentified.has(connection) ? judgeSoon(connection) : [];
     const begun = () => carryOut({ identify: () => identify(connection) });
-    if (unidentified.has(connection) && connection.calls.size > unidentifiedMax.calls) waiting.push(begun);
+    const waiting = unidentified.has(connection) ? judgeSoon(connection) : undefined;
+    if (waiting !== undefined && connection.calls.size > unidentifiedMax.calls) waiting.push(begun);
     else begun();
   }
 
