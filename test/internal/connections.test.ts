@@ -2,27 +2,23 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
-import pino from 'pino';
-import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import type { ConnectionPatience } from '../../src/internal/connections.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients } from '../support/typed-clients.ts';
+import { openBareDoor } from './bare-door.ts';
 import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-http2.ts';
 import { allReceived, openSocket } from './raw-talk.ts';
 import { transports } from './transports.ts';
 
 /** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */
-async function openDoor(
-  t: TestContext,
-  patience: { unidentifiedMs?: number; idleMs?: number },
-): Promise<string> {
+async function openDoor(t: TestContext, patience: Partial<ConnectionPatience>): Promise<string> {
   const typedCalls: TypedCalls = (asked, response, trace) => {
     if (asked.headers.authorization !== undefined) trace.caller = 'ledger';
     const answer: Writable = response;
@@ -30,15 +26,8 @@ async function openDoor(
     else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
     else setImmediate(() => answer.end());
   };
-  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
-  const { server } = listener;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    listener.destroy();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { baseUrl } = await openBareDoor(t, typedCalls, patience);
+  return baseUrl;
 }
 
 for (const [name, first, again] of [

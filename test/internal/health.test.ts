@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { type Client, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import pino from 'pino';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
-import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { startService } from '../support/service.ts';
 import { typedRefusal } from '../support/typed-clients.ts';
+import { openBareDoor } from './bare-door.ts';
 import { closingOf } from './closing-support.ts';
 import { transports } from './transports.ts';
 
@@ -100,14 +97,8 @@ async function openDoor(t: TestContext) {
     durable: () => Promise.resolve(),
     draining: draining.signal,
   });
-  const { server, destroy } = createInternalListener({ typedCalls, log: pino({ enabled: false }) });
-  server.listen({ host: '127.0.0.1', port: 0 });
-  await once(server, 'listening');
-  t.after(() => {
-    destroy();
-    server.close();
-  });
-  return { draining, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  const { baseUrl } = await openBareDoor(t, typedCalls);
+  return { draining, baseUrl };
 }
 
 test('whoever asks while the process drains is told so', async (t) => {

@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
-import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, typedClients } from '../support/typed-clients.ts';
+import { openBareDoor } from './bare-door.ts';
 import { allReceived, openSocket, sendApart } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
 
@@ -290,14 +289,7 @@ const patienceMs = 60_000;
 /** The typed door alone, with answers that are larger than the buffers between it and its clients. */
 async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
-  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
-  const { server } = listener;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    listener.destroy();
-  });
+  const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);
   const held = (): Promise<number> => {
     const { promise, resolve, reject } = Promise.withResolvers<number>();
     server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
@@ -305,7 +297,7 @@ async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {})
   };
   return {
     server,
-    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    baseUrl,
     /** Resolves once no more than so many connections are held. */
     holds: (count: number) =>
       eventually(`${count} connections are held`, patienceMs, async () => (await held()) <= count),

@@ -1,0 +1,24 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import pino from 'pino';
+import type { ConnectionPatience } from '../../src/internal/connections.ts';
+import { createInternalListener } from '../../src/internal/internal-listener.ts';
+import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+
+/** The internal listener alone, with calls of the test's own. */
+export async function openBareDoor(
+  t: TestContext,
+  typedCalls: TypedCalls,
+  patience: Partial<ConnectionPatience> = {},
+) {
+  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
+  const { server } = listener;
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    listener.destroy();
+  });
+  return { server, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
