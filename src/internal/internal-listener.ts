@@ -99,6 +99,8 @@ export function createInternalListener({
   const undecided = sniffPreface(http1, (socket) => {
     // The session begins while the connection is emitted.
     http2.once('session', (session) => connections.addSession(socket, session));
+    // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
+    socket.allowHalfOpen = false;
     http2.emit('connection', socket);
   });
   http1.prependListener('connection', connections.add);
@@ -168,11 +170,12 @@ const prefaceStart = Buffer.from('PRI');
 
 /**
  * Hands connections that begin with the HTTP/2 preface to `toHttp2` and all others to the server's own
- * listeners; the connections that have not said yet are in the set. The server keeps accepting, for its timeouts
+ * listeners; the connections that are with neither yet are in the set. The server keeps accepting, for its timeouts
  * look only at connections of a server that listens.
  */
 function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): ReadonlySet<Socket> {
   const undecided = new Set<Socket>();
+  const inTurn = oneInEachTurn();
   const toHttp1 = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
   server.on('connection', (socket: Socket) => {
@@ -187,17 +190,34 @@ function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): Readon
       const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
       // One or two bytes of the preface decide nothing yet.
       if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
-      undecided.delete(socket);
-      socket.off('readable', sniff).off('error', giveUp).off('end', giveUp);
+      socket.off('readable', sniff);
       socket.unshift(head);
-      if (isStart) {
-        // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
-        socket.allowHalfOpen = false;
-        toHttp2(socket);
-      } else {
-        for (const listener of toHttp1) listener.call(server, socket);
-      }
+      const begin = (listeners: readonly ((socket: Socket) => void)[]) => {
+        if (socket.destroyed) return;
+        undecided.delete(socket);
+        socket.off('error', giveUp).off('end', giveUp);
+        for (const listener of listeners) listener.call(server, socket);
+      };
+      if (isStart) inTurn(() => begin([toHttp2]));
+      else begin(toHttp1);
     });
   });
   return undecided;
+}
+
+/**
+ * Runs tasks in their order, one in each turn of the event loop. A peer may send a hundred calls with the preface. Were
+ * several connections begun in one turn, the calls of all of them would be held at once: what is cut off is let go of
+ * when the turn ends.
+ */
+function oneInEachTurn(): (task: () => void) => void {
+  const waiting: (() => void)[] = [];
+  const run = () => {
+    waiting[0]?.();
+    waiting.shift();
+    if (waiting.length > 0) setImmediate(run);
+  };
+  return (task) => {
+    if (waiting.push(task) === 1) setImmediate(run);
+  };
 }

@@ -56,6 +56,24 @@ test('an HTTP/2 connection without a token is told to go, one with a token stays
   assert.equal(named.closed, false);
 });
 
+test('300 HTTP/2 connections that come at once are answered, though others go away meanwhile', async (t) => {
+  const baseUrl = await openDoor(t, {});
+  const answered = Array.from({ length: 300 }, async (_, place) => {
+    const session = connectHttp2(baseUrl);
+    t.after(() => session.destroy());
+    const request = session.request({ ':path': '/', ...bearer('it_any') });
+    if (place % 3 === 0) {
+      request.on('error', () => {});
+      session.on('error', () => {}).once('connect', () => session.destroy());
+      await once(session, 'close');
+    } else {
+      const [headers] = await once(request.resume(), 'response');
+      assert.equal(headers[':status'], 200);
+    }
+  });
+  await Promise.all(answered);
+});
+
 /** A session with a token, and what it is told by the service, in order. */
 function sessionTold(t: TestContext, baseUrl: string) {
   const session = connectHttp2(baseUrl);

@@ -16,7 +16,7 @@ import { connectOverHttp1 } from './transports.ts';
 /** What peers without a token may keep alive in a service, in bytes. */
 const heldBytesMax = 64 * 1_048_576;
 /** What the process may have grown by at any time, in bytes: with what is not collected yet, and room that is free again. */
-const grownBytesMax = 3 * heldBytesMax;
+const grownBytesMax = 2 * heldBytesMax;
 const peers = 200;
 
 const child = join(import.meta.dirname, 'children', 'serve-and-weigh.ts');
