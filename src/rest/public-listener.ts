@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
-import { bodyBytesMax, bodyRefused, ClientGone } from './body.ts';
+import { bodyBytesMax, bodyRefused, ClientGone, createBodyBound } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { notificationCall, notificationPath, type TakeNotification } from './notification-call.ts';
 import type { SignedCalls } from './signed-call.ts';
@@ -63,6 +63,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
   const connections = new WeakMap<Socket, Connection>();
+  const boundBody = createBodyBound();
 
   async function answerTo(request: IncomingMessage, trace: Trace, isAhead: boolean): Promise<Answer> {
     const refuse = (refusal: Refusal) => {
@@ -105,6 +106,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', () => {});
     const connection = begin(request, response);
     if (connection.calls > requestsHeldMax) return cutOff(socket, trace);
+    boundBody(request);
     let status = 0;
     const send = async (answer: Answer) => {
       if (!request.complete && !connection.broken && hasSmallBody(request)) await restOf(request);

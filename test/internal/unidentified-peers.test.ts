@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { issueInto } from '../support/issued.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedClients } from '../support/typed-clients.ts';
+import { startWeighedService } from '../support/weighed-service.ts';
 import { bodyPiece, closedWindow, ping, pong, requestHeaders } from './raw-http2.ts';
 import { openSocket } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
@@ -19,40 +15,7 @@ const heldBytesMax = 64 * 1_048_576;
 const grownBytesMax = 2 * heldBytesMax;
 const peers = 200;
 
-const child = join(import.meta.dirname, 'children', 'serve-and-weigh.ts');
-
-async function message(service: ChildProcess): Promise<unknown> {
-  const [received] = await once(service, 'message');
-  return received;
-}
-
-const dataDir = temporaryFolder(fileScope);
-const { token } = await issueInto(dataDir, 0);
-const service = fork(child, {
-  execArgv: ['--expose-gc', '--max-semi-space-size=8'],
-  env: {
-    ...process.env,
-    ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
-  },
-});
-fileScope.after(() => service.kill('SIGKILL'));
-const baseUrl = `http://${await message(service)}`;
-
-/** What the service weighs, in bytes. */
-interface Weight {
-  /** What is alive in its heap and in the buffers and strings beside it. */
-  readonly held: number;
-  /** Its resident memory at the highest since it started. */
-  readonly peak: number;
-}
-
-async function weigh(): Promise<Weight> {
-  const weighed = message(service);
-  service.send('weigh');
-  return (await weighed) as Weight;
-}
+const { internalUrl: baseUrl, token, weigh } = await startWeighedService(fileScope);
 
 /** Asserts that an honest caller who has no connection yet is answered, over both HTTP versions. */
 async function assertAnswersTheHonest(calls = 1): Promise<void> {

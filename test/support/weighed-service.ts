@@ -1,0 +1,43 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { issueInto } from './issued.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+/** What a service weighs, in bytes. */
+export interface Weight {
+  /** What is alive in its heap and in the buffers and strings beside it. */
+  readonly held: number;
+  /** Its resident memory at the highest since it started. */
+  readonly peak: number;
+}
+
+/** Starts a service in a process of its own, which can be weighed; ended after the tests. */
+export async function startWeighedService(scope: Pick<TestContext, 'after'>) {
+  const dataDir = temporaryFolder(scope);
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const service = fork(join(import.meta.dirname, 'serve-and-weigh.ts'), {
+    execArgv: ['--expose-gc', '--max-semi-space-size=8'],
+    env: {
+      ...process.env,
+      ARTSEAL_DATA_DIR: dataDir,
+      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    },
+  });
+  scope.after(() => service.kill('SIGKILL'));
+  const message = async () => (await once(service, 'message'))[0];
+  const { publicAddress, internalAddress } = await message();
+  return {
+    publicUrl: `http://${publicAddress}`,
+    internalUrl: `http://${internalAddress}`,
+    platforms,
+    token,
+    weigh: (): Promise<Weight> => {
+      const weighed = message();
+      service.send('weigh');
+      return weighed;
+    },
+  };
+}
