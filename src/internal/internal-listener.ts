@@ -101,6 +101,8 @@ export function createInternalListener({
     http2.once('session', (session) => connections.addSession(socket, session));
     // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
     socket.allowHalfOpen = false;
+    // What was read goes on in one piece: Node's session fails on a second if the first ends it.
+    socket.unshift(socket.read(socket.readableLength));
     http2.emit('connection', socket);
   });
   http1.prependListener('connection', connections.add);

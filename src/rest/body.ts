@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Refusal, unavailable } from '../domain/reason.ts';
 import { jsonType } from './envelope.ts';
 
@@ -19,22 +19,25 @@ export const bodyRefused = 'artseal:body-refused';
 
 /**
  * Keeps peers that send bodies slowly from holding memory, whoever they are: told of each request as it begins, it refuses
- * the body that is arriving longest as soon as all of them together may become too large. Were the new one refused
- * instead, whoever sends slowly would keep everybody else out.
+ * the body that is arriving longest as soon as all of them together may become too large. Each counts as much as it was
+ * announced to have, and a chunked one as much as it may have. Were the new one refused instead, whoever sends slowly
+ * would keep everybody else out.
  */
-export function createBodyBound(): (request: IncomingMessage) => void {
+export function createBodyBound(): (request: IncomingMessage, response: ServerResponse) => void {
   const arriving = new Map<IncomingMessage, number>();
   let sum = 0;
   const forget = (request: IncomingMessage) => {
     sum -= arriving.get(request) ?? 0;
     arriving.delete(request);
   };
-  return (request) => {
+  return (request, response) => {
     const bytes = Math.min(announcedBytes(request), bodyBytesMax);
     if (bytes === 0) return;
     arriving.set(request, bytes);
     sum += bytes;
-    for (const event of ['end', 'close']) request.once(event, () => forget(request));
+    request.once('end', () => forget(request));
+    // A request that is answered before its body has come tells of no end of its own.
+    response.once('close', () => forget(request));
     for (const [longest] of arriving) {
       if (sum <= arrivingBytesMax) break;
       forget(longest);

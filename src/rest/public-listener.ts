@@ -106,7 +106,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', () => {});
     const connection = begin(request, response);
     if (connection.calls > requestsHeldMax) return cutOff(socket, trace);
-    boundBody(request);
+    boundBody(request, response);
     let status = 0;
     const send = async (answer: Answer) => {
       if (!request.complete && !connection.broken && hasSmallBody(request)) await restOf(request);

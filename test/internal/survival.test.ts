@@ -140,6 +140,7 @@ const garbage: Record<string, readonly (string | Uint8Array)[]> = {
     Buffer.from('ffffff000000000000', 'hex'),
     new Uint8Array(1_000),
   ],
+  'something that begins like the preface, at length': [`PRI * GARBAGE\r\n\r\n${'x'.repeat(200_000)}`],
   'the preface in the version of nobody': ['PRI * HTTP/9.9\r\n\r\nSM\r\n\r\n', new Uint8Array(64)],
 };
 

@@ -35,12 +35,13 @@ test('peers that never send the rest of their bodies hold at most 64 MB, and kee
   for (let count = 0; count < 300; count += 1) await assertServes();
   const before = await weigh();
   const refused: RestAnswer[] = [];
-  const { promise: allRefused, resolve } = Promise.withResolvers<void>();
-  const waiting = Array.from({ length: peers }, async () => {
-    const { answers } = await rawExchange(publicUrl, request(60_000));
-    refused.push(...answers);
-    if (refused.length === peers - arrivingMax) resolve();
-  });
+  const { promise: allRefused, resolve, reject } = Promise.withResolvers<void>();
+  for (let peer = 0; peer < peers; peer += 1) {
+    rawExchange(publicUrl, request(60_000)).then(({ answers }) => {
+      refused.push(...answers);
+      if (refused.length === peers - arrivingMax) resolve();
+    }, reject);
+  }
   await allRefused;
   for (const answer of refused) assertRefused(answer, 503, 'UNAVAILABLE', /this one takes longest/);
   const { held } = await weigh();
@@ -49,5 +50,22 @@ test('peers that never send the rest of their bodies hold at most 64 MB, and kee
   // The one that has only begun is not the one that goes.
   const whole = await rawAnswer(publicUrl, request(65_536));
   assertRefused(whole, 401, 'SIGNATURE_INVALID');
-  await Promise.all(waiting);
+});
+
+test('requests that are answered before their bodies have come leave nothing behind', async () => {
+  const refuse = async () => {
+    const answer = await rawAnswer(
+      publicUrl,
+      rawRequest('POST', target, { Host: 'x', 'Content-Length': '1' }),
+      {
+        end: true,
+      },
+    );
+    assertRefused(answer, 401, 'AUTH_HEADER_MISSING');
+  };
+  await refuse();
+  const before = await weigh();
+  for (let round = 0; round < 100; round += 1) await Promise.all(Array.from({ length: 50 }, refuse));
+  const { held } = await weigh();
+  assert.ok(held - before.held <= 5_000_000, `${held - before.held} bytes more are alive`);
 });
