@@ -93,6 +93,11 @@ export function createInternalListener({
     settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
   });
   http2.on('request', handle);
+  http2.on('checkContinue', (request, response) => {
+    // A stream can be over before its call is handed over, and Node throws at one that is.
+    if (!response.stream.destroyed && !response.stream.closed) response.writeContinue();
+    handle(request, response);
+  });
   http2.on('checkExpectation', handle);
   http2.on('connect', handle);
 

@@ -7,7 +7,16 @@ export function frame(type: number, flags: number, stream: number, payload: Uint
   return Buffer.concat([head, payload]);
 }
 
-const frameTypes = { data: 0, headers: 1, settings: 4, ping: 6, continuation: 9 } as const;
+export const frameTypes = {
+  data: 0,
+  headers: 1,
+  rstStream: 3,
+  settings: 4,
+  ping: 6,
+  goAway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
 const frameBytesMax = 16_384;
 const endStream = 1;
 const endHeaders = 4;

@@ -11,6 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, typedClients } from '../support/typed-clients.ts';
 import { openBareDoor } from './bare-door.ts';
+import { frame, frameTypes, openWindow, requestHeaders } from './raw-http2.ts';
 import { allReceived, openSocket, sendApart } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
 
@@ -143,6 +144,43 @@ const garbage: Record<string, readonly (string | Uint8Array)[]> = {
   'something that begins like the preface, at length': [`PRI * GARBAGE\r\n\r\n${'x'.repeat(200_000)}`],
   'the preface in the version of nobody': ['PRI * HTTP/9.9\r\n\r\nSM\r\n\r\n', new Uint8Array(64)],
 };
+
+/** A call that waits for leave to send its body. */
+const expecting = Buffer.concat([
+  openWindow,
+  requestHeaders(1, {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'x',
+    expect: '100-continue',
+  }),
+]);
+
+for (const [name, end] of Object.entries({
+  'takes it back': frame(frameTypes.rstStream, 0, 1, Buffer.from([0, 0, 0, 8])),
+  'breaks the protocol': frame(frameTypes.ping, 0, 1, Buffer.alloc(8)),
+  'says goodbye': frame(frameTypes.goAway, 0, 0, Buffer.from([0, 0, 0, 0, 0, 0, 0, 1])),
+})) {
+  test(`a client that expects leave to go on and ${name} at once does no harm`, async (t) => {
+    const { open, answersTheNext } = await startDoor(t);
+    const socket = await open();
+    socket.write(Buffer.concat([expecting, end]));
+    await answersTheNext();
+  });
+}
+
+test('a client that expects leave to go on gets it', async (t) => {
+  const { service, token } = await startDoor(t);
+  const session = connectHttp2(service.internalUrl);
+  t.after(() => session.destroy());
+  const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/json' };
+  const request = session.request({ ...headers, expect: '100-continue', ...bearer(token) });
+  await once(request, 'continue');
+  request.end('{}');
+  const [answer] = await once(request.resume(), 'response');
+  assert.equal(answer[':status'], 200);
+});
 
 for (const [name, chunks] of Object.entries(garbage)) {
   test(`${name}: the connection is ended and the next call answered`, async (t) => {
@@ -305,17 +343,12 @@ async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {})
   };
 }
 
-/** A frame of HTTP/2. */
-function frame(type: number, flags: number, stream: number, payload: readonly number[]): Buffer {
-  return Buffer.from([0, 0, payload.length, type, flags, 0, 0, 0, stream, ...payload]);
-}
-
 /** GET / over HTTP/2, with all of the flow-control window open. */
 const http2Request = Buffer.concat([
   Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
-  frame(0x4, 0, 0, [0, 4, 0x7f, 0xff, 0xff, 0xff]),
-  frame(0x8, 0, 0, [0x7f, 0xff, 0, 0]),
-  frame(0x1, 0x5, 1, [0x82, 0x84, 0x86, 0x41, 1, 0x78]),
+  frame(frameTypes.settings, 0, 0, Buffer.from([0, 4, 0x7f, 0xff, 0xff, 0xff])),
+  frame(frameTypes.windowUpdate, 0, 0, Buffer.from([0x7f, 0xff, 0, 0])),
+  requestHeaders(1, { ':method': 'GET', ':scheme': 'http', ':path': '/', ':authority': 'x' }),
 ]);
 
 for (const [name, bytes] of Object.entries({
