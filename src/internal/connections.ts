@@ -158,6 +158,9 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       socket.once('close', () => {
         forget(connection);
         connections.delete(connection);
+        // Settings that were never acknowledged keep the session, this map its socket, that the native session, and that
+        // the settings: a circle that is never collected.
+        if (connection.session !== undefined) byCarrier.delete(connection.session);
       });
       cutOffOldest(unidentified, unidentifiedMax.connections);
     },
@@ -167,6 +170,7 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       connection.session = session;
       byCarrier.set(session, connection);
       endWhenIdle(connection, session, idleMs);
+      session.once('close', () => clearIdleTimer(session));
     },
     begin,
     drain: () => {
@@ -193,6 +197,14 @@ function endWhenIdle(connection: Connection, session: ServerHttp2Session, idleMs
       endWhenIdle(connection, session, idleMs);
     });
   });
+}
+
+/**
+ * Clears the timer that keeps a session in memory until it runs out. Node does not: `setTimeout` does nothing once a
+ * session is destroyed, and Node calls it after that.
+ */
+function clearIdleTimer(session: ServerHttp2Session): void {
+  session.setTimeout.call(Object.create(session, { destroyed: { value: false } }), 0);
 }
 
 /** Whether there is something of an answer that its peer does not take. */

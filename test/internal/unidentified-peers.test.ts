@@ -5,8 +5,17 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { typedClients } from '../support/typed-clients.ts';
 import { startWeighedService } from '../support/weighed-service.ts';
-import { bodyPiece, closedWindow, ping, pong, requestHeaders } from './raw-http2.ts';
-import { openSocket } from './raw-talk.ts';
+import {
+  bodyPiece,
+  closedWindow,
+  frame,
+  frameTypes,
+  openWindow,
+  ping,
+  pong,
+  requestHeaders,
+} from './raw-http2.ts';
+import { allReceived, openSocket } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
 
 /** What peers without a token may keep alive in a service, in bytes. */
@@ -110,3 +119,22 @@ for (const [name, bytes] of Object.entries(attacks)) {
     }
   });
 }
+
+/** What breaks a connection that has only begun: PING is of no stream (RFC 9113 section 6.7). */
+const broken = Buffer.concat([openWindow, frame(frameTypes.ping, 0, 1, Buffer.alloc(8))]);
+
+test('connections that break the protocol leave nothing behind', async () => {
+  const { held: heldBefore } = await weigh();
+  for (let round = 0; round < 750; round += 1) {
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const socket = await openSocket(baseUrl);
+        socket.write(broken);
+        await allReceived(socket);
+        socket.destroy();
+      }),
+    );
+  }
+  const { held } = await weigh();
+  assert.ok(held - heldBefore <= 5_000_000, `${held - heldBefore} bytes more are alive`);
+});
