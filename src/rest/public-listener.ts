@@ -4,8 +4,9 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
 import { logCall, type Trace } from '../observe/trace.ts';
-import { bodyBytesMax, bodyRefused, ClientGone, createBodyBound } from './body.ts';
+import { bodyBytesMax, bodyRefused, ClientGone } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
+import { createHeldRequests } from './held-requests.ts';
 import { notificationCall, notificationPath, type TakeNotification } from './notification-call.ts';
 import type { SignedCalls } from './signed-call.ts';
 
@@ -63,7 +64,13 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
   const connections = new WeakMap<Socket, Connection>();
-  const boundBody = createBodyBound();
+  const held = createHeldRequests((socket) =>
+    cutOff(
+      socket,
+      { requestId: randomUUIDv7() },
+      'Too much is held, and this connection has held on longest.',
+    ),
+  );
 
   async function answerTo(request: IncomingMessage, trace: Trace, isAhead: boolean): Promise<Answer> {
     const refuse = (refusal: Refusal) => {
@@ -105,8 +112,10 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     // Whoever listened for its failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
     const connection = begin(request, response);
-    if (connection.calls > requestsHeldMax) return cutOff(socket, trace);
-    boundBody(request, response);
+    if (connection.calls > requestsHeldMax) {
+      return cutOff(socket, trace, 'Far too many requests were sent ahead of their answers.');
+    }
+    held.add(request, response);
     let status = 0;
     const send = async (answer: Answer) => {
       if (!request.complete && !connection.broken && hasSmallBody(request)) await restOf(request);
@@ -126,10 +135,10 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     }
   }
 
-  /** Ends a connection that waits for no answer: only so is let go of what it sent. */
-  function cutOff(socket: Socket, trace: Trace): void {
+  /** Ends a connection at once: only so is let go of what it sent. */
+  function cutOff(socket: Socket, trace: Trace, why: string): void {
     socket.destroy();
-    trace.refusal = unavailable('Far too many requests were sent ahead of their answers.');
+    trace.refusal = unavailable(why);
     logCall(log, trace, 0, 0);
   }
 
@@ -201,6 +210,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     logCall(log, { requestId, refusal }, status, 0);
   }
 
+  server.on('connection', (socket: Socket) => socket.once('close', () => held.forget(socket)));
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', (_request, socket: Socket) => {

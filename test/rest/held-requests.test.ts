@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { openSocket } from '../internal/raw-talk.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork } from '../support/samples.ts';
+import { headersOf, send } from '../support/signed-request.ts';
+import { startWeighedService } from '../support/weighed-service.ts';
+
+/** What peers without a key may keep alive in a service, in bytes. */
+const heldBytesMax = 64 * 1_048_576;
+
+const service = await startWeighedService(fileScope);
+const { publicUrl, platforms, weigh } = service;
+const target = '/api/v1/filing';
+const nobody = headersOf({ apiKey: 'nobody', apiSecret: 'nothing' }, { target, body: '' });
+const manyHeaders = Object.fromEntries(Array.from({ length: 900 }, (_, place) => [`a${place}`, '']));
+
+/** A request of nobody's with so much of a body announced and so much of it sent. */
+function request(announced: number, sent: number, more: Record<string, string> = {}): Uint8Array {
+  const headers = { Host: 'x', ...nobody, 'Content-Length': String(announced), ...more };
+  return rawRequest('POST', target, headers, 'x'.repeat(sent));
+}
+
+async function assertServes(): Promise<void> {
+  for (const platform of platforms) {
+    const answer = await send(publicUrl, platform, { target, body: JSON.stringify(artwork) });
+    assert.equal(answer.status, 200, answer.text);
+  }
+}
+
+for (let count = 0; count < 300; count += 1) await assertServes();
+const before = await weigh();
+
+/** What each peer sends, and how many peers there are. */
+const attacks: Record<string, readonly [bytes: Uint8Array, peers: number]> = {
+  'the last bytes of their bodies': [request(65_536, 60_000), 2_000],
+  'the one byte of their bodies, behind many headers': [request(1, 0, manyHeaders), 1_500],
+  'what would let their answers leave': [
+    Buffer.concat(
+      Array.from({ length: 16 }, () => rawRequest('GET', '/openapi.yaml', { Host: 'x', ...manyHeaders })),
+    ),
+    300,
+  ],
+};
+
+/** Opens a connection that reads nothing, and resolves once the bytes are on their way, or it is cut off. */
+async function attack(bytes: Uint8Array): Promise<Socket> {
+  const socket = await openSocket(publicUrl);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  socket.pause().write(bytes, () => resolve());
+  await promise;
+  return socket;
+}
+
+for (const [name, [bytes, peers]] of Object.entries(attacks)) {
+  test(`peers that hold back ${name} hold at most 64 MB, and keep nobody out`, async () => {
+    const sockets = await Promise.all(Array.from({ length: peers }, () => attack(bytes)));
+    for (let count = 0; count < 10; count += 1) await assertServes();
+    const { held } = await weigh();
+    assert.ok(held - before.held <= heldBytesMax, `${held - before.held} bytes more are alive`);
+    // The one that has only begun is not the one that goes.
+    const whole = await rawAnswer(publicUrl, request(65_536, 65_536));
+    assertRefused(whole, 401, 'SIGNATURE_INVALID');
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+test('requests that are answered before their bodies have come leave nothing behind', async () => {
+  const refuse = async () => {
+    const answer = await rawAnswer(
+      publicUrl,
+      rawRequest('POST', target, { Host: 'x', 'Content-Length': '1' }),
+      {
+        end: true,
+      },
+    );
+    assertRefused(answer, 401, 'AUTH_HEADER_MISSING');
+  };
+  await refuse();
+  const before = await weigh();
+  for (let round = 0; round < 100; round += 1) await Promise.all(Array.from({ length: 50 }, refuse));
+  const { held } = await weigh();
+  assert.ok(held - before.held <= 5_000_000, `${held - before.held} bytes more are alive`);
+});
