@@ -1,4 +1,4 @@
-import type { Violation } from './violation.ts';
+import { type Violation, wellFormedRule } from './violation.ts';
 
 /** Inclusive bounds of a text, in Unicode code points. */
 export interface TextBounds {
@@ -17,7 +17,7 @@ export function checkText(field: string, value: string, { min, max }: TextBounds
   if (value.length > max && (value.length > 2 * max || [...value].length > max)) {
     return violation(`must have ${min} to ${max} characters`);
   }
-  if (!value.isWellFormed()) return violation('must be well-formed Unicode: it has a lone surrogate');
+  if (!value.isWellFormed()) return violation(wellFormedRule);
   if (controlCharacter.test(value)) return violation('must have no control characters');
   if (!visibleCharacter.test(value)) return violation('must have a character that is not white space');
   return [];

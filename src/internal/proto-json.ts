@@ -1,5 +1,5 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
-import { refuseViolations, type Violation } from '../domain/violation.ts';
+import { refuseViolations, type Violation, wellFormedRule } from '../domain/violation.ts';
 import { integerOf } from '../json/integer.ts';
 import {
   JsonNumber,
@@ -63,7 +63,7 @@ function brokenBy({ enum: words, scalar }: DescField, value: JsonValue): string 
   switch (scalar) {
     case ScalarType.STRING:
       if (typeof value !== 'string') return typeRules.string;
-      return value.isWellFormed() ? undefined : typeRules.wellFormed;
+      return value.isWellFormed() ? undefined : wellFormedRule;
     case ScalarType.BOOL:
       return typeof value === 'boolean' ? undefined : typeRules.boolean;
     case ScalarType.BYTES:
@@ -76,8 +76,7 @@ function brokenBy({ enum: words, scalar }: DescField, value: JsonValue): string 
 }
 
 function brokenWord({ values }: DescEnum, value: JsonValue): string | undefined {
-  if (values.some(({ name }) => name === value)) return undefined;
-  return wordRule(values.filter(({ number }) => number !== 0).map(({ name }) => name));
+  return values.some(({ name }) => name === value) ? undefined : wordRule(values);
 }
 
 const safeMax = BigInt(Number.MAX_SAFE_INTEGER);

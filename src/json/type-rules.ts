@@ -4,14 +4,14 @@
  */
 export const typeRules = {
   string: 'must be a string',
-  wellFormed: 'must be well-formed Unicode: it has a lone surrogate',
   boolean: 'must be true or false',
   array: 'must be an array',
   object: 'must be an object',
   integer: 'must be a whole number',
 } as const;
 
-/** What is refused that is none of these words. */
-export function wordRule(words: readonly string[]): string {
+/** What is refused that is no word of an enum; its 0 stands for none. */
+export function wordRule(values: readonly { readonly name: string; readonly number: number }[]): string {
+  const words = values.filter(({ number }) => number !== 0).map(({ name }) => name);
   return `must be ${words.join(' or ')}`;
 }

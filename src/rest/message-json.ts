@@ -119,9 +119,8 @@ function readSingle(field: DescField, json: JsonValue): FieldReading {
 }
 
 function readEnum(desc: DescEnum, json: JsonValue): FieldReading {
-  const values = desc.values.filter(({ number }) => number !== 0);
-  const value = values.find(({ name }) => name === json);
-  return value ? { value: value.number } : { rule: wordRule(values.map(({ name }) => name)) };
+  const value = desc.values.find(({ name, number }) => number !== 0 && name === json);
+  return value ? { value: value.number } : { rule: wordRule(desc.values) };
 }
 
 function readInteger(field: DescField, json: JsonValue): FieldReading {

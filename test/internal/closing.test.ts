@@ -3,12 +3,12 @@ import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { createHeldInstitution } from '../support/held-institution.ts';
+import { openSocket, sendApart } from '../support/raw-talk.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { errorOf, typedClients } from '../support/typed-clients.ts';
 import { closingOf, endsByForce } from './closing-support.ts';
-import { openSocket, sendApart } from './raw-talk.ts';
 import { connectOverHttp1, type TransportMaker, transports } from './transports.ts';
 
 /** A service with a call that waits for the institution. */

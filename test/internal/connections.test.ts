@@ -10,12 +10,12 @@ import type { ConnectionPatience } from '../../src/internal/connections.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { allReceived, openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients } from '../support/typed-clients.ts';
 import { openBareDoor } from './bare-door.ts';
 import { closedWindow, openWindow, ping, pingHead, requestHeaders } from './raw-http2.ts';
-import { allReceived, openSocket } from './raw-talk.ts';
 import { transports } from './transports.ts';
 
 /** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */

@@ -1,4 +1,4 @@
-import { openSocket } from './raw-talk.ts';
+import { openSocket } from '../support/raw-talk.ts';
 
 /** A frame as it came (RFC 9113, section 4.1). */
 export interface Frame {

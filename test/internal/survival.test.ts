@@ -8,11 +8,11 @@ import { type TestContext, test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
+import { allReceived, openSocket, sendApart } from '../support/raw-talk.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, typedClients } from '../support/typed-clients.ts';
 import { openBareDoor } from './bare-door.ts';
 import { frame, frameTypes, openWindow, requestHeaders } from './raw-http2.ts';
-import { allReceived, openSocket, sendApart } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
 
 interface StartedDoor {

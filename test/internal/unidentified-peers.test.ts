@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { allReceived, openSocket } from '../support/raw-talk.ts';
 import { typedClients } from '../support/typed-clients.ts';
 import { startWeighedService } from '../support/weighed-service.ts';
 import {
@@ -15,7 +16,6 @@ import {
   pong,
   requestHeaders,
 } from './raw-http2.ts';
-import { allReceived, openSocket } from './raw-talk.ts';
 import { connectOverHttp1 } from './transports.ts';
 
 /** What peers without a token may keep alive in a service, in bytes. */

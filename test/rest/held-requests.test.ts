@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { openSocket } from '../internal/raw-talk.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { openSocket } from '../support/raw-talk.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork } from '../support/samples.ts';
 import { headersOf, send } from '../support/signed-request.ts';
