@@ -5,9 +5,8 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
-import { createAdmission } from './access/admission.ts';
-import { createBearerCheck } from './access/bearer.ts';
-import { createIdempotency } from './access/idempotency.ts';
+import { createBearerCheck } from './calls/bearer.ts';
+import { createCalls } from './calls/pipeline.ts';
 import {
   type Config,
   type ListenAddress,
@@ -61,13 +60,13 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
   const registry = await openRegistry(config, opening, clock, true);
-  const { store, issuance, keyRing } = registry;
+  const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
   for (const file of readableByOthers(trustedFiles(config)))
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
   await store.beginServing();
-  await store.escrows.useInstitution(config.institution);
+  await execute({ kind: 'UseInstitution', name: config.institution });
 
   let publicAddress: string | undefined;
   const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;
@@ -75,7 +74,8 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   opened.defer(() => institution.close());
   const calendar = createCalendar(config.timeZone);
   const service = createService({
-    ...{ store, issuance, institution, clock, calendar, log },
+    ...{ store, keyRing, institution, clock, calendar, log },
+    environment: config.environment,
     currency: config.currency,
     random: Math.random,
     newOperationId: randomUUIDv7,
@@ -84,21 +84,22 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
   const { dispatcher, takeNotification } = service;
   opened.defer(service.stop);
 
-  const durable = () => store.durable();
-  const admission = createAdmission({ store: store.admission, keyRing, clock, calendar });
-  const idempotency = createIdempotency(store.idempotency, clock);
+  const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
   const routes = createRoutes(dispatcher.services);
   const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
   const publicListener = createPublicListener({
-    signedCalls: createSignedCalls({ admission, idempotency, dispatcher, routes, durable }),
+    signedCalls: createSignedCalls({ calls, routes }),
     takeNotification,
     openApi,
     log,
   });
-  const bearerCheck = createBearerCheck(store.admission);
+  const bearerCheck = createBearerCheck(store);
   const draining = new AbortController();
   const internalListener = createInternalListener({
-    typedCalls: createTypedCalls({ dispatcher, bearerCheck, durable, draining: draining.signal }),
+    typedCalls: createTypedCalls({
+      ...{ calls, services: dispatcher.services, bearerCheck },
+      draining: draining.signal,
+    }),
     log,
   });
   opened.defer(async () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type MasterKey, parseMasterKeys } from './access/key-ring.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Environment } from './domain/caller.ts';
+import { type MasterKey, parseMasterKeys } from './keys/key-ring.ts';
 import {
   parseStripeParties,
   type StripeParties,

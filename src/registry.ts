@@ -1,19 +1,21 @@
-import { createIssuance, type Issuance } from './access/issuance.ts';
-import type { KeyRing } from './access/key-ring.ts';
-import { checkSealedSecrets } from './access/sealed-secrets.ts';
 import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
+import { createIssuance, type Issuance } from './keys/issuance.ts';
+import type { KeyRing } from './keys/key-ring.ts';
+import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { openKeyRing } from './master-key.ts';
 import { ledgerFileName } from './payment/simulated/ledger-file.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
 import { databaseFile } from './store/sqlite/database.ts';
 import { createSqliteStore } from './store/sqlite/engine.ts';
-import type { Store, StoreOptions } from './store/store.ts';
+import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
 export interface Registry {
   readonly store: Store;
+  /** Carries out commands on the store. */
+  readonly execute: Execute;
   readonly keyRing: KeyRing;
   readonly issuance: Issuance;
 }
@@ -55,12 +57,14 @@ export async function openRegistry(
   const { environment, currency, dataDir } = config;
   const store = createSqliteStore({ dataDir, environment, currency, opening, serving, madeLater });
   try {
-    const keyRing = openKeyRing(config.masterKeys, await store.callers.isEmpty());
-    await checkSealedSecrets(store.callers, keyRing, Math.floor(clock.nowMs() / 1000));
+    const execute = executorOf(store);
+    const keyRing = openKeyRing(config.masterKeys, !(await execute({ kind: 'HasCallers' })));
+    await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
     return {
       store,
+      execute,
       keyRing,
-      issuance: createIssuance({ store: store.callers, keyRing, environment, clock }),
+      issuance: createIssuance({ execute, keyRing, environment, clock }),
     };
   } catch (error) {
     await store.close();

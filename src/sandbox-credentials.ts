@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Issuance } from './access/issuance.ts';
-import type { Store } from './store/store.ts';
+import type { Issuance } from './keys/issuance.ts';
+import { perform, type Store } from './store/store.ts';
 
 /** What a sandbox gives its first developer. */
 export interface SandboxCredentials {
@@ -29,7 +29,7 @@ export async function issueSandboxCredentials(
   { store, issuance }: { readonly store: Store; readonly issuance: Issuance },
   dataDir: string,
 ): Promise<boolean> {
-  if (!(await store.callers.isEmpty())) return false;
+  if (await perform(store, { kind: 'HasCallers' })) return false;
   const file = sandboxCredentialsFile(dataDir);
   // Before anything is issued: with a caller in the store there is no second first start.
   writeFileSync(`${file}.new`, '', { mode: 0o600 });
@@ -39,16 +39,13 @@ export async function issueSandboxCredentials(
     monthlyQuota: undefined,
     unlimited: false,
   } as const;
-  const { key, apiSecret } = await issuance.issueKey(agreement);
-  const { token } = await issuance.issueToken(names.service, true);
-  const { keyId, apiKey, caller, tier } = key;
-  const credentials: SandboxCredentials = { keyId, apiKey, apiSecret, caller, tier, token };
-  writeFileSync(`${file}.new`, `${JSON.stringify(credentials, undefined, 2)}\n`, {
-    mode: 0o600,
-    flush: true,
+  const { name: caller, tier } = agreement;
+  await issuance.issueFirst(agreement, names.service, (first) => {
+    const credentials: SandboxCredentials = { ...first, caller, tier };
+    const text = `${JSON.stringify(credentials, undefined, 2)}\n`;
+    writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
+    renameSync(`${file}.new`, file);
   });
-  renameSync(`${file}.new`, file);
-  await store.durable();
   return true;
 }
 

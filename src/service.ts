@@ -1,10 +1,11 @@
 import type { Logger } from 'pino';
-import type { Issuance } from './access/issuance.ts';
+import { createDispatcher, type Dispatcher } from './calls/dispatcher.ts';
 import type { Calendar } from './domain/calendar.ts';
+import type { Environment } from './domain/caller.ts';
 import type { Clock } from './domain/clock.ts';
+import type { KeyRing } from './keys/key-ring.ts';
 import type { Institution } from './payment/institution.ts';
 import { createAdminService } from './rpc/admin-service.ts';
-import { createDispatcher, type Dispatcher } from './rpc/dispatcher.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
@@ -13,12 +14,13 @@ import type { SettlementLimits } from './settlement/limits.ts';
 import { createNotifications, type TakeNotification } from './settlement/notifications.ts';
 import { createRecovery } from './settlement/recovery.ts';
 import { createSettlement } from './settlement/settlement.ts';
-import type { Store } from './store/store.ts';
+import { executorOf, type Store } from './store/store.ts';
 
 /** What the service is made of. */
 export interface ServiceParts {
   readonly store: Store;
-  readonly issuance: Issuance;
+  readonly keyRing: KeyRing;
+  readonly environment: Environment;
   readonly institution: Institution;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -44,24 +46,23 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, issuance, institution, clock, calendar, currency, newOperationId } = parts;
-  const { escrows, filings, callers, admission } = store;
-  const durable = () => store.durable();
+  const { store, institution, clock, calendar, currency, newOperationId } = parts;
+  const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const now = () => {
     const atMs = clock.nowMs();
     return { atMs, timestamp: calendar.timestamp(atMs) };
   };
-  const settlement = createSettlement({ ...parts, escrows, durable, now });
-  const recovery = createRecovery({ ...parts, escrows, settlement });
+  const settlement = createSettlement({ ...parts, execute, now });
+  const recovery = createRecovery({ ...parts, execute, settlement });
   return {
     dispatcher: createDispatcher([
-      createFilingService({ filings, now, currency, paging }),
-      createProvenanceService({ filings }),
-      createEscrowService({ escrows, institution, settlement, now, newOperationId, currency, paging }),
-      createAdminService({ issuance, callers, admission, clock, calendar, paging }),
+      createFilingService({ now, currency, paging }),
+      createProvenanceService(),
+      createEscrowService({ institution, settlement, now, newOperationId, currency, paging }),
+      createAdminService({ ...parts, paging }),
     ]),
-    takeNotification: createNotifications({ institution, escrows, durable, clock }),
+    takeNotification: createNotifications({ institution, execute, clock }),
     start: recovery.start,
     stop: async () => {
       recovery.stop();

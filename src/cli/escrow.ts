@@ -1,6 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { type Decision, type EscrowState, escrowStates } from '../domain/escrow.ts';
-import { allOf, type EscrowCase, type PageQuery } from '../store/store.ts';
+import { allOf } from '../store/paging.ts';
+import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -21,8 +22,8 @@ const list: Action = {
   ],
   run: async (words, terminal) => {
     const selection = { state: stateOf(words), isInNeed: words.has('attention') };
-    return withRegistry(terminal, async ({ store: { escrows } }) => {
-      for await (const found of allOf((page: PageQuery) => escrows.listCases(selection, page))) {
+    return withRegistry(terminal, async ({ execute }) => {
+      for await (const found of allOf((page) => execute({ kind: 'ListCases', selection, page }))) {
         show(found, words, terminal);
       }
     });
@@ -39,10 +40,10 @@ const resolve: Action = {
   ],
   run: async (words, terminal) => {
     const decision = decisionOf(words);
-    return withRegistry(terminal, async ({ store }) => {
+    return withRegistry(terminal, async ({ execute }) => {
       const escrowId = words.required('ESCROW_ID');
-      const found = await store.escrows.decide(escrowId, decision, randomUUIDv7(), Date.now());
-      await store.durable();
+      const named = { escrowId, decision, operationId: randomUUIDv7(), nowMs: Date.now() };
+      const found = await execute({ kind: 'Decide', ...named });
       show(found, words, terminal);
     });
   },

@@ -1,8 +1,17 @@
-import type { IssuedKey } from '../access/issuance.ts';
-import { type Agreement, checkOverlap, overlapS, statusAt, type Tier, tiers } from '../domain/caller.ts';
+import {
+  type Agreement,
+  checkOverlap,
+  type KeyStatus,
+  overlapS,
+  statusAt,
+  type Tier,
+  tiers,
+} from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
+import type { IssuedKey } from '../keys/issuance.ts';
 import type { Registry } from '../registry.ts';
-import { allOf, type KeyStatus, type StoredKey } from '../store/store.ts';
+import type { StoredKey } from '../store/caller-commands.ts';
+import { allOf } from '../store/paging.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -10,8 +19,8 @@ const create: Action = {
   usage: `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--json]`,
   details: ['registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async (registry) =>
-      showIssued(registry, await registry.issuance.issueKey(agreementOf(words)), words, terminal),
+    withRegistry(terminal, async ({ issuance }) =>
+      showIssued(await issuance.issueKey(agreementOf(words)), words, terminal),
     ),
 };
 
@@ -19,8 +28,9 @@ const list: Action = {
   usage: 'key list [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ store }) => {
-      for await (const found of allOf(store.callers.listKeys)) show(found, words, terminal);
+    withRegistry(terminal, async ({ execute }) => {
+      const keys = allOf((page) => execute({ kind: 'ListKeys', page }));
+      for await (const found of keys) show(found, words, terminal);
     }),
 };
 
@@ -33,11 +43,10 @@ const rotate: Action = {
   run: async (words, terminal) => {
     const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
     refuseViolations(checkOverlap(overlap));
-    return withRegistry(terminal, async (registry) => {
-      const keyId = await keyIdOf(registry.store, words);
-      const rotated = await registry.issuance.rotateKey(keyId, overlap);
+    return withRegistry(terminal, async ({ store, issuance }) => {
+      const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap);
       const { status, platformStatus } = rotated.key;
-      await showIssued(registry, rotated, words, terminal, { status, platformStatus });
+      showIssued(rotated, words, terminal, { status, platformStatus });
     });
   },
 };
@@ -48,9 +57,9 @@ function setting(word: string, status: KeyStatus, detail: string): Action {
     usage: `key ${word} KEY_ID [--json]`,
     details: [detail],
     run: (words, terminal) =>
-      withRegistry(terminal, async ({ store }) => {
-        const changed = await store.callers.setKeyStatus(await keyIdOf(store, words), status);
-        await store.durable();
+      withRegistry(terminal, async ({ store, execute }) => {
+        const keyId = keyIdOf(store, words);
+        const changed = await execute({ kind: 'SetKeyStatus', keyId, status });
         show(changed, words, terminal);
       }),
   };
@@ -90,15 +99,13 @@ function agreementOf(words: Words): Agreement {
   };
 }
 
-/** Shows a key once it is stored; `more` are members of the JSON besides, which lines say in words. */
-async function showIssued(
-  { store }: Registry,
+/** Shows a key that is stored; `more` are members of the JSON besides, which lines say in words. */
+function showIssued(
   { key: { keyId, apiKey, caller, tier, status, platformStatus }, apiSecret }: IssuedKey,
   words: Words,
   { print }: Terminal,
   more: Partial<StoredKey> = {},
-): Promise<void> {
-  await store.durable();
+): void {
   const issued = { keyId, apiKey, apiSecret, caller, tier };
   if (words.has('json')) {
     print(JSON.stringify({ ...issued, ...more }));
@@ -111,9 +118,9 @@ async function showIssued(
 }
 
 /** The id of the key that KEY_ID names, which may be the API key itself. */
-async function keyIdOf(store: Registry['store'], words: Words): Promise<string> {
+function keyIdOf(store: Registry['store'], words: Words): string {
   const word = words.required('KEY_ID');
-  return (await store.admission.findKey(word))?.keyId ?? word;
+  return store.findKey(word)?.keyId ?? word;
 }
 
 function show(found: StoredKey, words: Words, { print }: Terminal): void {

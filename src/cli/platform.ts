@@ -1,5 +1,6 @@
 import type { PlatformStatus } from '../domain/caller.ts';
-import { allOf, type Platform } from '../store/store.ts';
+import type { Platform } from '../store/caller-commands.ts';
+import { allOf } from '../store/paging.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -7,8 +8,9 @@ const list: Action = {
   usage: 'platform list [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ store }) => {
-      for await (const found of allOf(store.callers.listPlatforms)) show(found, words, terminal);
+    withRegistry(terminal, async ({ execute }) => {
+      const platforms = allOf((page) => execute({ kind: 'ListPlatforms', page }));
+      for await (const found of platforms) show(found, words, terminal);
     }),
 };
 
@@ -18,9 +20,9 @@ function setting(word: string, status: PlatformStatus, ...details: readonly stri
     usage: `platform ${word} NAME [--json]`,
     details,
     run: (words, terminal) =>
-      withRegistry(terminal, async ({ store }) => {
-        const changed = await store.callers.setPlatformStatus(words.required('NAME'), status);
-        await store.durable();
+      withRegistry(terminal, async ({ execute }) => {
+        const name = words.required('NAME');
+        const changed = await execute({ kind: 'SetPlatformStatus', name, status });
         show(changed, words, terminal);
       }),
   };

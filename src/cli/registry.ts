@@ -2,7 +2,7 @@ import { readConfig, unknownSettings } from '../config.ts';
 import { openRegistry, type Registry } from '../registry.ts';
 import type { Terminal } from './command.ts';
 
-/** Does something with the database of the deployment, and makes it durable. */
+/** Does something with the database of the deployment. */
 export async function withRegistry(
   terminal: Terminal,
   work: (registry: Registry) => Promise<void>,

@@ -1,4 +1,5 @@
-import { allOf, type StoredToken } from '../store/store.ts';
+import type { StoredToken } from '../store/caller-commands.ts';
+import { allOf } from '../store/paging.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -6,9 +7,8 @@ const create: Action = {
   usage: 'token create --name NAME [--operator] [--json]',
   details: ['issues a token, shown this once; with --operator it may also govern keys (AdminService).'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ store, issuance }) => {
+    withRegistry(terminal, async ({ issuance }) => {
       const { stored, token } = await issuance.issueToken(words.required('name'), words.has('operator'));
-      await store.durable();
       const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
       if (words.has('json')) return terminal.print(JSON.stringify(issued));
       for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
@@ -20,8 +20,9 @@ const list: Action = {
   usage: 'token list [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ store }) => {
-      for await (const found of allOf(store.callers.listTokens)) show(found, words, terminal);
+    withRegistry(terminal, async ({ execute }) => {
+      const tokens = allOf((page) => execute({ kind: 'ListTokens', page }));
+      for await (const found of tokens) show(found, words, terminal);
     }),
 };
 
@@ -29,10 +30,9 @@ const revoke: Action = {
   usage: 'token revoke TOKEN_ID [--json]',
   details: ['refuses the token for ever.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ store }) => {
-      const atS = Math.floor(Date.now() / 1000);
-      const revoked = await store.callers.revokeToken(words.required('TOKEN_ID'), atS);
-      await store.durable();
+    withRegistry(terminal, async ({ execute }) => {
+      const tokenId = words.required('TOKEN_ID');
+      const revoked = await execute({ kind: 'RevokeToken', tokenId, atS: Math.floor(Date.now() / 1000) });
       show(revoked, words, terminal);
     }),
 };

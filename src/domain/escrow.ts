@@ -1,5 +1,7 @@
+import { filingNotFound } from './filing.ts';
 import { checkMoney } from './money.ts';
-import type { Refusal } from './reason.ts';
+import { transfersMax } from './provenance.ts';
+import { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
 import { FieldsRefused, type Violation } from './violation.ts';
 
@@ -284,6 +286,9 @@ export function decisionOn(decision: Decision, order: StoppedOrder): Outcome {
 
 const conflict = (why: string): Outcome => ({ kind: 'CONFLICT', why });
 
+/** The refusal of a move that the state of an order does not allow. */
+export const stateConflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);
+
 /** The refusal for an id that names no order that the caller may see. */
 export const escrowNotFound = (): Refusal =>
   new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
@@ -302,6 +307,52 @@ export const partyIdBounds: TextBounds = { min: 1, max: 128 };
 
 /** The lowest amount, in minor units; the highest is moneyMax. */
 export const amountMin = 1n;
+
+/** A filing as far as it decides whether it can be sold. */
+export interface FilingForSale {
+  readonly filingNo: string;
+  /** Who filed it: its caller id; undefined if the number names no filing. */
+  readonly filedBy: number | undefined;
+  /** Its order that is UNPAID or FROZEN. */
+  readonly active: { readonly escrowId: string; readonly callerId: number } | undefined;
+  /** How many TRANSFER records it has. */
+  readonly transfers: number;
+}
+
+/**
+ * Refuses to open an order for a filing that `owner`, or anybody if that is undefined, cannot sell now. Throws
+ * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED.
+ */
+export function refuseUnsaleable(filing: FilingForSale, owner: number | undefined): void {
+  const { filingNo, filedBy, active, transfers } = filing;
+  if (filedBy === undefined) throw filingNotFound();
+  if (owner !== undefined && filedBy !== owner) {
+    throw new Refusal(
+      'PERMISSION_DENIED',
+      'Only the caller that filed the artwork may open an escrow for it.',
+    );
+  }
+  if (active !== undefined) {
+    const isVisible = owner === undefined || active.callerId === owner;
+    const name = isVisible ? `: ${active.escrowId}` : '';
+    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+  }
+  if (transfers >= transfersMax) {
+    throw new Refusal(
+      'TRANSFERS_EXHAUSTED',
+      `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
+    );
+  }
+}
+
+/** Refuses to settle orders at another institution as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
+export function refuseChangeOfInstitution(before: string, open: number): void {
+  if (open === 0) return;
+  throw stateConflict(
+    `Orders are open at the institution ${before}: ${open}. Let them end there, or set ` +
+      `ARTSEAL_PAYMENT_INSTITUTION to ${before}.`,
+  );
+}
 
 /** What an escrow answers as its clearing: the service holds no funds. */
 export const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';

@@ -52,6 +52,15 @@ export const reasons = {
 /** One word of the dictionary. */
 export type Reason = keyof typeof reasons;
 
+/** Statuses of refusals that the same call may not meet again, beside those that are the service's own fault. */
+const passing: readonly number[] = [401, 403, 413, 415, 429];
+
+/** Whether a call that is repeated under its Idempotency-Key gets the same refusal again, and is not carried out anew. */
+export function isFinal(reason: Reason): boolean {
+  const { http } = reasons[reason];
+  return http < 500 && !passing.includes(http);
+}
+
 /** What a refused caller can act on; each door says it in its own way. */
 export interface Hints {
   /** Whole seconds, at least 1, before the same call may succeed. */

@@ -1,4 +1,4 @@
-import { type Reason, Refusal } from './reason.ts';
+import { type Hints, type Reason, Refusal } from './reason.ts';
 
 /** A field that breaks its rule. */
 export interface Violation {
@@ -37,4 +37,26 @@ export function sentences(violations: readonly Violation[]): string {
   const named = all.slice(0, violationsNamedMax).join('; ');
   const rest = all.length - violationsNamedMax;
   return rest > 0 ? `${named}; and ${rest} more` : named;
+}
+
+/** A refusal as plain data, which can cross a thread and be stored. */
+export interface RefusalData {
+  readonly reason: Reason;
+  readonly message: string;
+  readonly hints: Hints;
+  readonly violations?: readonly Violation[] | undefined;
+}
+
+/** The data of a refusal; its cause is left out. */
+export function refusalData(refusal: Refusal): RefusalData {
+  const { reason, message, hints } = refusal;
+  const data = { reason, message, hints };
+  return refusal instanceof FieldsRefused ? { ...data, violations: refusal.violations } : data;
+}
+
+/** The refusal that such data was made of. */
+export function refusalOf({ reason, message, hints, violations }: RefusalData): Refusal {
+  return violations === undefined
+    ? new Refusal(reason, message, hints)
+    : new FieldsRefused(reason, violations);
 }

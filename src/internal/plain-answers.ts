@@ -3,8 +3,8 @@ import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { Refusal, reasons } from '../domain/reason.ts';
 import type { Trace } from '../observe/trace.ts';
-import { toConnectError } from '../rpc/errors.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { toConnectError } from './errors.ts';
 
 /** A method with what the library knows of it. */
 export type Handler = ConnectRouter['handlers'][number];

@@ -1,4 +1,4 @@
-import type { DescMethod, DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { DescMethod, DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -20,14 +20,14 @@ import {
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../gen/health/v1/health_pb.ts';
-import type { BearerCheck } from '../access/bearer.ts';
-import type { Principal } from '../access/principal.ts';
+import type { BearerCheck } from '../calls/bearer.ts';
+import type { Calls } from '../calls/pipeline.ts';
+import type { Principal } from '../calls/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
 import type { Trace } from '../observe/trace.ts';
-import type { Dispatcher } from '../rpc/dispatcher.ts';
-import { toConnectError } from '../rpc/errors.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { shortenDeadline } from './deadline.ts';
+import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
 import { connectionKey, createHealth } from './health.ts';
 import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plain-answers.ts';
@@ -38,10 +38,9 @@ export type { AnyRequest, AnyResponse };
 
 /** What typed calls work with. */
 export interface TypedCallDependencies {
-  readonly dispatcher: Dispatcher;
+  readonly calls: Pick<Calls, 'identified'>;
+  readonly services: readonly DescService[];
   readonly bearerCheck: BearerCheck;
-  /** The store's barrier: nothing is answered before it. */
-  readonly durable: () => Promise<void>;
   /** Aborted when the process takes no more calls: health says so, and streams end. */
   readonly draining: AbortSignal;
 }
@@ -71,36 +70,31 @@ const begunKey = createContextKey(false);
  * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { dispatcher, bearerCheck, durable, draining } = dependencies;
-  const { services } = dispatcher;
+  const { calls, services, bearerCheck, draining } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
-  async function identify(request: AnyRequest, trace: Trace): Promise<Principal> {
-    const service = await bearerCheck(request.headers.authorization ?? null);
+  function identify(request: AnyRequest, trace: Trace): Principal {
+    const service = bearerCheck(request.headers.authorization ?? null);
     trace.caller = service.caller;
     return service;
   }
 
   async function carryOut(
     method: DescMethodUnary,
-    request: Message,
-    { values, signal }: HandlerContext,
+    message: Message,
+    { values, signal, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
     const principal = values.get(principalKey);
     if (principal === undefined) throw new Error('An unidentified call reached its operation.');
-    const { requestId } = values.get(traceKey);
     values.set(begunKey, true);
-    let isDurable = false;
-    const stands = () => {
-      isDurable = true;
-    };
-    try {
-      const invoked = dispatcher.invoke(method, request, { requestId, principal, stands });
-      return await Promise.race([invoked, deadlineOver(signal)]);
-    } finally {
-      // A refusal, too, may tell of something that is not on disk yet.
-      if (!isDurable) await durable();
-    }
+    const key = requestHeader.get('Idempotency-Key');
+    const idempotencyKeys = key === null ? [] : [key];
+    const read = () => ({ message, violations: [] });
+    const called = calls.identified(principal, { method, idempotencyKeys, read });
+    const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
+    if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
+    if (answer instanceof Refusal) throw answer;
+    return answer;
   }
 
   const router = createConnectRouter({
@@ -134,7 +128,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     trace.operation = `${handler.service.typeName}/${handler.method.name}`;
     try {
       const isOpen = handler.service.typeName === Health.typeName;
-      const principal = isOpen ? undefined : await identify(request, trace);
+      const principal = isOpen ? undefined : identify(request, trace);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
       const answered = await handler(universalRequest(request, response, trace, principal));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);

@@ -1,11 +1,10 @@
-import type { QuotaStanding } from '../access/admission.ts';
-import type { RateStanding } from '../access/rate-limit.ts';
+import type { Limits } from '../calls/limits.ts';
 
 /**
  * The RateLimit-Policy and RateLimit headers (IETF draft-ietf-httpapi-ratelimit-headers): per policy its quota
  * q and window w, the remaining r and the seconds t until it is whole again. Unlimited calls have no monthly policy.
  */
-export function rateLimitHeaders(rate: RateStanding, quota: QuotaStanding): Record<string, string> {
+export function rateLimitHeaders({ rate, quota }: Limits): Record<string, string> {
   const policies = [`"qps";q=${rate.callsPerSecond};w=1`];
   const standings = [`"qps";r=${rate.remaining};t=${rate.resetS}`];
   if (quota.limit !== undefined) {

@@ -7,28 +7,25 @@ import {
   Platform_Status,
   type PlatformSchema,
 } from '../../gen/artseal/v1/admin_pb.ts';
-import type { Issuance, IssuedKey } from '../access/issuance.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import type { Calendar } from '../domain/calendar.ts';
 import {
   type Agreement,
   checkAgreement,
   checkOverlap,
+  type KeyStatus,
   overlapS,
+  type PlatformStatus,
   statusAt,
   type Tier,
 } from '../domain/caller.ts';
-import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { AdmissionStore, CallerStore, KeyStatus, Platform, StoredKey } from '../store/store.ts';
-import { type Implementation, implement, type Operations } from './operation.ts';
+import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../keys/issuance.ts';
+import type { Platform, StoredKey } from '../store/caller-commands.ts';
 import type { Paging } from './paging.ts';
 
 /** What the administration needs. */
-export interface AdminDependencies {
-  readonly issuance: Issuance;
-  readonly callers: CallerStore;
-  readonly admission: Pick<AdmissionStore, 'callsIn'>;
-  readonly clock: Clock;
+export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'> {
   readonly calendar: Calendar;
   readonly paging: Paging;
 }
@@ -37,74 +34,66 @@ const month = /^\d{4}-(0[1-9]|1[0-2])$/;
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: AdminDependencies): Implementation {
-  const { issuance, callers, admission, clock, calendar, paging } = dependencies;
+  const { clock, calendar, paging } = dependencies;
+  const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
   const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
   const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
-  const operations: Operations<typeof AdminService> = {
-    createKey: {
-      allowed: 'operator',
-      check: (request) => checkAgreement(toAgreement(request)),
-      run: async (request) => issued(await issuance.issueKey(toAgreement(request))),
-    },
-    listKeys: {
-      allowed: 'operator',
-      check: (request, { principal }) => paging.check(request, principal),
-      run: async (request, { principal }) => {
-        const page = await callers.listKeys(paging.query(request, principal));
-        return { keys: page.items.map(shown), nextPageToken: paging.token(page, request, principal) };
+
+  const settingKey = (status: KeyStatus) => ({
+    parse: ({ keyId }: { readonly keyId: string }) => parsed([], () => keyId),
+    run: async (keyId: string, { execute }: Call) => ({
+      key: shown(await execute({ kind: 'SetKeyStatus', keyId, status })),
+    }),
+  });
+  const settingPlatform = (status: PlatformStatus) => ({
+    parse: ({ caller }: { readonly caller: string }) => parsed([], () => caller),
+    run: async (name: string, { execute }: Call) => ({
+      platform: platformMessage(await execute({ kind: 'SetPlatformStatus', name, status })),
+    }),
+  });
+
+  return implement(AdminService, 'OPERATORS', {
+    createKey: operation({
+      parse: (request) => {
+        const agreement = toAgreement(request);
+        return parsed(checkAgreement(agreement), () => agreement);
       },
-    },
-    rotateKey: {
-      allowed: 'operator',
-      check: ({ overlapSeconds = overlapS.default }) => checkOverlap(overlapSeconds),
-      run: async ({ keyId, overlapSeconds = overlapS.default }) =>
-        issued(await issuance.rotateKey(keyId, overlapSeconds)),
-    },
-    suspendKey: {
-      allowed: 'operator',
-      check: () => [],
-      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'SUSPENDED')) }),
-    },
-    resumeKey: {
-      allowed: 'operator',
-      check: () => [],
-      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'ACTIVE')) }),
-    },
-    revokeKey: {
-      allowed: 'operator',
-      check: () => [],
-      run: async ({ keyId }) => ({ key: shown(await callers.setKeyStatus(keyId, 'REVOKED')) }),
-    },
-    suspendPlatform: {
-      allowed: 'operator',
-      check: () => [],
-      run: async ({ caller }) => ({
-        platform: platformMessage(await callers.setPlatformStatus(caller, 'SUSPENDED')),
-      }),
-    },
-    resumePlatform: {
-      allowed: 'operator',
-      check: () => [],
-      run: async ({ caller }) => ({
-        platform: platformMessage(await callers.setPlatformStatus(caller, 'ACTIVE')),
-      }),
-    },
-    getUsage: {
-      allowed: 'operator',
-      check: (request) =>
-        request.month === '' || month.test(request.month)
-          ? []
-          : [{ field: 'month', rule: 'must be YYYY-MM' }],
-      run: async (request) => {
-        const platform = await callers.findPlatform(request.caller);
+      run: async (agreement, call) => issued(await issuanceOf(call).issueKey(agreement)),
+    }),
+    listKeys: operation({
+      parse: (request, principal) =>
+        parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request })),
+      run: async ({ page, request }, { execute, principal }) => {
+        const keys = await execute({ kind: 'ListKeys', page });
+        return { keys: keys.items.map(shown), nextPageToken: paging.token(keys, request, principal) };
+      },
+    }),
+    rotateKey: operation({
+      parse: ({ keyId, overlapSeconds = overlapS.default }) =>
+        parsed(checkOverlap(overlapSeconds), () => ({ keyId, overlapSeconds })),
+      run: async ({ keyId, overlapSeconds }, call) =>
+        issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds)),
+    }),
+    suspendKey: operation(settingKey('SUSPENDED')),
+    resumeKey: operation(settingKey('ACTIVE')),
+    revokeKey: operation(settingKey('REVOKED')),
+    suspendPlatform: operation(settingPlatform('SUSPENDED')),
+    resumePlatform: operation(settingPlatform('ACTIVE')),
+    getUsage: operation({
+      parse: ({ caller, month: name }) => {
+        const isMonth = name === '' || month.test(name);
+        return parsed(isMonth ? [] : [{ field: 'month', rule: 'must be YYYY-MM' }], () => ({ caller, name }));
+      },
+      run: async ({ caller, name }, { execute }) => {
+        const platform = await execute({ kind: 'FindPlatform', name: caller });
         if (platform === undefined) throw new Refusal('NOT_FOUND', 'caller names no platform.');
-        const name = request.month || calendar.month(clock.nowMs()).name;
-        const calls = BigInt(await admission.callsIn(platform.callerId, name));
-        return { caller: platform.caller, month: name, calls, ...quotaField(platform.monthlyQuota) };
+        const { callerId, monthlyQuota } = platform;
+        const counted = name || calendar.month(clock.nowMs()).name;
+        const calls = BigInt(await execute({ kind: 'CountCalls', callerId, month: counted }));
+        return { caller: platform.caller, month: counted, calls, ...quotaField(monthlyQuota) };
       },
-    },
-  };
-  return implement(AdminService, operations);
+    }),
+  });
 }
 
 function toAgreement(request: {

@@ -6,7 +6,8 @@ import {
   type EscrowSchema,
   EscrowService,
 } from '../../gen/artseal/v1/escrow_pb.ts';
-import { ownerScope } from '../access/principal.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { callerOf, ownerScope } from '../calls/principal.ts';
 import {
   checkTerms,
   clearing,
@@ -17,16 +18,15 @@ import {
 } from '../domain/escrow.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
-import { refuseViolations, type Violation } from '../domain/violation.ts';
+import type { Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
 import { paymentPending, type Settlement } from '../settlement/settlement.ts';
-import type { BusinessTime, EscrowStore, Operation } from '../store/store.ts';
-import { type Call, type Implementation, implement } from './operation.ts';
+import type { Operation } from '../store/escrow-commands.ts';
+import type { BusinessTime } from '../store/filing-commands.ts';
 import type { Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
-  readonly escrows: EscrowStore;
   readonly institution: Pick<Institution, 'check'>;
   readonly settlement: Pick<Settlement, 'carryOut'>;
   readonly now: () => BusinessTime;
@@ -39,78 +39,87 @@ export interface EscrowDependencies {
 
 /** EscrowService. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { escrows, institution, settlement, now, newOperationId, currency, paging } = dependencies;
+  const { institution, settlement, now, newOperationId, currency, paging } = dependencies;
 
   const shown = (order: Escrow) => toMessage(order, currency);
-
-  const workFor = ({ principal: { callerId, caller }, idempotencyKey }: Call) => ({
-    callerId,
-    caller,
-    operationId: newOperationId(),
-    idempotencyKey,
-  });
+  const workFor = (call: Call) => ({ ...callerOf(call), operationId: newOperationId() });
 
   /** The order once the institution did as it was told. Throws PAYMENT_DECLINED, PAYMENT_PENDING. */
-  async function confirmed(prepared: Operation, call: Call): Promise<Escrow> {
+  async function confirmed(prepared: Operation): Promise<Escrow> {
     const { kind, status, order } = await settlement.carryOut(prepared);
-    call.stands?.();
     // A hold that went back before the order was FROZEN was one for nobody.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
-      const message = `The payment institution declined the ${kind} of ${order.escrowId}, which is ${order.state}.`;
+      const message = `The payment institution declined the ${kind} of ${order.escrowId}.`;
       throw new Refusal('PAYMENT_DECLINED', message);
     }
     if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
     return order;
   }
 
-  async function resolve(kind: 'RELEASE' | 'REFUND', escrowId: string, call: Call) {
-    const owner = ownerScope(call.principal);
-    const prepared = await escrows.prepare(kind, escrowId, now(), workFor(call), owner);
-    return { escrow: shown(await confirmed(prepared, call)) };
-  }
+  const resolving = (resolution: 'RELEASE' | 'REFUND') => ({
+    parse: ({ escrowId }: { readonly escrowId: string }) => parsed([], () => escrowId),
+    run: async (escrowId: string, call: Call) => {
+      const owner = ownerScope(call.principal);
+      const work = workFor(call);
+      const prepared = await call.execute({
+        ...{ kind: 'PrepareResolution', resolution, escrowId, at: now(), work, owner },
+      });
+      return { escrow: shown(await confirmed(prepared)) };
+    },
+  });
 
-  return implement(EscrowService, {
-    createEscrow: {
-      check: (request) => checkTerms({ ...request, type: typeOf(request.type) }),
-      run: async ({ filingNo, amount, buyerId, sellerId }, call) => {
-        const terms = { filingNo, type: 'GUARANTEE', amount, buyerId, sellerId } as const;
-        const owner = ownerScope(call.principal);
-        const work = workFor(call);
-        // A repetition goes on with its order, whoever the institution knows by now.
-        if ((await escrows.findRepeated(work)) === undefined) refuseViolations(institution.check(terms));
-        const prepared = await escrows.open(terms, now(), work, owner);
-        const { escrowId } = await confirmed(prepared, call);
+  return implement(EscrowService, 'ALL_CALLERS', {
+    createEscrow: operation({
+      parse: ({ filingNo, type, amount, buyerId, sellerId }) => {
+        const terms = { filingNo, amount, buyerId, sellerId };
+        const violations = checkTerms({ ...terms, type: typeOf(type) });
+        return parsed(violations, () => ({ ...terms, type: 'GUARANTEE' as const }));
+      },
+      run: async (terms, call) => {
+        const [owner, work] = [ownerScope(call.principal), workFor(call)];
+        // Refused by the store, since a repetition goes on with its order, whoever the institution knows by now.
+        const violations = institution.check(terms);
+        const prepared = await call.execute({
+          ...{ kind: 'OpenEscrow', terms, violations, at: now(), work, owner },
+        });
+        const { escrowId, amount } = await confirmed(prepared);
         return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
       },
-    },
-    getEscrow: {
-      check: () => [],
-      run: async ({ escrowId }, { principal }) => {
-        const order = await escrows.find(escrowId, ownerScope(principal));
+    }),
+    getEscrow: operation({
+      parse: ({ escrowId }) => parsed([], () => escrowId),
+      run: async (escrowId, call) => {
+        const order = await call.execute({ kind: 'GetEscrow', escrowId, owner: ownerScope(call.principal) });
         if (order === undefined) throw escrowNotFound();
         return { escrow: shown(order) };
       },
-    },
-    listEscrows: {
-      check: (request, { principal }) => [
-        ...paging.check(request, principal),
-        ...checkState(request.state),
-        ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
-      ],
-      run: async (request, { principal }) => {
-        const filter = {
-          owner: ownerScope(principal),
-          state: stateOf(request.state),
-          filingNo: request.filingNo || undefined,
-        };
-        const page = await escrows.list(filter, paging.query(request, principal));
-        const nextPageToken = paging.token(page, request, principal);
-        return { escrows: page.items.map(shown), nextPageToken };
+    }),
+    listEscrows: operation({
+      parse: (request, principal) => {
+        const violations = [
+          ...paging.check(request, principal),
+          ...checkState(request.state),
+          ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
+        ];
+        return parsed(violations, () => ({
+          filter: {
+            owner: ownerScope(principal),
+            state: stateOf(request.state),
+            filingNo: request.filingNo || undefined,
+          },
+          page: paging.query(request, principal),
+          request,
+        }));
       },
-    },
-    releaseEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('RELEASE', escrowId, call) },
-    refundEscrow: { check: () => [], run: ({ escrowId }, call) => resolve('REFUND', escrowId, call) },
+      run: async ({ filter, page, request }, call) => {
+        const escrows = await call.execute({ kind: 'ListEscrows', filter, page });
+        const nextPageToken = paging.token(escrows, request, call.principal);
+        return { escrows: escrows.items.map(shown), nextPageToken };
+      },
+    }),
+    releaseEscrow: operation(resolving('RELEASE')),
+    refundEscrow: operation(resolving('REFUND')),
   });
 }
 

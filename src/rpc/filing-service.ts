@@ -1,15 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artseal/v1/filing_pb.ts';
-import { ownerScope } from '../access/principal.ts';
+import { type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { callerOf, ownerScope } from '../calls/principal.ts';
 import { checkArtwork, evidenceChain, type Filing, filingNotFound } from '../domain/filing.ts';
 import type { Violation } from '../domain/violation.ts';
-import type { BusinessTime, FilingStore } from '../store/store.ts';
-import { type Implementation, implement } from './operation.ts';
+import type { BusinessTime } from '../store/filing-commands.ts';
 import type { Paging } from './paging.ts';
 
 /** What the filing operations need. */
 export interface FilingDependencies {
-  readonly filings: FilingStore;
   readonly now: () => BusinessTime;
   /** ISO 4217 code of all prices. */
   readonly currency: string;
@@ -17,35 +16,43 @@ export interface FilingDependencies {
 }
 
 /** FilingService. */
-export function createFilingService(dependencies: FilingDependencies): Implementation {
-  const { filings, now, currency, paging } = dependencies;
+export function createFilingService({ now, currency, paging }: FilingDependencies): Implementation {
   const shown = (filing: Filing) => toMessage(filing, currency);
-  return implement(FilingService, {
-    createFiling: {
-      check: checkArtwork,
-      run: async ({ author, era, size, material, condition, price = 0n }, { principal }) => {
+  return implement(FilingService, 'ALL_CALLERS', {
+    createFiling: operation({
+      parse: ({ author, era, size, material, condition, price }) => {
         const artwork = { author, era, size, material, condition, price };
-        const { filingNo, hash, timestamp } = await filings.file(artwork, now(), principal);
+        return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
+      },
+      run: async (artwork, call) => {
+        const filed = await call.execute({ kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) });
+        const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
       },
-    },
-    getFiling: {
-      check: () => [],
-      run: async ({ filingNo }, { principal }) => {
-        const filing = await filings.find(filingNo, ownerScope(principal));
+    }),
+    getFiling: operation({
+      parse: ({ filingNo }) => parsed([], () => filingNo),
+      run: async (filingNo, call) => {
+        const filing = await call.execute({ kind: 'GetFiling', filingNo, owner: ownerScope(call.principal) });
         if (filing === undefined) throw filingNotFound();
         return { filing: shown(filing) };
       },
-    },
-    listFilings: {
-      check: (request, { principal }) => [...paging.check(request, principal), ...checkYear(request.year)],
-      run: async (request, { principal }) => {
-        const filter = { owner: ownerScope(principal), year: request.year || undefined };
-        const page = await filings.list(filter, paging.query(request, principal));
-        const nextPageToken = paging.token(page, request, principal);
-        return { filings: page.items.map(shown), nextPageToken };
+    }),
+    listFilings: operation({
+      parse: (request, principal) => {
+        const violations = [...paging.check(request, principal), ...checkYear(request.year)];
+        return parsed(violations, () => ({
+          filter: { owner: ownerScope(principal), year: request.year || undefined },
+          page: paging.query(request, principal),
+          request,
+        }));
       },
-    },
+      run: async ({ filter, page, request }, call) => {
+        const filings = await call.execute({ kind: 'ListFilings', filter, page });
+        const nextPageToken = paging.token(filings, request, call.principal);
+        return { filings: filings.items.map(shown), nextPageToken };
+      },
+    }),
   });
 }
 

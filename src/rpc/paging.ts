@@ -1,6 +1,7 @@
-import { seal, sealOverheadBytes, unseal } from '../access/seal.ts';
 import type { Violation } from '../domain/violation.ts';
-import type { CallerRef, Page, PageQuery } from '../store/store.ts';
+import { seal, sealOverheadBytes, unseal } from '../keys/seal.ts';
+import type { CallerRef } from '../store/filing-commands.ts';
+import type { Page, PageQuery } from '../store/paging.ts';
 
 /** How many items a page of any list has. */
 export const pageSize = { default: 50, max: 100 } as const;

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Institution, SentNotification } from '../payment/institution.ts';
-import type { EscrowStore } from '../store/store.ts';
+import type { Execute } from '../store/store.ts';
 
 /**
  * Takes a notification of the institution: remembers it, once, and makes the order that it is about due, so that
@@ -12,19 +12,17 @@ export type TakeNotification = (sent: Omit<SentNotification, 'nowS'>) => Promise
 /** What taking notifications needs. */
 export interface NotificationDependencies {
   readonly institution: Pick<Institution, 'readNotification'>;
-  readonly escrows: Pick<EscrowStore, 'notified'>;
-  readonly durable: () => Promise<void>;
+  readonly execute: Execute;
   readonly clock: Clock;
 }
 
 /** Takes the notifications of this institution. */
 export function createNotifications(dependencies: NotificationDependencies): TakeNotification {
-  const { institution, escrows, durable, clock } = dependencies;
+  const { institution, execute, clock } = dependencies;
   return async (sent) => {
     const nowMs = clock.nowMs();
     const { eventId, holdId } = institution.readNotification({ ...sent, nowS: Math.floor(nowMs / 1000) });
     if (holdId === undefined) return;
-    await escrows.notified(eventId, holdId, nowMs);
-    await durable();
+    await execute({ kind: 'TakeNotification', eventId, holdId, nowMs });
   };
 }

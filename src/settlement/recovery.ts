@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { EscrowStore } from '../store/store.ts';
+import type { Execute } from '../store/store.ts';
 import type { SettlementLimits } from './limits.ts';
 import { reasonOf, type Settlement } from './settlement.ts';
 
@@ -15,7 +15,7 @@ export interface Recovery {
 
 /** What the recovery works with. */
 export interface RecoveryDependencies {
-  readonly escrows: EscrowStore;
+  readonly execute: Execute;
   readonly settlement: Settlement;
   readonly clock: Clock;
   readonly limits: SettlementLimits;
@@ -24,7 +24,7 @@ export interface RecoveryDependencies {
 
 /** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
-  const { escrows, settlement, clock, limits, log } = dependencies;
+  const { execute, settlement, clock, limits, log } = dependencies;
   let callOff = () => {};
   let underWay = 0;
   let isStopped = false;
@@ -58,7 +58,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     // What is due later than anything is ever put off comes from a clock that was set back.
     const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     try {
-      const due = await escrows.due(nowMs, horizonMs, limits.atOnce);
+      const due = await execute({ kind: 'ListDue', nowMs, horizonMs, count: limits.atOnce });
       const free = due.filter((escrowId) => !settlement.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
       for (const escrowId of free) void recover(escrowId);
       noteFault();
@@ -70,7 +70,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
 
   return {
     start: async () => {
-      await escrows.resume(clock.nowMs());
+      await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
       await poll();
     },
     stop: () => {

@@ -9,13 +9,10 @@ import {
 } from '../domain/escrow.ts';
 import { Refusal, unavailable } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
-import type {
-  BusinessTime,
-  EscrowCase,
-  EscrowStore,
-  Operation,
-  Settlement as StoredSettlement,
-} from '../store/store.ts';
+import type { Operation } from '../store/escrow-commands.ts';
+import type { BusinessTime } from '../store/filing-commands.ts';
+import type { EscrowCase, Settlement as StoredSettlement } from '../store/reconciliation-commands.ts';
+import type { Execute } from '../store/store.ts';
 import { jittered, retryDelayMs, type SettlementLimits } from './limits.ts';
 import { createOneAtATime } from './one-at-a-time.ts';
 
@@ -37,10 +34,8 @@ export interface Settlement {
 
 /** What the settlement works with. */
 export interface SettlementDependencies {
-  readonly escrows: EscrowStore;
+  readonly execute: Execute;
   readonly institution: Institution;
-  /** The store's barrier: nothing is said to the institution, or answered, before it. */
-  readonly durable: () => Promise<void>;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   readonly clock: Clock;
@@ -82,8 +77,7 @@ export function reasonOf(error: unknown): string {
 
 /** Settlement between this store and this institution. */
 export function createSettlement(dependencies: SettlementDependencies): Settlement {
-  const { escrows, institution, durable, currency, clock, now, newOperationId, random, limits, log } =
-    dependencies;
+  const { execute, institution, currency, clock, now, newOperationId, random, limits, log } = dependencies;
   const turns = createOneAtATime();
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
@@ -95,8 +89,10 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     return { holdId, escrowId, ...agreed, buyerId, sellerId, openedAtMs, reference };
   };
 
+  const findOperation = (operationId: string) => execute({ kind: 'FindOperation', operationId });
+
   async function caseOf(escrowId: string): Promise<EscrowCase> {
-    const found = await escrows.findCase(escrowId);
+    const found = await execute({ kind: 'FindCase', escrowId });
     if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
     return found;
   }
@@ -126,9 +122,9 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
 
   /** Writes a settlement down; the order after it. */
   async function write(settlement: StoredSettlement): Promise<EscrowCase> {
-    const { escrowId } = settlement;
-    if (!(await escrows.settle(settlement, now()))) throw new Error(`${escrowId} has changed meanwhile.`);
-    return caseOf(escrowId);
+    const written = await execute({ kind: 'Settle', settlement, at: now() });
+    if (written === undefined) throw new Error(`${settlement.escrowId} has changed meanwhile.`);
+    return written;
   }
 
   const newOperation = (kind: OperationKind) => ({ operationId: newOperationId(), kind });
@@ -174,14 +170,12 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
 
   /** Writes down that an instruction is being given, before it is. */
   async function send(operationId: string): Promise<void> {
-    await escrows.send(operationId, clock.nowMs() + limits.answerTimeoutMs);
-    await durable();
+    await execute({ kind: 'NoteSent', operationId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
   /** After a failed `send`: the instruction, if it was on disk as prepared before, for then recovery gives it. */
   async function preparedOrThrow(operationId: string, error: unknown): Promise<Operation> {
-    await durable().catch(() => {});
-    const found = await escrows.findOperation(operationId);
+    const found = await findOperation(operationId);
     if (found === undefined) throw error;
     return found;
   }
@@ -221,7 +215,7 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   async function leaveOpen({ order, unanswered, notices }: EscrowCase): Promise<void> {
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, unanswered, random);
-    await escrows.leaveOpen(escrowId, atMs, notices);
+    await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notices });
     if (unanswered + 1 >= limits.attemptsMax) {
       const why = `The institution left ${unanswered + 1} attempts in a row without an answer.`;
       log.error({ escrowId, state, why }, 'an order needs a person');
@@ -236,13 +230,12 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
       const attention = { why, found: undefined };
       await write({ ...stays, attention, isHeard: true, notices, lookUpAtMs: undefined });
     }
-    await durable();
   }
 
   return {
     carryOut: ({ operationId, order: { escrowId } }) =>
       turns.run(escrowId, async () => {
-        const operation = await escrows.findOperation(operationId);
+        const operation = await findOperation(operationId);
         // It waited for its turn, and what prepared it was undone meanwhile.
         if (operation === undefined) throw unavailable('The instruction could not be written down.');
         const before = await caseOf(escrowId);
@@ -255,24 +248,21 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
         }
         try {
           await give(before, operation);
-          await durable();
         } catch (error) {
           // The instruction may have been carried out: whatever failed, it is open until recovery knows.
           log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
           await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
           return { ...operation, status: 'UNKNOWN' };
         }
-        return (await escrows.findOperation(operationId)) ?? operation;
+        return (await findOperation(operationId)) ?? operation;
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
         const before = await caseOf(escrowId);
         if (before.attention !== undefined) return;
         try {
-          await durable();
           const hold = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
           await goOn(await settle(before, hold));
-          await durable();
         } catch (error) {
           await leaveOpen(before);
           throw error;

@@ -1,12 +1,20 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { type KeyStatus, refuseRevoked, rotate, type Tier } from '../../domain/caller.ts';
 import { FieldsRefused, refuseViolations } from '../../domain/violation.ts';
-import type { CallerStore, NewKey, PageQuery, Platform, StoredKey, StoredToken } from '../store.ts';
+import type {
+  CallerCommands,
+  NewKey,
+  NewPlatform,
+  NewToken,
+  Platform,
+  StoredKey,
+  StoredToken,
+} from '../caller-commands.ts';
+import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
-import type { GroupCommit } from './group-commit.ts';
-import type { KeyCache } from './key-cache.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { apiKey, caller, serviceToken } from './schema.ts';
+import { apiKey, caller, serviceToken, usage } from './schema.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -45,19 +53,8 @@ export const tokenColumns = {
   caller: caller.name,
 };
 
-/** Platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
-export function createCallerStore(database: Database, commits: GroupCommit, cached: KeyCache): CallerStore {
-  const { read } = commits;
-
-  function write<T>(effect: () => T): T {
-    const result = commits.write(effect);
-    cached.clear();
-    // Again when it is settled: what was read in between may have been undone.
-    const clear = () => cached.clear();
-    commits.durable().then(clear, clear);
-    return result;
-  }
-
+/** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
+export function createCallerHandlers(database: Database): Handlers<keyof CallerCommands> {
   const keys = () =>
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
   const tokens = () =>
@@ -104,100 +101,93 @@ export function createCallerStore(database: Database, commits: GroupCommit, cach
     return keyOf(key.keyId);
   }
 
+  function addPlatform({ name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
+    if (callerNamed(name) !== undefined) {
+      refuseViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
+    }
+    const { id } = database
+      .insert(caller)
+      .values({ name, tier, monthlyQuota: monthlyQuota ?? null })
+      .returning({ id: caller.id })
+      .get();
+    return insertKey(id, key, 'ACTIVE');
+  }
+
+  function addToken(name: string, { sha256, ...token }: NewToken): StoredToken {
+    const known = callerNamed(name);
+    if (known !== undefined && known.tier !== null) {
+      refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
+    }
+    const callerId =
+      known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
+    database
+      .insert(serviceToken)
+      .values({ ...token, sha256: Buffer.from(sha256), callerId })
+      .run();
+    return tokenOf(token.tokenId);
+  }
+
   return {
-    isEmpty: async () =>
-      read(() => database.select({ id: caller.id }).from(caller).limit(1).get() === undefined),
-    addPlatform: async ({ name, tier, monthlyQuota = null }, key) =>
-      write(() => {
-        if (callerNamed(name) !== undefined) {
-          refuseViolations([
-            { field: 'name', rule: 'is taken; rotate a key of that caller to issue another' },
-          ]);
-        }
-        const { id } = database
-          .insert(caller)
-          .values({ name, tier, monthlyQuota })
-          .returning({ id: caller.id })
-          .get();
-        return insertKey(id, key, 'ACTIVE');
-      }),
-    listKeys: async (page) =>
-      read(() =>
-        pageOf(
-          keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
-          page,
-          same,
-        ),
+    HasCallers: reads(() => database.select({ id: caller.id }).from(caller).limit(1).get() !== undefined),
+    AddPlatform: writes(({ platform, key }) => addPlatform(platform, key)),
+    AddFirstCallers: writes(({ platform, key, service, token }) => {
+      addPlatform(platform, key);
+      addToken(service, token);
+      return undefined;
+    }),
+    ListKeys: reads(({ page }) =>
+      pageOf(
+        keys().where(after(apiKey.id, page)).orderBy(asc(apiKey.id)).limit(rowsFor(page)).all(),
+        page,
+        same,
       ),
-    rotateKey: async (keyId, key, endsAtS) =>
-      write(() => {
-        const old = keyOf(keyId);
-        const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
-        database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
-        return insertKey(old.callerId, key, status);
-      }),
-    setKeyStatus: async (keyId, status) =>
-      write(() => {
-        const key = keyOf(keyId);
-        if (key.status === status) return key;
-        refuseRevoked(key.status);
-        database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
-        return keyOf(keyId);
-      }),
-    findPlatform: async (name) => read(() => platformNamed(name)),
-    listPlatforms: async (page) =>
-      read(() => {
-        const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();
-        return pageOf(
-          rows.map((platform) => ({ id: platform.callerId, platform })),
-          page,
-          ({ platform }) => platform,
-        );
-      }),
-    setPlatformStatus: async (name, status) =>
-      write(() => {
-        const { callerId } = platformOf(name);
-        database.update(caller).set({ status }).where(eq(caller.id, callerId)).run();
-        return platformOf(name);
-      }),
-    addToken: async (name, { sha256, ...token }) =>
-      write(() => {
-        const known = callerNamed(name);
-        if (known !== undefined && known.tier !== null) {
-          refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
-        }
-        const callerId =
-          known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
-        database
-          .insert(serviceToken)
-          .values({ ...token, sha256: Buffer.from(sha256), callerId })
-          .run();
-        return tokenOf(token.tokenId);
-      }),
-    listTokens: async (page) =>
-      read(() =>
-        pageOf(
-          tokens()
-            .where(after(serviceToken.id, page))
-            .orderBy(asc(serviceToken.id))
-            .limit(rowsFor(page))
-            .all(),
-          page,
-          same,
-        ),
+    ),
+    RotateKey: writes(({ keyId, key, endsAtS }) => {
+      const old = keyOf(keyId);
+      const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
+      database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
+      return insertKey(old.callerId, key, status);
+    }),
+    SetKeyStatus: writes(({ keyId, status }) => {
+      const key = keyOf(keyId);
+      if (key.status === status) return key;
+      refuseRevoked(key.status);
+      database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
+      return keyOf(keyId);
+    }),
+    FindPlatform: reads(({ name }) => platformNamed(name)),
+    ListPlatforms: reads(({ page }) => {
+      const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();
+      return pageOf(
+        rows.map((platform) => ({ id: platform.callerId, platform })),
+        page,
+        ({ platform }) => platform,
+      );
+    }),
+    SetPlatformStatus: writes(({ name, status }) => {
+      const { callerId } = platformOf(name);
+      database.update(caller).set({ status }).where(eq(caller.id, callerId)).run();
+      return platformOf(name);
+    }),
+    AddToken: writes(({ name, token }) => addToken(name, token)),
+    ListTokens: reads(({ page }) =>
+      pageOf(
+        tokens().where(after(serviceToken.id, page)).orderBy(asc(serviceToken.id)).limit(rowsFor(page)).all(),
+        page,
+        same,
       ),
-    revokeToken: async (tokenId, atS) =>
-      write(() => {
-        const { revokedAtS } = tokenOf(tokenId);
-        if (revokedAtS === null) {
-          database
-            .update(serviceToken)
-            .set({ revokedAtS: atS })
-            .where(eq(serviceToken.tokenId, tokenId))
-            .run();
-        }
-        return tokenOf(tokenId);
-      }),
+    ),
+    RevokeToken: writes(({ tokenId, atS }) => {
+      const { revokedAtS } = tokenOf(tokenId);
+      if (revokedAtS === null) {
+        database.update(serviceToken).set({ revokedAtS: atS }).where(eq(serviceToken.tokenId, tokenId)).run();
+      }
+      return tokenOf(tokenId);
+    }),
+    CountCalls: reads(({ callerId, month }) => {
+      const isMonth = and(eq(usage.callerId, callerId), eq(usage.month, month));
+      return database.select({ calls: usage.calls }).from(usage).where(isMonth).get()?.calls ?? 0;
+    }),
   };
 }
 

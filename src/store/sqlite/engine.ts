@@ -1,54 +1,33 @@
 import type { Store, StoreOptions } from '../store.ts';
-import { createAdmissionStore } from './admission.ts';
-import { createCallerStore } from './callers.ts';
-import { type Database, databaseFile, openDatabase } from './database.ts';
-import { deploymentSecret, derivedKey } from './deployment-secret.ts';
-import { createEscrowStore } from './escrows.ts';
-import { watchFiles } from './file-watch.ts';
-import { createFilingStore } from './filings.ts';
-import { createGroupCommit } from './group-commit.ts';
-import { createIdempotencyStore } from './idempotency.ts';
-import { createKeyCache } from './key-cache.ts';
-import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+import { createBatcher } from './batcher.ts';
+import { type Core, openCore } from './core.ts';
+import { createCredentialIndex } from './credential-index.ts';
+import { derivedKey } from './deployment-secret.ts';
 
-/** The store on SQLite: WAL with `synchronous=FULL`, one connection, writes of a turn in one commit. */
-export function createSqliteStore(options: StoreOptions): Store {
-  const isAlone = options.serving === true || options.opening === 'NEW';
-  let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
-  const database = openBehind(lock, options);
-  const files = watchFiles(databaseFile(options.dataDir));
-  const commits = createGroupCommit(database.$client, files);
-  const keys = createKeyCache(database.$client);
-  const secret = deploymentSecret(database);
+/** The store on SQLite in this thread, which waits for the disk: for commands, and for tests of the core. */
+export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
+  const index = createCredentialIndex();
+  const refresh = () => {
+    const changed = core.changedCredentials();
+    if (changed !== undefined) index.replace(changed);
+  };
+  const { execute, close } = createBatcher(async (units) => core.executeBatch(units));
   return {
-    admission: createAdmissionStore(database, commits, keys),
-    callers: createCallerStore(database, commits, keys),
-    filings: createFilingStore(database, commits),
-    escrows: createEscrowStore(database, commits),
-    idempotency: createIdempotencyStore(database, commits),
-    keyFor: (purpose) => derivedKey(secret, purpose),
-    beginServing: async () => {
-      lock ??= takeServingLock(options.dataDir);
+    execute,
+    findKey: (apiKey) => {
+      refresh();
+      return index.findKey(apiKey);
     },
-    findFault: () => files.look(),
-    durable: () => commits.durable(),
+    findToken: (sha256) => {
+      refresh();
+      return index.findToken(sha256);
+    },
+    keyFor: (purpose) => derivedKey(core.secret, purpose),
+    beginServing: async () => core.beginServing(),
+    findFault: core.findFault,
     close: async () => {
-      try {
-        await commits.durable();
-      } finally {
-        database.$client.close();
-        lock?.release();
-      }
+      await close();
+      core.close();
     },
   };
-}
-
-/** Opens the database; lets go of the lock if that fails. */
-function openBehind(lock: ServingLock | undefined, options: StoreOptions): Database {
-  try {
-    return openDatabase(options);
-  } catch (error) {
-    lock?.release();
-    throw error;
-  }
 }

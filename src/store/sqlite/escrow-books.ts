@@ -1,6 +1,6 @@
 import { type Escrow, escrowNotFound, type Hold, pendingOf, type WantedOrder } from '../../domain/escrow.ts';
-import { Refusal } from '../../domain/reason.ts';
-import type { EscrowCase, Operation } from '../store.ts';
+import type { Operation } from '../escrow-commands.ts';
+import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
@@ -102,6 +102,3 @@ export const wanted = (row: EscrowRow, underWay: OperationRow | undefined): Want
   underWay: underWay?.kind,
   isStopped: row.attention !== null,
 });
-
-/** What an order does not allow. */
-export const conflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);

@@ -1,6 +1,6 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import type { EscrowChange, EscrowState } from '../../domain/escrow.ts';
-import type { BusinessTime } from '../store.ts';
+import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import { escrowChange } from './schema.ts';
 import { prepareHot } from './statement.ts';

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
 import type { EscrowState, EscrowTerms, Standing } from '../../domain/escrow.ts';
-import type { PageQuery } from '../store.ts';
+import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow } from './schema.ts';

@@ -1,31 +1,33 @@
 import { type Column, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { wishFor } from '../../domain/escrow.ts';
-import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
-import { filingNotFound } from '../../domain/filing.ts';
-import { transfersMax } from '../../domain/provenance.ts';
-import { Refusal } from '../../domain/reason.ts';
-import type { EscrowFilter, EscrowStore, PageQuery } from '../store.ts';
+import { refuseUnsaleable, stateConflict, wishFor } from '../../domain/escrow.ts';
+import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
+import { refuseViolations } from '../../domain/violation.ts';
+import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
+import type { PageQuery } from '../paging.ts';
+import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { conflict, createEscrowBooks, wanted } from './escrow-books.ts';
+import { createEscrowBooks, wanted } from './escrow-books.ts';
 import { createEscrowSettlement } from './escrow-settlement.ts';
-import type { GroupCommit } from './group-commit.ts';
-import { createOperationBinding } from './idempotency.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
 import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
 import { prepareHot } from './statement.ts';
 
-/** Escrow orders: what is wanted of them and how they are read here, how they are settled in escrow-settlement.ts. */
-export function createEscrowStore(database: Database, commits: GroupCommit): EscrowStore {
-  const { read, write } = commits;
+/**
+ * Handlers of escrow orders: what callers want of them and how they are read here, how they are settled in
+ * escrow-settlement.ts.
+ */
+export function createEscrowHandlers(
+  database: Database,
+): Handlers<keyof EscrowCommands | keyof ReconciliationCommands> {
   const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
   const { rows, operations, history, provenance, toEscrow, toCase } = books;
   const { findRow, requireRow, requireOperation } = books;
-  const nextNumber = createSequence(database, 'ESCROW');
-  const binding = createOperationBinding(database);
+  const nextNumber = createSequence(database, 'ESCROW', escrowSequenceMax);
   const filed = prepareHot<{ caller_id: number }>(
     database,
     database
@@ -34,87 +36,53 @@ export function createEscrowStore(database: Database, commits: GroupCommit): Esc
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
 
-  function requireSaleable(filingNo: string, owner: number | undefined): void {
-    const source = filed.get({ filingNo });
-    if (source === undefined) throw filingNotFound();
-    if (owner !== undefined && source.caller_id !== owner) {
-      throw new Refusal(
-        'PERMISSION_DENIED',
-        'Only the caller that filed the artwork may open an escrow for it.',
-      );
-    }
-    const active = rows.activeOf(filingNo);
-    if (active !== undefined) {
-      const isVisible = owner === undefined || active.callerId === owner;
-      const name = isVisible ? `: ${active.escrowId}` : '';
-      throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
-    }
-    if (provenance.transfersOf(filingNo) >= transfersMax) {
-      throw new Refusal(
-        'TRANSFERS_EXHAUSTED',
-        `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
-      );
-    }
-  }
-
   return {
-    ...createEscrowSettlement(database, commits, books),
-    open: async (terms, at, work, owner) =>
-      write(() => {
-        const earlier = binding.operationOf(work);
-        if (earlier !== undefined) return requireOperation(earlier);
-        requireSaleable(terms.filingNo, owner);
-        const year = yearOf(at.timestamp);
-        const id = rows.insert({
-          ...terms,
-          escrowId: nextEscrowId(year, nextNumber(year), idKey),
-          callerId: work.callerId,
-          timestamp: at.timestamp,
-          lookUpAtMs: at.atMs,
-        });
-        history.append(id, 'UNPAID', at);
-        operations.prepare(id, 'FREEZE', work.operationId, at.atMs);
-        binding.bind(work);
-        return requireOperation(work.operationId);
-      }),
-    prepare: async (kind, id, at, work, owner) =>
-      write(() => {
-        const earlier = binding.operationOf(work);
-        if (earlier !== undefined) return requireOperation(earlier);
-        const row = requireRow(id, owner);
-        const underWay = books.resolutionOf(row.id);
-        const outcome = wishFor(kind, wanted(row, underWay));
-        if (outcome.kind === 'CONFLICT') throw conflict(outcome.why);
-        if (outcome.kind === 'PREPARE') {
-          operations.prepare(row.id, outcome.instruction, work.operationId, at.atMs);
-          rows.makeDue(row.id, at.atMs);
-        }
-        const operationId = underWay?.operationId ?? work.operationId;
-        binding.bind({ ...work, operationId });
-        return requireOperation(operationId);
-      }),
-    findRepeated: async (work) =>
-      read(() => {
-        const operationId = binding.operationOf(work);
-        return operationId === undefined ? undefined : requireOperation(operationId);
-      }),
-    findOperation: async (operationId) => read(() => books.findOperation(operationId)),
-    find: async (id, owner) =>
-      read(() => {
-        const row = findRow(id, owner);
-        return row && toEscrow(row);
-      }),
-    list: async (filter, page) =>
-      read(() => pageOf(rows.list([...selectedBy(filter), before(page)], page), page, toEscrow)),
-    listCases: async ({ state, isInNeed }, page) =>
-      read(() => {
-        const equals = isInNeed ? equalsInPassing : eq;
-        const conditions = [
-          state === undefined ? undefined : equals(escrow.state, state),
-          isInNeed ? isNotNull(escrow.attention) : undefined,
-        ];
-        return pageOf(rows.list([...conditions, before(page)], page), page, toCase);
-      }),
+    ...createEscrowSettlement(database, books),
+    OpenEscrow: writes(({ terms, violations, at, work, owner }) => {
+      refuseViolations(violations);
+      const { filingNo } = terms;
+      const filedBy = filed.get({ filingNo })?.caller_id;
+      const active = rows.activeOf(filingNo);
+      refuseUnsaleable({ filingNo, filedBy, active, transfers: provenance.transfersOf(filingNo) }, owner);
+      const year = yearOf(at.timestamp);
+      const id = rows.insert({
+        ...terms,
+        escrowId: nextEscrowId(year, nextNumber(year), idKey),
+        callerId: work.callerId,
+        timestamp: at.timestamp,
+        lookUpAtMs: at.atMs,
+      });
+      history.append(id, 'UNPAID', at);
+      operations.prepare(id, 'FREEZE', work.operationId, at.atMs);
+      return requireOperation(work.operationId);
+    }),
+    PrepareResolution: writes(({ resolution, escrowId, at, work, owner }) => {
+      const row = requireRow(escrowId, owner);
+      const underWay = books.resolutionOf(row.id);
+      const outcome = wishFor(resolution, wanted(row, underWay));
+      if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
+      if (outcome.kind === 'PREPARE') {
+        operations.prepare(row.id, outcome.instruction, work.operationId, at.atMs);
+        rows.makeDue(row.id, at.atMs);
+      }
+      return requireOperation(underWay?.operationId ?? work.operationId);
+    }),
+    GetEscrow: reads(({ escrowId, owner }) => {
+      const row = findRow(escrowId, owner);
+      return row && toEscrow(row);
+    }),
+    ListEscrows: reads(({ filter, page }) =>
+      pageOf(rows.list([...selectedBy(filter), before(page)], page), page, toEscrow),
+    ),
+    FindOperation: reads(({ operationId }) => books.findOperation(operationId)),
+    ListCases: reads(({ selection: { state, isInNeed }, page }) => {
+      const equals = isInNeed ? equalsInPassing : eq;
+      const conditions = [
+        state === undefined ? undefined : equals(escrow.state, state),
+        isInNeed ? isNotNull(escrow.attention) : undefined,
+      ];
+      return pageOf(rows.list([...conditions, before(page)], page), page, toCase);
+    }),
   };
 }
 

@@ -1,9 +1,10 @@
 import { and, between, desc, eq, lt, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { evidenceHash, type Filing, filingNumber, filingSequenceMax } from '../../domain/filing.ts';
-import type { FilingStore, PageQuery } from '../store.ts';
+import type { FilingCommands } from '../filing-commands.ts';
+import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
-import type { GroupCommit } from './group-commit.ts';
+import { checksAndWrites, type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
@@ -24,9 +25,9 @@ const filingColumns = {
   caller: caller.name,
 };
 
-/** Filings and their provenance records. */
-export function createFilingStore(database: Database, { read, write }: GroupCommit): FilingStore {
-  const nextNumber = createSequence(database, 'FILING');
+/** Handlers of filings and their provenance records. */
+export function createFilingHandlers(database: Database): Handlers<keyof FilingCommands> {
+  const nextNumber = createSequence(database, 'FILING', filingSequenceMax);
   const insertFiling = prepareHot(
     database,
     database.insert(filing).values({
@@ -55,38 +56,34 @@ export function createFilingStore(database: Database, { read, write }: GroupComm
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
 
   return {
-    file: async (artwork, at, by) =>
-      write(() => {
-        const { timestamp } = at;
-        const year = yearOf(timestamp);
-        const filingNo = filingNumber(year, nextNumber(year));
-        const hash = evidenceHash({ ...artwork, filingNo, timestamp });
-        const filed: Filing = { ...artwork, filingNo, hash, timestamp, caller: by.caller };
-        insertFiling.run({ ...filed, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
-        provenance.begin(filingNo, at);
-        return filed;
-      }),
-    find: async (filingNo, owner) =>
-      read(() => {
-        const row = filings()
-          .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
-          .get();
-        return row === undefined ? undefined : toFiling(row);
-      }),
-    list: async ({ owner, year }, page) =>
-      read(() => {
-        const rows = filings()
-          .where(and(ownedBy(owner), numberedIn(year), before(page)))
-          .orderBy(desc(filing.filingNo))
-          .limit(rowsFor(page))
-          .all();
-        return pageOf(rows, page, toFiling);
-      }),
-    provenance: async (filingNo) =>
-      read(() => {
-        const source = selectAuthor.get({ filingNo });
-        return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
-      }),
+    FileArtwork: checksAndWrites(({ artwork, at, by }) => {
+      const { timestamp } = at;
+      const year = yearOf(timestamp);
+      const filingNo = filingNumber(year, nextNumber(year));
+      const hash = evidenceHash({ ...artwork, filingNo, timestamp });
+      const filed: Filing = { ...artwork, filingNo, hash, timestamp, caller: by.caller };
+      insertFiling.run({ ...filed, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
+      provenance.begin(filingNo, at);
+      return filed;
+    }),
+    GetFiling: reads(({ filingNo, owner }) => {
+      const row = filings()
+        .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
+        .get();
+      return row === undefined ? undefined : toFiling(row);
+    }),
+    ListFilings: reads(({ filter: { owner, year }, page }) => {
+      const rows = filings()
+        .where(and(ownedBy(owner), numberedIn(year), before(page)))
+        .orderBy(desc(filing.filingNo))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(rows, page, toFiling);
+    }),
+    GetProvenance: reads(({ filingNo }) => {
+      const source = selectAuthor.get({ filingNo });
+      return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
+    }),
   };
 }
 

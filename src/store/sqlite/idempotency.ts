@@ -1,102 +1,88 @@
-import { and, eq, isNull, lte, sql } from 'drizzle-orm';
-import {
-  type IdempotencyStanding,
-  type IdempotencyStore,
-  idempotencyRetentionS,
-  type Work,
-} from '../store.ts';
+import { deserialize, serialize } from 'node:v8';
+import { and, eq, lte, sql } from 'drizzle-orm';
+import { isFinal } from '../../domain/reason.ts';
+import type { Operation } from '../escrow-commands.ts';
+import { type IdempotencyClaim, idempotencyRetentionS, type Kind, type Outcome } from '../store.ts';
 import type { Database } from './database.ts';
-import type { GroupCommit } from './group-commit.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
 import { prepareHot } from './statement.ts';
 
-/** How many forgotten keys a claim sweeps away: more than one, so that the sweep overtakes the claims. */
-const sweptPerClaim = 2;
+/** How many forgotten keys a look-up sweeps away: more than one, so that the sweep overtakes the claims. */
+const sweptPerLookUp = 2;
 
-const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
+/** Commands that give an instruction, with which a repetition goes on until it has ended. */
+const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
-/** Which instruction a call gave that claimed an idempotency key. */
-export interface OperationBinding {
-  /** The instruction of an earlier call under the same key. */
-  operationOf(work: Work): string | undefined;
-  /** Remembers the instruction with the key. Runs inside the effect that prepares it. */
-  bind(work: Work): void;
+/** What is known of a key: it stood for another request; it has its answer; its instruction is under way. */
+export type KnownKey =
+  | { readonly kind: 'REUSED' }
+  | { readonly kind: 'ANSWERED' | 'UNDER_WAY'; readonly outcome: Outcome };
+
+/** Idempotency keys, each with what came of the call that claimed it. All verbs run inside a transaction. */
+export interface IdempotencyKeys {
+  /** What is known of a key at `nowS`, Unix seconds; undefined if nothing is. */
+  find(claim: IdempotencyClaim, nowS: number): KnownKey | undefined;
+  /** Keeps what came of a command for repetitions, unless they could do better. */
+  keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
 }
 
-/** The bindings of a database. */
-export function createOperationBinding(database: Database): OperationBinding {
-  const select = prepareHot<{ operation_id: string | null }>(
+/** The idempotency keys of a database; `findOperation` reads an instruction as it stands. */
+export function createIdempotencyKeys(
+  database: Database,
+  findOperation: (operationId: string) => Operation | undefined,
+): IdempotencyKeys {
+  const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
+  const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
+  const forget = prepareHot(database, database.delete(keyRow).where(and(isKey, isForgotten)));
+  const sweep = prepareHot(
     database,
-    database.select({ operationId: keyRow.operationId }).from(keyRow).where(isKey),
+    database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
   );
-  const update = prepareHot(
-    database,
-    database
-      .update(keyRow)
-      .set({ operationId: sql`${sql.placeholder('operationId')}` })
-      .where(isKey),
-  );
-  return {
-    operationOf: ({ callerId, idempotencyKey: key }) =>
-      key === undefined ? undefined : (select.get({ callerId, key })?.operation_id ?? undefined),
-    bind: ({ callerId, idempotencyKey: key, operationId }) => {
-      if (key !== undefined) update.run({ callerId, key, operationId });
-    },
-  };
-}
-
-/** Idempotency keys and the answers kept under them. */
-export function createIdempotencyStore(database: Database, { write }: GroupCommit): IdempotencyStore {
-  const sweep = database
-    .delete(keyRow)
-    .where(lte(keyRow.claimedAtS, sql.placeholder('forgottenS')))
-    .orderBy(keyRow.claimedAtS)
-    .limit(sweptPerClaim)
-    .prepare();
-  const forgetOld = database
-    .delete(keyRow)
-    .where(and(isKey, lte(keyRow.claimedAtS, sql.placeholder('forgottenS'))))
-    .prepare();
   const select = database.select().from(keyRow).where(isKey).prepare();
-  const insert = database
-    .insert(keyRow)
-    .values({
+  const insert = prepareHot(
+    database,
+    database.insert(keyRow).values({
       callerId: sql.placeholder('callerId'),
       key: sql.placeholder('key'),
       fingerprint: sql.placeholder('fingerprint'),
       claimedAtS: sql.placeholder('nowS'),
-    })
-    .prepare();
-  const release = database
-    .delete(keyRow)
-    .where(and(isKey, isNull(keyRow.status), isNull(keyRow.operationId)))
-    .prepare();
+      outcome: sql.placeholder('outcome'),
+      operationId: sql.placeholder('operationId'),
+    }),
+  );
+
+  /** A repetition of a call that gave an instruction is told how that stands. */
+  function goOn(operationId: string): KnownKey {
+    const result = findOperation(operationId);
+    if (result === undefined) throw new Error(`There is no operation ${operationId}.`);
+    const hasEnded = result.status === 'CONFIRMED' || result.status === 'DECLINED';
+    return {
+      kind: hasEnded ? 'ANSWERED' : 'UNDER_WAY',
+      outcome: { kind: 'DONE', result, isReplay: hasEnded },
+    };
+  }
 
   return {
-    claim: async ({ callerId, key, fingerprint, nowS }) =>
-      write((): IdempotencyStanding => {
-        const forgottenS = nowS - idempotencyRetentionS;
-        forgetOld.run({ callerId, key, forgottenS });
-        sweep.run({ forgottenS });
-        const known = select.get({ callerId, key });
-        if (known === undefined) {
-          insert.run({ callerId, key, fingerprint: Buffer.from(fingerprint), nowS });
-          return { kind: 'CLAIMED' };
-        }
-        if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
-        const { status, body } = known;
-        return status === null || body === null
-          ? { kind: 'CLAIMED' }
-          : { kind: 'ANSWERED', answer: { status, body } };
-      }),
-    keep: async (callerId, key, { status, body }) => {
-      write(() => {
-        const isThis = and(eq(keyRow.callerId, callerId), eq(keyRow.key, key));
-        database.update(keyRow).set({ status, body }).where(isThis).run();
-      });
+    find: ({ callerId, key, fingerprint }, nowS) => {
+      const forgottenS = nowS - idempotencyRetentionS;
+      forget.run({ callerId, key, forgottenS });
+      sweep.run({ forgottenS });
+      const known = select.get({ callerId, key });
+      if (known === undefined) return undefined;
+      if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
+      if (known.operationId !== null) return goOn(known.operationId);
+      if (known.outcome === null) return { kind: 'REUSED' };
+      return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true } };
     },
-    release: async (callerId, key) => {
-      write(() => release.run({ callerId, key }));
+    keep: ({ callerId, key, fingerprint }, nowS, kind, outcome) => {
+      if (outcome.kind === 'NOT_ADMITTED') return;
+      if (outcome.kind === 'REFUSED' && !isFinal(outcome.refusal.reason)) return;
+      const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
+      insert.run({
+        ...{ callerId, key, nowS, fingerprint: Buffer.from(fingerprint) },
+        operationId: isInstruction ? (outcome.result as Operation).operationId : null,
+        outcome: isInstruction ? null : serialize(outcome),
+      });
     },
   };
 }

@@ -1,5 +1,5 @@
 import { lt, sql } from 'drizzle-orm';
-import { notificationRetentionS } from '../store.ts';
+import { notificationRetentionS } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { institutionNotification } from './schema.ts';
 import { prepareHot } from './statement.ts';

@@ -1,4 +1,4 @@
-import type { Page, PageQuery } from '../store.ts';
+import type { Page, PageQuery } from '../paging.ts';
 
 /** How many rows to read for a page: one more than it shows tells whether there is a next one. */
 export const rowsFor = ({ size }: PageQuery): number => size + 1;

@@ -1,6 +1,6 @@
 import { asc, eq, type SQL, sql } from 'drizzle-orm';
 import type { ProvenanceEvent, ProvenanceRecord } from '../../domain/provenance.ts';
-import type { BusinessTime } from '../store.ts';
+import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import { provenanceRecord } from './schema.ts';
 import { prepareHot } from './statement.ts';

@@ -10,7 +10,7 @@ import {
   text,
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
-import type { Environment, PlatformStatus, Tier } from '../../domain/caller.ts';
+import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type {
   EscrowState,
   EscrowType,
@@ -19,7 +19,6 @@ import type {
   Standing,
 } from '../../domain/escrow.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
-import type { KeyStatus } from '../store.ts';
 
 // Amounts are at most 2^53-1, so the driver's number is exact on the way out.
 const money = customType<{ data: bigint; driverData: bigint | number }>({
@@ -256,7 +255,7 @@ export const institutionNotification = sqliteTable(
   (table) => [index('institution_notification_by_age').on(table.receivedAtS)],
 );
 
-/** Idempotency keys; status and body are null until the first call is answered. */
+/** Idempotency keys, each with what came of the call that claimed it: its outcome, or the instruction that it gave. */
 export const idempotencyKey = sqliteTable(
   'idempotency_key',
   {
@@ -264,8 +263,8 @@ export const idempotencyKey = sqliteTable(
     key: text().notNull(),
     fingerprint: blob({ mode: 'buffer' }).notNull(),
     claimedAtS: integer('claimed_at_s').notNull(),
-    status: integer(),
-    body: text(),
+    /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
+    outcome: blob({ mode: 'buffer' }),
     /** The instruction that the call gave, for a repetition to go on with. */
     operationId: text('operation_id'),
   },

@@ -1,10 +1,17 @@
-import { sql } from 'drizzle-orm';
+import { lt, sql } from 'drizzle-orm';
 import type { Database } from './database.ts';
 import { numberSequence } from './schema.ts';
 import { prepareHot } from './statement.ts';
 
-/** Takes the next number of a kind and year, from 1, without gaps. Runs inside the effect that uses it. */
-export function createSequence(database: Database, kind: 'FILING' | 'ESCROW'): (year: number) => number {
+/**
+ * Takes the next number of a kind and year, from 1 to `max`, without gaps; `max + 1`, and nothing changes, once all are
+ * taken. Runs inside the effect that uses it.
+ */
+export function createSequence(
+  database: Database,
+  kind: 'FILING' | 'ESCROW',
+  max: number,
+): (year: number) => number {
   const next = prepareHot<{ last: number }>(
     database,
     database
@@ -13,12 +20,9 @@ export function createSequence(database: Database, kind: 'FILING' | 'ESCROW'): (
       .onConflictDoUpdate({
         target: [numberSequence.kind, numberSequence.year],
         set: { last: sql`${numberSequence.last} + 1` },
+        setWhere: lt(numberSequence.last, max),
       })
       .returning({ last: numberSequence.last }),
   );
-  return (year) => {
-    const row = next.get({ year });
-    if (row === undefined) throw new Error(`No number was given for ${kind} ${year}.`);
-    return row.last;
-  };
+  return (year) => next.get({ year })?.last ?? max + 1;
 }

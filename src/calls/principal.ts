@@ -1,5 +1,5 @@
 import type { Tier } from '../domain/caller.ts';
-import type { CallerRef } from '../store/store.ts';
+import type { CallerRef } from '../store/filing-commands.ts';
 
 /** Whoever a call is made for. */
 export type Principal = Platform | Service;
@@ -22,4 +22,9 @@ export interface Service extends CallerRef {
 /** Whose filings and escrows a principal sees: its own, or, for internal systems, everybody's (undefined). */
 export function ownerScope(principal: Principal): number | undefined {
   return principal.kind === 'platform' ? principal.callerId : undefined;
+}
+
+/** Whoever a call is made for, as the store refers to callers. */
+export function callerOf({ principal: { callerId, caller } }: { readonly principal: Principal }): CallerRef {
+  return { callerId, caller };
 }

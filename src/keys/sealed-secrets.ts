@@ -1,5 +1,6 @@
 import { statusAt } from '../domain/caller.ts';
-import { allOf, type CallerStore } from '../store/store.ts';
+import { allOf } from '../store/paging.ts';
+import type { Execute } from '../store/store.ts';
 import { type KeyRing, sealingKeyName } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
@@ -11,8 +12,8 @@ export class MasterKeyRefused extends Error {
  * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first
  * that does not open.
  */
-export async function checkSealedSecrets(store: CallerStore, keyRing: KeyRing, nowS: number): Promise<void> {
-  for await (const key of allOf(store.listKeys)) {
+export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, nowS: number): Promise<void> {
+  for await (const key of allOf((page) => execute({ kind: 'ListKeys', page }))) {
     if (statusAt(key, nowS) === 'REVOKED') continue;
     const { sealedSecret, keyId, caller } = key;
     try {

@@ -1,0 +1,96 @@
+import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
+import { statusAt } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Refusal } from '../domain/reason.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
+import type { StoredKey } from '../store/caller-commands.ts';
+import { type NonceClaim, nonceRetentionS, type Store } from '../store/store.ts';
+import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
+import type { Credentials } from './credentials.ts';
+import type { Platform } from './principal.ts';
+
+/** What was sent, as far as the signature covers it. */
+export type SignedRequest = Pick<CanonicalRequest, 'method' | 'target' | 'body'>;
+
+/** A platform that is known by its signature, and the nonce that its call is to spend. */
+export interface Authenticated {
+  readonly platform: Platform;
+  readonly nonce: NonceClaim;
+}
+
+/** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED. */
+export type Authenticate = (credentials: Credentials, request: SignedRequest, nowS: number) => Authenticated;
+
+/** What authentication works with. */
+export interface AuthenticationDependencies {
+  readonly store: Pick<Store, 'findKey'>;
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+}
+
+/** Authentication for the platforms in the store; nothing is read from disk and nothing is written. */
+export function createAuthentication({ store, keyRing, clock }: AuthenticationDependencies): Authenticate {
+  const secretOf = createSecretCache(keyRing);
+  // Unknown keys are verified against a secret that nobody has, so that they cost what known ones cost.
+  const nobodysSecret = createSecretKey(randomBytes(32));
+  const steadyMs = createSteadyTime(clock);
+
+  return ({ apiKey, timestamp, nonce, signature: sent }, { method, target, body }, nowS) => {
+    const found = store.findKey(apiKey);
+    const key = found !== undefined && statusAt(found, nowS) !== 'REVOKED' ? found : undefined;
+    const secret = key === undefined ? nobodysSecret : secretOf(key);
+    const request = { method, target, body, timestamp, nonce };
+    const expected = signature(request, secret);
+    const matches = timingSafeEqual(expected, Buffer.from(sent, 'hex'));
+    if (key === undefined || !matches) throw signatureInvalid(request);
+    if (key.platformStatus === 'SUSPENDED')
+      throw new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
+    if (key.status === 'SUSPENDED')
+      throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
+    const { callerId, caller, tier, monthlyQuota } = key;
+    return {
+      platform: { kind: 'platform', callerId, caller, tier, monthlyQuota: monthlyQuota ?? undefined },
+      nonce: { keyId: key.id, nonce, sweepAtS: Math.floor(steadyMs() / 1000) },
+    };
+  };
+}
+
+/** The refusal of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
+function signatureInvalid(request: CanonicalRequest): Refusal {
+  const why = 'The API key is not known or the signature does not match. The text to sign was';
+  return new Refusal('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
+}
+
+/** How much the wall clock may gain on the monotonic one from call to call without being set, in milliseconds. */
+const gainMaxMs = 1_000;
+
+/**
+ * The wall clock without its forward steps: one is ignored for as long as nonces are remembered, since a clock that was
+ * set ahead may be set back, and then the nonces of just before are still needed. A process that starts does not know
+ * whether there was one, and begins in 1970.
+ */
+function createSteadyTime({ nowMs, monotonicMs }: Clock): () => number {
+  let leadMs = 0;
+  let agreedAtMs = monotonicMs();
+  return () => {
+    const atMs = monotonicMs();
+    const wallLeadMs = nowMs() - atMs;
+    if (wallLeadMs <= leadMs + gainMaxMs || atMs - agreedAtMs >= nonceRetentionS * 1000) {
+      leadMs = wallLeadMs;
+      agreedAtMs = atMs;
+    }
+    return atMs + leadMs;
+  };
+}
+
+/** Opens each key's secret once: opening costs more than all the rest of verifying. */
+function createSecretCache(keyRing: KeyRing): (key: StoredKey) => KeyObject {
+  const opened = new Map<number, KeyObject>();
+  return ({ id, keyId, sealedSecret }) => {
+    const known = opened.get(id);
+    if (known !== undefined) return known;
+    const secret = keyRing.open(sealedSecret, keyId);
+    opened.set(id, secret);
+    return secret;
+  };
+}

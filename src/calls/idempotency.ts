@@ -1,0 +1,77 @@
+import { hash } from 'node:crypto';
+import { type DescMethodUnary, toBinary } from '@bufbuild/protobuf';
+import { Refusal } from '../domain/reason.ts';
+import type { IdempotencyClaim } from '../store/store.ts';
+import type { Reading } from './incoming-call.ts';
+
+/** How long a caller waits before it asks again for a call that is under way, in seconds. */
+const inProgressRetryAfterS = 1;
+
+const keyPattern = /^[\x21-\x7e]{1,255}$/;
+const quoted = /^"(.*)"$/;
+
+/** Reads the Idempotency-Key of a call, as often as it was sent; undefined without one. Throws IDEMPOTENCY_KEY_INVALID. */
+export function readIdempotencyKey(sentKeys: readonly string[]): string | undefined {
+  if (sentKeys.length === 0) return undefined;
+  const [sent = '', ...more] = sentKeys;
+  const key = quoted.exec(sent)?.[1] ?? sent;
+  if (more.length === 0 && keyPattern.test(key)) return key;
+  throw new Refusal(
+    'IDEMPOTENCY_KEY_INVALID',
+    'The header Idempotency-Key must be 1 to 255 visible ASCII characters, once.',
+  );
+}
+
+/**
+ * What a key stands for: SHA-256 of the operation and of the message that was read, with what was wrong with it, the same
+ * whichever door it came through.
+ */
+export function fingerprintOf(
+  { parent, name, input }: DescMethodUnary,
+  reading: Reading | Refusal,
+): Uint8Array {
+  const read =
+    reading instanceof Refusal
+      ? [Buffer.from(reading.message)]
+      : [toBinary(input, reading.message), Buffer.from(JSON.stringify(reading.violations))];
+  return hash('sha256', Buffer.concat([Buffer.from(`${parent.typeName}/${name}\0`), ...read]), 'buffer');
+}
+
+/** The keys of calls that are under way in this process: a call ends with its process, so they are not stored. */
+export interface RunningKeys {
+  /**
+   * Begins a call under a key; the returned function ends it. Throws IDEMPOTENCY_IN_PROGRESS while another call under
+   * the key is under way, IDEMPOTENCY_KEY_REUSED if that one is for another request.
+   */
+  begin(claim: IdempotencyClaim): () => void;
+}
+
+/** Begins with none. */
+export function createRunningKeys(): RunningKeys {
+  const running = new Map<string, Uint8Array>();
+  return {
+    begin: ({ callerId, key, fingerprint }) => {
+      const name = `${callerId} ${key}`;
+      const other = running.get(name);
+      if (other !== undefined) throw Buffer.compare(other, fingerprint) === 0 ? inProgress() : keyReused();
+      running.set(name, fingerprint);
+      return () => {
+        running.delete(name);
+      };
+    },
+  };
+}
+
+/** The refusal of a key that stood for another request before. */
+export function keyReused(): Refusal {
+  return new Refusal('IDEMPOTENCY_KEY_REUSED', 'The Idempotency-Key was used for another request before.');
+}
+
+function inProgress(): Refusal {
+  const hints = { retryAfterS: inProgressRetryAfterS };
+  return new Refusal(
+    'IDEMPOTENCY_IN_PROGRESS',
+    'The first call with this Idempotency-Key is under way.',
+    hints,
+  );
+}

@@ -1,0 +1,40 @@
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { Refusal } from '../domain/reason.ts';
+import type { Violation } from '../domain/violation.ts';
+import type { SignedRequest } from './authentication.ts';
+import type { SentCredentials } from './credentials.ts';
+import type { Limits } from './limits.ts';
+
+/** A signed call as it came in. Its functions are called in this order, each once at most. */
+export interface SignedCall extends Omit<SignedRequest, 'body'> {
+  readonly credentials: SentCredentials;
+  /** Reads the body. Throws Refusal; what else it throws is passed on. */
+  readBody(): Promise<Uint8Array>;
+  /** Finds what is called. Throws Refusal. */
+  route(body: Uint8Array): RoutedCall;
+}
+
+/** A call whose operation is known. */
+export interface RoutedCall {
+  readonly method: DescMethodUnary;
+  /** The Idempotency-Key as often as it was sent. */
+  readonly idempotencyKeys: readonly string[];
+  /** Reads the message. Throws Refusal. */
+  read(): Reading;
+}
+
+/** The message of a call, and what was wrong with it; fields with violations keep their default. */
+export interface Reading {
+  readonly message: Message;
+  readonly violations: readonly Violation[];
+}
+
+/** What a call came to; all that it tells is durable. */
+export interface Outcome {
+  /** The answer, or why there is none. */
+  readonly answer: Message | Refusal;
+  /** Whether an earlier call under the same Idempotency-Key was given the answer. */
+  readonly isReplay: boolean;
+  /** Of an authenticated platform. */
+  readonly limits?: Limits | undefined;
+}

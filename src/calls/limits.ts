@@ -1,0 +1,61 @@
+import type { Calendar } from '../domain/calendar.ts';
+import { Refusal } from '../domain/reason.ts';
+import type { QuotaClaim } from '../store/store.ts';
+import type { Platform } from './principal.ts';
+import type { RateStanding } from './rate-limit.ts';
+
+/** Where a caller stands with its monthly quota. */
+export interface QuotaStanding {
+  /** YYYY-MM of the business time zone. */
+  readonly month: string;
+  /** Length of the month in seconds. */
+  readonly monthS: number;
+  /** Calls a month; undefined for unlimited. */
+  readonly limit: number | undefined;
+  /** Calls left in the month. */
+  readonly remaining: number;
+  /** Whole seconds until the month ends, at least 1. */
+  readonly resetS: number;
+}
+
+/** Where a caller stands with its limits after a call. */
+export interface Limits {
+  readonly rate: RateStanding;
+  readonly quota: QuotaStanding;
+}
+
+/** The quota of a platform in the month of an instant, of which `calls` are counted. */
+export function quotaStanding(
+  { monthlyQuota: limit }: Platform,
+  calendar: Calendar,
+  nowMs: number,
+  calls: number,
+): QuotaStanding {
+  const { name: month, endsAtMs, lengthS: monthS } = calendar.month(nowMs);
+  return {
+    month,
+    monthS,
+    limit,
+    remaining: limit === undefined ? Number.POSITIVE_INFINITY : Math.max(0, limit - calls),
+    resetS: Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000)),
+  };
+}
+
+/** Asks where the quota of a platform stands in the month of an instant. */
+export function quotaClaim(
+  { callerId, monthlyQuota: limit }: Platform,
+  calendar: Calendar,
+  nowMs: number,
+): QuotaClaim {
+  return { callerId, month: calendar.month(nowMs).name, limit, take: false };
+}
+
+/** The refusal of a call that came too soon behind others. */
+export function rateLimited({ callsPerSecond, retryAfterS }: RateStanding): Refusal {
+  return new Refusal('RATE_LIMITED', `At most ${callsPerSecond} calls a second.`, { retryAfterS });
+}
+
+/** The refusal of a call for which the month has none left. */
+export function quotaExceeded({ limit, month, resetS }: QuotaStanding): Refusal {
+  return new Refusal('QUOTA_EXCEEDED', `All ${limit} calls of ${month} are used.`, { retryAfterS: resetS });
+}

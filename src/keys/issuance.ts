@@ -1,0 +1,112 @@
+import {
+  type Agreement,
+  agreedQuota,
+  checkAgreement,
+  checkCallerName,
+  type Environment,
+} from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
+import { refuseViolations } from '../domain/violation.ts';
+import type { NewKey, NewPlatform, NewToken, StoredKey, StoredToken } from '../store/caller-commands.ts';
+import type { Execute } from '../store/store.ts';
+import type { KeyRing } from './key-ring.ts';
+import { mintKey, mintToken, tokenHash } from './mint.ts';
+
+/** Issues credentials. What it returns of a secret or token is the only time that it is seen. */
+export interface Issuance {
+  /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
+  issueKey(agreement: Agreement): Promise<IssuedKey>;
+  /**
+   * Issues a further key, which is suspended if the existing one is; the existing one works on for `overlapS` seconds.
+   * Throws NOT_FOUND, VALIDATION_FAILED.
+   */
+  rotateKey(keyId: string, overlapS: number): Promise<IssuedKey>;
+  /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
+  issueToken(name: string, operator: boolean): Promise<IssuedToken>;
+  /**
+   * Issues the first key and an operator's token, together. `keep` is called with them before they are stored: once they
+   * are, nobody can tell them again.
+   */
+  issueFirst(agreement: Agreement, service: string, keep: (first: FirstCredentials) => void): Promise<void>;
+}
+
+/** A new key with its secret, which is known nowhere else. */
+export interface IssuedKey {
+  readonly key: StoredKey;
+  readonly apiSecret: string;
+}
+
+/** A new token as the store knows it, and its text, which is known nowhere else. */
+export interface IssuedToken {
+  readonly stored: StoredToken;
+  readonly token: string;
+}
+
+/** The credentials of a deployment's first callers. */
+export interface FirstCredentials {
+  readonly keyId: string;
+  readonly apiKey: string;
+  readonly apiSecret: string;
+  readonly token: string;
+}
+
+/** What issuance works with. */
+export interface IssuanceDependencies {
+  readonly execute: Execute;
+  readonly keyRing: KeyRing;
+  readonly environment: Environment;
+  readonly clock: Clock;
+}
+
+/** Issuance into a store. */
+export function createIssuance({ execute, keyRing, environment, clock }: IssuanceDependencies): Issuance {
+  const nowS = () => Math.floor(clock.nowMs() / 1000);
+
+  function newKey() {
+    const { keyId, apiKey, apiSecret } = mintKey(environment);
+    const sealedSecret = keyRing.seal(apiSecret, keyId);
+    const key: NewKey = { keyId, apiKey, sealedSecret, createdAtS: nowS() };
+    return { key, apiSecret };
+  }
+
+  function newToken(operator: boolean) {
+    const { tokenId, token: text } = mintToken(environment);
+    const token: NewToken = { tokenId, operator, sha256: tokenHash(text), createdAtS: nowS() };
+    return { token, text };
+  }
+
+  /** A key with its secret: that of the stored key, which a repeated call may have made before. */
+  const issued = (key: StoredKey): IssuedKey => ({
+    key,
+    apiSecret: keyRing.open(key.sealedSecret, key.keyId).export().toString(),
+  });
+
+  return {
+    issueKey: async (agreement) => {
+      const platform = platformOf(agreement);
+      return issued(await execute({ kind: 'AddPlatform', platform, key: newKey().key }));
+    },
+    rotateKey: async (keyId, overlapS) =>
+      issued(await execute({ kind: 'RotateKey', keyId, key: newKey().key, endsAtS: nowS() + overlapS })),
+    issueToken: async (name, operator) => {
+      refuseViolations(checkCallerName(name));
+      const { token, text } = newToken(operator);
+      return { stored: await execute({ kind: 'AddToken', name, token }), token: text };
+    },
+    issueFirst: async (agreement, service, keep) => {
+      const platform = platformOf(agreement);
+      const { key, apiSecret } = newKey();
+      const { token, text } = newToken(true);
+      keep({ keyId: key.keyId, apiKey: key.apiKey, apiSecret, token: text });
+      await execute({ kind: 'AddFirstCallers', platform, key, service, token });
+    },
+  };
+}
+
+/** What an agreement comes to. Throws VALIDATION_FAILED. */
+function platformOf(agreement: Agreement): NewPlatform {
+  const { name, tier } = agreement;
+  refuseViolations(checkAgreement(agreement));
+  if (tier === undefined) throw new Error('A checked agreement has a tier.');
+  return { name, tier, monthlyQuota: agreedQuota(agreement) };
+}

@@ -1,0 +1,122 @@
+import type { KeyStatus, PlatformStatus, Tier } from '../domain/caller.ts';
+import type { CallerRef } from './filing-commands.ts';
+import type { Page, PageQuery } from './paging.ts';
+
+/** An API key and the platform that it identifies. */
+export interface StoredKey extends CallerRef {
+  readonly id: number;
+  /** Public handle. */
+  readonly keyId: string;
+  readonly apiKey: string;
+  readonly sealedSecret: Uint8Array;
+  /** As set last; what it is at a time, statusAt tells. */
+  readonly status: KeyStatus;
+  /** Unix seconds. */
+  readonly createdAtS: number;
+  /** Unix seconds from which the key counts as revoked; null for never. */
+  readonly expiresAtS: number | null;
+  readonly tier: Tier;
+  /** Calls a month; null for unlimited. */
+  readonly monthlyQuota: number | null;
+  readonly platformStatus: PlatformStatus;
+}
+
+/** A service token and the internal caller that it identifies. */
+export interface StoredToken extends CallerRef {
+  /** Public handle. */
+  readonly tokenId: string;
+  readonly operator: boolean;
+  /** Unix seconds. */
+  readonly createdAtS: number;
+  /** Unix seconds; null while it is valid. */
+  readonly revokedAtS: number | null;
+}
+
+/** A key as minted, its secret sealed. */
+export type NewKey = Pick<StoredKey, 'keyId' | 'apiKey' | 'sealedSecret' | 'createdAtS'>;
+
+/** A token as minted, known to the store by its hash alone. */
+export interface NewToken extends Pick<StoredToken, 'tokenId' | 'operator' | 'createdAtS'> {
+  readonly sha256: Uint8Array;
+}
+
+/** A platform to register. */
+export interface NewPlatform {
+  readonly name: string;
+  readonly tier: Tier;
+  /** Calls a month; undefined for unlimited. */
+  readonly monthlyQuota: number | undefined;
+}
+
+/** A platform as registered. */
+export interface Platform extends CallerRef {
+  readonly tier: Tier;
+  /** Calls a month; null for unlimited. */
+  readonly monthlyQuota: number | null;
+  readonly status: PlatformStatus;
+}
+
+/** Platforms with their keys, internal callers with their tokens. */
+export interface CallerCommands {
+  /** Whether there is any caller at all. */
+  HasCallers: { readonly takes: object; readonly gives: boolean };
+  /** Registers a platform with its first key. Refused with VALIDATION_FAILED if the name is taken. */
+  AddPlatform: {
+    readonly takes: { readonly platform: NewPlatform; readonly key: NewKey };
+    readonly gives: StoredKey;
+  };
+  /** Registers the first platform with its key and the first internal caller with its token, together. */
+  AddFirstCallers: {
+    readonly takes: {
+      readonly platform: NewPlatform;
+      readonly key: NewKey;
+      readonly service: string;
+      readonly token: NewToken;
+    };
+    readonly gives: undefined;
+  };
+  /** Keys by age, oldest first. */
+  ListKeys: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredKey> };
+  /**
+   * Adds a key to the caller of an existing one, which is to end at `endsAtS`, as `rotate` says. Refused with NOT_FOUND,
+   * VALIDATION_FAILED.
+   */
+  RotateKey: {
+    readonly takes: { readonly keyId: string; readonly key: NewKey; readonly endsAtS: number };
+    readonly gives: StoredKey;
+  };
+  /** Changes the status of a key. Refused with NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
+  SetKeyStatus: {
+    readonly takes: { readonly keyId: string; readonly status: KeyStatus };
+    readonly gives: StoredKey;
+  };
+  /** Finds a platform by name. */
+  FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
+  /** Platforms by age, oldest first. */
+  ListPlatforms: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<Platform> };
+  /** Suspends or resumes a platform as a whole; the status of each of its keys stays. Refused with NOT_FOUND. */
+  SetPlatformStatus: {
+    readonly takes: { readonly name: string; readonly status: PlatformStatus };
+    readonly gives: Platform;
+  };
+  /**
+   * Adds a token to the internal caller of that name, registering it if need be. Refused with VALIDATION_FAILED if a
+   * platform has the name.
+   */
+  AddToken: {
+    readonly takes: { readonly name: string; readonly token: NewToken };
+    readonly gives: StoredToken;
+  };
+  /** All tokens, oldest first. */
+  ListTokens: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredToken> };
+  /** Refused with NOT_FOUND. */
+  RevokeToken: {
+    readonly takes: { readonly tokenId: string; readonly atS: number };
+    readonly gives: StoredToken;
+  };
+  /** Calls that admission counted in a month, YYYY-MM. */
+  CountCalls: {
+    readonly takes: { readonly callerId: number; readonly month: string };
+    readonly gives: number;
+  };
+}

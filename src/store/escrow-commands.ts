@@ -1,0 +1,68 @@
+import type { Escrow, EscrowState, EscrowTerms, OperationKind, OperationStatus } from '../domain/escrow.ts';
+import type { Violation } from '../domain/violation.ts';
+import type { BusinessTime, CallerRef } from './filing-commands.ts';
+import type { Page, PageQuery } from './paging.ts';
+
+/** Who gives an instruction, and under which name. */
+export interface Work extends CallerRef {
+  /** Of the instruction. */
+  readonly operationId: string;
+}
+
+/** An instruction to the institution, and its order as it stands. */
+export interface Operation {
+  readonly operationId: string;
+  readonly kind: OperationKind;
+  readonly status: OperationStatus;
+  readonly order: Escrow;
+}
+
+/** Which orders to list; undefined is any. */
+export interface EscrowFilter {
+  readonly owner: number | undefined;
+  readonly state: EscrowState | undefined;
+  readonly filingNo: string | undefined;
+}
+
+/** Escrow orders, as callers ask for them. */
+export interface EscrowCommands {
+  /**
+   * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
+   * Refused with VALIDATION_FAILED for what is wrong with the terms already; with FILING_NOT_FOUND, PERMISSION_DENIED,
+   * ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
+   */
+  OpenEscrow: {
+    readonly takes: {
+      readonly terms: EscrowTerms;
+      readonly violations: readonly Violation[];
+      readonly at: BusinessTime;
+      readonly work: Work;
+      readonly owner: number | undefined;
+    };
+    readonly gives: Operation;
+  };
+  /**
+   * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the
+   * instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `wishFor` says.
+   */
+  PrepareResolution: {
+    readonly takes: {
+      readonly resolution: 'RELEASE' | 'REFUND';
+      readonly escrowId: string;
+      readonly at: BusinessTime;
+      readonly work: Work;
+      readonly owner: number | undefined;
+    };
+    readonly gives: Operation;
+  };
+  /** One order of `owner`, or of anybody if that is undefined. */
+  GetEscrow: {
+    readonly takes: { readonly escrowId: string; readonly owner: number | undefined };
+    readonly gives: Escrow | undefined;
+  };
+  /** Orders that the filter names, newest first. */
+  ListEscrows: {
+    readonly takes: { readonly filter: EscrowFilter; readonly page: PageQuery };
+    readonly gives: Page<Escrow>;
+  };
+}

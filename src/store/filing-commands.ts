@@ -1,0 +1,51 @@
+import type { Artwork, Filing } from '../domain/filing.ts';
+import type { Provenance } from '../domain/provenance.ts';
+import type { Page, PageQuery } from './paging.ts';
+
+/** Who does something. */
+export interface CallerRef {
+  readonly callerId: number;
+  /** Its name. */
+  readonly caller: string;
+}
+
+/** Which filings to list; undefined is any. */
+export interface FilingFilter {
+  readonly owner: number | undefined;
+  /** Of the number. */
+  readonly year: number | undefined;
+}
+
+/** An instant, and what the business calendar calls it. */
+export interface BusinessTime {
+  readonly atMs: number;
+  /** RFC 3339, whole seconds, numeric offset. */
+  readonly timestamp: string;
+}
+
+/** Filings and their provenance: append-only. */
+export interface FilingCommands {
+  /**
+   * Files an artwork under the next number of the timestamp's year, without gaps, with its evidence hash and
+   * its SUBMITTED record. Refused with FILING_NUMBERS_EXHAUSTED.
+   */
+  FileArtwork: {
+    readonly takes: { readonly artwork: Artwork; readonly at: BusinessTime; readonly by: CallerRef };
+    readonly gives: Filing;
+  };
+  /** One filing of `owner`, or of anybody if that is undefined. */
+  GetFiling: {
+    readonly takes: { readonly filingNo: string; readonly owner: number | undefined };
+    readonly gives: Filing | undefined;
+  };
+  /** Filings that the filter names, newest first. */
+  ListFilings: {
+    readonly takes: { readonly filter: FilingFilter; readonly page: PageQuery };
+    readonly gives: Page<Filing>;
+  };
+  /** The circulation records of a filing. */
+  GetProvenance: {
+    readonly takes: { readonly filingNo: string };
+    readonly gives: Provenance | undefined;
+  };
+}

@@ -1,0 +1,91 @@
+import { type Refusal, unavailable } from '../../domain/reason.ts';
+import type { Executed, Kind, Store, Unit } from '../store.ts';
+import type { Failure, Reply } from './core.ts';
+
+/** Units that wait for their batch, at most; far more than the calls under way can have. */
+const waitingMax = 10_000;
+/** Units of one batch, at most. */
+const batchMax = 1_000;
+/** Batches handed over at a time: while one is carried out, the next one is at hand. */
+const batchesUnderWayMax = 2;
+
+/** Gathers the units of a turn of the event loop into batches, so that they share a transaction and its fsync. */
+export interface Batcher {
+  readonly execute: Store['execute'];
+  /** Takes no more units; resolves when all that it took have their replies. */
+  close(): Promise<void>;
+}
+
+/** A unit that waits for its reply. */
+interface Waiting {
+  readonly unit: Unit;
+  readonly resolve: (executed: Executed) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order. */
+export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
+  let waiting: Waiting[] = [];
+  let underWay = 0;
+  let isScheduled = false;
+  let isClosed = false;
+  let onIdle = () => {};
+
+  function schedule(): void {
+    if (isScheduled || waiting.length === 0 || underWay >= batchesUnderWayMax) return;
+    isScheduled = true;
+    // After the I/O events of this turn and all that they set off, so that they share the fsync.
+    setImmediate(sendNext);
+  }
+
+  function sendNext(): void {
+    isScheduled = false;
+    const batch = waiting.slice(0, batchMax);
+    waiting = waiting.slice(batchMax);
+    underWay += 1;
+    send(batch.map(({ unit }) => unit)).then(
+      (replies) => settle(batch, replies),
+      (error) => settle(batch, [], error),
+    );
+    schedule();
+  }
+
+  function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
+    underWay -= 1;
+    for (const [place, { resolve, reject }] of batch.entries()) {
+      const reply = replies[place];
+      if (reply === undefined) reject(error ?? new Error('The engine did not reply.'));
+      else if ('failure' in reply) reject(errorOf(reply.failure));
+      else resolve(reply);
+    }
+    schedule();
+    if (underWay === 0 && waiting.length === 0) onIdle();
+  }
+
+  return {
+    execute: <K extends Kind>(unit: Unit<K>) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
+      if (isClosed) reject(unavailable('The store is closed.'));
+      else if (waiting.length >= waitingMax) reject(unavailable('The store takes no more at this moment.'));
+      else {
+        waiting.push({ unit, resolve: resolve as Waiting['resolve'], reject });
+        schedule();
+      }
+      return promise;
+    },
+    close: async () => {
+      isClosed = true;
+      if (underWay === 0 && waiting.length === 0) return;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      onIdle = resolve;
+      await promise;
+    },
+  };
+}
+
+function errorOf({ isUnavailable, message, cause }: Failure): Error | Refusal {
+  if (isUnavailable) return unavailable(message, new Error(cause));
+  const error = new Error(message);
+  if (cause !== undefined) error.stack = cause;
+  return error;
+}

@@ -1,0 +1,256 @@
+import { Refusal } from '../../domain/reason.ts';
+import { refusalData, refusalOf } from '../../domain/violation.ts';
+import type { Command, Executed, Kind, Outcome, StoreOptions, Unit } from '../store.ts';
+import { createCallerHandlers } from './callers.ts';
+import { type Credentials, watchCredentials } from './credentials.ts';
+import { type Database, databaseFile, openDatabase } from './database.ts';
+import { deploymentSecret } from './deployment-secret.ts';
+import { createEscrowHandlers } from './escrows.ts';
+import { watchFiles } from './file-watch.ts';
+import { createFilingHandlers } from './filings.ts';
+import { type Handlers, reads } from './handlers.ts';
+import { createIdempotencyKeys } from './idempotency.ts';
+import { createNonces } from './nonces.ts';
+import { createQuotas } from './quotas.ts';
+import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+
+/** What became of a unit: executed, or why not. */
+export type Reply = Executed | { readonly failure: Failure };
+
+/** Why a unit was not executed, as plain data. */
+export interface Failure {
+  /** Whether the store cannot take or keep it now; otherwise something is wrong with the service. */
+  readonly isUnavailable: boolean;
+  readonly message: string;
+  /** For the operator. */
+  readonly cause?: string | undefined;
+}
+
+/** The synchronous core of the engine: one connection, and one transaction for each batch of units. */
+export interface Core {
+  /** The secret of the deployment, 32 bytes. */
+  readonly secret: Uint8Array;
+  /** Carries out units in their order. When it returns, all that the replies tell is on disk. Never throws. */
+  executeBatch(units: readonly Unit[]): readonly Reply[];
+  /** Keys and tokens, if they may have changed since they were last asked for. */
+  changedCredentials(): Credentials | undefined;
+  /** Makes this process the one that takes calls. Throws DatabaseRefused. */
+  beginServing(): void;
+  /** Looks whether the files are in their place: what is wrong, in words for the operator, or undefined. */
+  findFault(): string | undefined;
+  close(): void;
+}
+
+/** SQLite's result codes that say that the machine, not the service, is at fault. */
+const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
+
+const cannotWork = 'The store cannot be written or read now.';
+const nothingStored = 'The store could not keep the write; nothing was stored.';
+/** What callers are told whose write went into files that were taken away meanwhile. */
+const fateUnknown =
+  'It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key.';
+
+/** A command failed behind its first change, without a savepoint: the batch has to be carried out anew with them. */
+class SavepointNeeded extends Error {}
+
+/** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseRefused. */
+export function openCore(options: StoreOptions): Core {
+  const isAlone = options.serving === true || options.opening === 'NEW';
+  let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
+  const database = openBehind(lock, options);
+  const { $client: client } = database;
+  const files = watchFiles(databaseFile(options.dataDir));
+  const callerHandlers = createCallerHandlers(database);
+  const handlers: Handlers = {
+    ...createFilingHandlers(database),
+    ...createEscrowHandlers(database),
+    ...callerHandlers,
+    Refuse: reads(({ refusal }) => {
+      throw refusalOf(refusal);
+    }),
+  };
+  const spendNonce = createNonces(database);
+  const quotas = createQuotas(database);
+  const idempotencyKeys = createIdempotencyKeys(database, (operationId) =>
+    handlers.FindOperation.run({ kind: 'FindOperation', operationId }),
+  );
+  const credentials = watchCredentials(database);
+  const begin = client.prepare('BEGIN IMMEDIATE');
+  const beginReading = client.prepare('BEGIN');
+  const commit = client.prepare('COMMIT');
+  const savepoint = client.prepare('SAVEPOINT effect');
+  const release = client.prepare('RELEASE effect');
+  const rollBackEffect = client.prepare('ROLLBACK TO effect');
+
+  function writes({ admission, effect }: Unit): boolean {
+    const isAdmitting = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take;
+    return Boolean(isAdmitting) || (effect !== undefined && handlers[effect.kind].access !== 'READ');
+  }
+
+  const governs = (kind: Kind): boolean => kind in callerHandlers && handlers[kind].access !== 'READ';
+
+  function run<K extends Kind>(command: Command<K>): Outcome {
+    const handler = handlers[command.kind] as unknown as Handlers[K];
+    return { kind: 'DONE', result: handler.run(command), isReplay: false };
+  }
+
+  /** Carries an effect out: entirely, or, when it is refused, not at all. */
+  function perform(command: Command, isCareful: boolean): Outcome {
+    const { access } = handlers[command.kind];
+    const isSaved = access === 'WRITE' || (access === 'CHECKED_WRITE' && isCareful);
+    if (isSaved) savepoint.run();
+    try {
+      const outcome = run(command);
+      if (isSaved) release.run();
+      return outcome;
+    } catch (error) {
+      if (isMachineFault(error) || !client.inTransaction) throw error;
+      if (isSaved) {
+        rollBackEffect.run();
+        release.run();
+      }
+      if (error instanceof Refusal) {
+        return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
+      }
+      if (access === 'CHECKED_WRITE' && !isSaved) throw new SavepointNeeded();
+      throw new EffectFailed(error);
+    }
+  }
+
+  function admitAndPerform({ admission, effect }: Unit, isCareful: boolean): Executed {
+    const { nowS = 0, nonce, idempotency, quota } = admission ?? {};
+    const told = () => quota && quotas.counted(quota);
+    if (nonce !== undefined && !spendNonce(nonce, nowS)) {
+      return { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: told() };
+    }
+    const known = idempotency && idempotencyKeys.find(idempotency, nowS);
+    if (known?.kind === 'REUSED') {
+      return { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: told() };
+    }
+    if (known?.kind === 'ANSWERED') return { outcome: known.outcome, calls: told() };
+    const calls = quota?.take ? quotas.take(quota) : told();
+    if (quota?.take && calls === undefined) {
+      return { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: told() };
+    }
+    if (known !== undefined) return { outcome: known.outcome, calls };
+    if (effect === undefined) {
+      return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
+    }
+    const outcome = perform(effect, isCareful);
+    if (idempotency) idempotencyKeys.keep(idempotency, nowS, effect.kind, outcome);
+    return { outcome, calls };
+  }
+
+  /** Carries out one unit. Throws what ends its batch. */
+  function carryOut(unit: Unit, isCareful: boolean): Reply {
+    try {
+      return admitAndPerform(unit, isCareful);
+    } catch (error) {
+      if (error instanceof EffectFailed) return { failure: unforeseen(error.cause) };
+      throw error;
+    }
+  }
+
+  function transact(units: readonly Unit[], isWriting: boolean, isCareful: boolean): readonly Reply[] {
+    (isWriting ? begin : beginReading).run();
+    try {
+      const replies = units.map((unit) => carryOut(unit, isCareful));
+      if (isWriting) refuseDisplaced();
+      commit.run();
+      return replies;
+    } catch (error) {
+      if (client.inTransaction) client.exec('ROLLBACK');
+      throw error;
+    }
+  }
+
+  /** Throws if the files are not in their place. */
+  function refuseDisplaced(): void {
+    const fault = files.look();
+    if (fault !== undefined) throw new Displaced(fault);
+  }
+
+  /** Carries out a batch in one transaction. If that fails, what only reads is answered nevertheless. */
+  function attempt(units: readonly Unit[]): readonly Reply[] {
+    const isWriting = units.some(writes);
+    try {
+      const replies = transactTwice(units, isWriting);
+      // What went into files that are not in their place any more is there once they are back, if they ever are.
+      const fault = isWriting ? files.look() : undefined;
+      return fault === undefined
+        ? replies
+        : units.map(() => ({ failure: unavailableFor(fateUnknown, fault) }));
+    } catch (error) {
+      if (!isMachineFault(error)) return units.length > 1 ? apart(units) : [{ failure: unforeseen(error) }];
+      const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
+      return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
+    }
+  }
+
+  /** Each unit in a transaction of its own: what is wrong with one of them is no fault of the others. */
+  function apart(units: readonly Unit[]): readonly Reply[] {
+    return units.flatMap((unit) => attempt([unit]));
+  }
+
+  function transactTwice(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
+    try {
+      return transact(units, isWriting, false);
+    } catch (error) {
+      if (!(error instanceof SavepointNeeded)) throw error;
+      return transact(units, isWriting, true);
+    }
+  }
+
+  return {
+    secret: deploymentSecret(database),
+    executeBatch: (units) => {
+      const fault = client.open ? files.found() : 'the store is closed';
+      if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
+      if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
+      return attempt(units);
+    },
+    changedCredentials: credentials.changed,
+    beginServing: () => {
+      lock ??= takeServingLock(options.dataDir);
+    },
+    findFault: () => files.look(),
+    close: () => {
+      client.close();
+      lock?.release();
+    },
+  };
+}
+
+/** An effect that failed for a reason that is not foreseen, and left nothing. */
+class EffectFailed extends Error {
+  constructor(cause: unknown) {
+    super('An effect failed.', { cause });
+  }
+}
+
+/** The files of the database are not in their place. */
+class Displaced extends Error {}
+
+function isMachineFault(error: unknown): boolean {
+  if (error instanceof Displaced) return true;
+  return error instanceof Error && 'code' in error && machineFaults.test(String(error.code));
+}
+
+function unavailableFor(message: string, cause: unknown): Failure {
+  return { isUnavailable: true, message, cause: cause instanceof Error ? cause.message : String(cause) };
+}
+
+function unforeseen(error: unknown): Failure {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { isUnavailable: false, message, cause: stack };
+}
+
+/** Opens the database; lets go of the lock if that fails. */
+function openBehind(lock: ServingLock | undefined, options: StoreOptions): Database {
+  try {
+    return openDatabase(options);
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}

@@ -1,0 +1,49 @@
+import { eq, isNull } from 'drizzle-orm';
+import type { StoredKey, StoredToken } from '../caller-commands.ts';
+import { keyColumns, tokenColumns } from './callers.ts';
+import type { Database } from './database.ts';
+import { apiKey, caller, serviceToken } from './schema.ts';
+
+/** All keys, and all tokens that are not revoked: what authentication needs, some megabytes at most. */
+export interface Credentials {
+  readonly keys: readonly StoredKey[];
+  readonly tokens: readonly (StoredToken & { readonly sha256: Uint8Array })[];
+}
+
+/** Tells when the credentials of a database have changed. */
+export interface CredentialWatch {
+  /** The credentials, if they may have changed since they were last asked for. */
+  changed(): Credentials | undefined;
+  /** This connection may have changed them. */
+  touch(): void;
+}
+
+/** Watches a database: every commit of another connection counts as a change. */
+export function watchCredentials(database: Database): CredentialWatch {
+  const keys = database
+    .select(keyColumns)
+    .from(apiKey)
+    .innerJoin(caller, eq(caller.id, apiKey.callerId))
+    .prepare();
+  const tokens = database
+    .select({ ...tokenColumns, sha256: serviceToken.sha256 })
+    .from(serviceToken)
+    .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+    .where(isNull(serviceToken.revokedAtS))
+    .prepare();
+  const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
+  let seenVersion: unknown;
+  let isTouched = true;
+  return {
+    changed: () => {
+      const version = dataVersion.get();
+      if (version === seenVersion && !isTouched) return undefined;
+      seenVersion = version;
+      isTouched = false;
+      return { keys: keys.all(), tokens: tokens.all() };
+    },
+    touch: () => {
+      isTouched = true;
+    },
+  };
+}

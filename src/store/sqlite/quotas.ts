@@ -1,0 +1,42 @@
+import { and, eq, lt, sql } from 'drizzle-orm';
+import type { QuotaClaim } from '../store.ts';
+import type { Database } from './database.ts';
+import { usage } from './schema.ts';
+import { prepareHot } from './statement.ts';
+
+/** Calls counted by caller and month. What changes something runs inside a transaction. */
+export interface Quotas {
+  /** Counts a call: how many are counted then; undefined if all calls of the month are used. */
+  take(claim: QuotaClaim): number | undefined;
+  /** How many are counted. */
+  counted(claim: Pick<QuotaClaim, 'callerId' | 'month'>): number;
+}
+
+/** The counts of a database. */
+export function createQuotas(database: Database): Quotas {
+  const take = prepareHot<{ calls: number }>(
+    database,
+    database
+      .insert(usage)
+      .values({ callerId: sql.placeholder('callerId'), month: sql.placeholder('month'), calls: 1 })
+      .onConflictDoUpdate({
+        target: [usage.callerId, usage.month],
+        set: { calls: sql`${usage.calls} + 1` },
+        setWhere: lt(usage.calls, sql.placeholder('limit')),
+      })
+      .returning({ calls: usage.calls }),
+  );
+  const isOfMonth = and(
+    eq(usage.callerId, sql.placeholder('callerId')),
+    eq(usage.month, sql.placeholder('month')),
+  );
+  const select = prepareHot<{ calls: number }>(
+    database,
+    database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
+  );
+  return {
+    take: ({ callerId, month, limit = Number.MAX_SAFE_INTEGER }) =>
+      take.get({ callerId, month, limit })?.calls,
+    counted: ({ callerId, month }) => select.get({ callerId, month })?.calls ?? 0,
+  };
+}
