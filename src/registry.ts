@@ -7,8 +7,7 @@ import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { openKeyRing } from './master-key.ts';
 import { ledgerFileName } from './payment/simulated/ledger-file.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
-import { databaseFile } from './store/sqlite/database.ts';
-import { createSqliteStore } from './store/sqlite/engine.ts';
+import { databaseFile } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
@@ -55,7 +54,7 @@ export async function openRegistry(
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const store = createSqliteStore({ dataDir, environment, currency, opening, serving, madeLater });
+  const store = await openStore({ dataDir, environment, currency, opening, serving, madeLater });
   try {
     const execute = executorOf(store);
     const keyRing = openKeyRing(config.masterKeys, !(await execute({ kind: 'HasCallers' })));
@@ -70,4 +69,15 @@ export async function openRegistry(
     await store.close();
     throw error;
   }
+}
+
+/** Opens the store; who serves has a thread for it, so that neither the disk nor another process holds up the doors. */
+async function openStore(options: StoreOptions): Promise<Store> {
+  // Loaded when needed: only what works on the database in its own thread loads the driver.
+  if (options.serving) {
+    const { openThreadedStore } = await import('./store/sqlite/threaded-store.ts');
+    return openThreadedStore(options);
+  }
+  const { createSqliteStore } = await import('./store/sqlite/engine.ts');
+  return createSqliteStore(options);
 }

@@ -1,6 +1,6 @@
 import { type Config, faultsForServing, readConfig } from '../config.ts';
 import { openRegistry } from '../registry.ts';
-import { databaseFile } from '../store/sqlite/database.ts';
+import { databaseFile } from '../store/sqlite/location.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal init` */

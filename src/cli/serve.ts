@@ -59,7 +59,10 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
-    log.info({ signal: await stopped }, 'closing');
+    const lost = app.store.lost.then((error) => {
+      throw new Error('the store is lost, so there is nothing left to serve', { cause: error });
+    });
+    log.info({ signal: await Promise.race([stopped, lost]) }, 'closing');
   } finally {
     await app.close();
   }

@@ -43,6 +43,8 @@ export interface Store {
    * UNAVAILABLE.
    */
   findFault(): string | undefined;
+  /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
+  readonly lost: Promise<Error>;
   /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
   close(): Promise<void>;
 }

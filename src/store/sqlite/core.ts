@@ -3,13 +3,14 @@ import { refusalData, refusalOf } from '../../domain/violation.ts';
 import type { Command, Executed, Kind, Outcome, StoreOptions, Unit } from '../store.ts';
 import { createCallerHandlers } from './callers.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
-import { type Database, databaseFile, openDatabase } from './database.ts';
+import { type Database, openDatabase, servingBusyTimeoutMs } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEscrowHandlers } from './escrows.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
+import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
 import { createQuotas } from './quotas.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
@@ -59,6 +60,7 @@ export function openCore(options: StoreOptions): Core {
   let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
   const database = openBehind(lock, options);
   const { $client: client } = database;
+  if (options.serving) client.pragma(`busy_timeout = ${servingBusyTimeoutMs}`);
   const files = watchFiles(databaseFile(options.dataDir));
   const callerHandlers = createCallerHandlers(database);
   const handlers: Handlers = {

@@ -1,25 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { StoreOptions } from '../store.ts';
 import { findLost } from './leftovers.ts';
+import { DatabaseRefused, databaseFile } from './location.ts';
 import { deployment } from './schema.ts';
 
 /** Drizzle over the one connection of this process; `$client` is the connection. */
 export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 
-/** The database cannot be used as this deployment asks; the message is for the operator. */
-export class DatabaseRefused extends Error {
-  override name = 'DatabaseRefused';
-}
-
 /** What a database is made for, once and for all. */
 type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;
 
-const fileName = 'artseal.db';
 /** The file that the serving process locks. */
 export const servingLockName = 'serving.lock';
 /** Of files that are nobody else's to read or write. */
@@ -28,15 +23,12 @@ const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
 const busyTimeoutMs = 2_000;
+/** The same for the process that takes calls, whose callers wait as well. */
+export const servingBusyTimeoutMs = 250;
 /** Pages of 4 KiB in the log before it is folded into the database. */
 const checkpointPages = 4_000;
 /** Page cache, in KiB. */
 const cacheKiB = 32_768;
-
-/** Where the database of a data folder is. */
-export function databaseFile(dataDir: string): string {
-  return join(resolve(dataDir), fileName);
-}
 
 /**
  * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws

@@ -2,7 +2,7 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
 import { createCredentialIndex } from './credential-index.ts';
-import { derivedKey } from './deployment-secret.ts';
+import { derivedKey } from './derived-key.ts';
 
 /** The store on SQLite in this thread, which waits for the disk: for commands, and for tests of the core. */
 export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
@@ -25,6 +25,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
+    lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();
       core.close();

@@ -1,7 +1,8 @@
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused, makePrivateFile, privateMode, servingLockName } from './database.ts';
+import { makePrivateFile, privateMode, servingLockName } from './database.ts';
+import { DatabaseRefused } from './location.ts';
 
 /** Held by the process that takes calls; the operating system lets go of it when the process ends, however it ends. */
 export interface ServingLock {

@@ -1,0 +1,53 @@
+import type { Unit } from '../store.ts';
+import type { Reply } from './core.ts';
+import type { Credentials } from './credentials.ts';
+import { DatabaseRefused } from './location.ts';
+
+/** What the thread of the store is asked. It answers in the order in which it is asked. */
+export type Asked =
+  | { readonly kind: 'EXECUTE'; readonly units: readonly Unit[] }
+  | { readonly kind: 'BEGIN_SERVING' | 'CLOSE' };
+
+/** What the thread tells: answers, and, unasked, OPENED once and LOOKED when something has changed. */
+export type Told =
+  | {
+      readonly kind: 'EXECUTED';
+      readonly replies: readonly Reply[];
+      /** If they may have changed; so it is wherever credentials are told. */
+      readonly credentials: Credentials | undefined;
+    }
+  | { readonly kind: 'DONE' }
+  | { readonly kind: 'FAILED'; readonly error: ToldError }
+  | {
+      readonly kind: 'OPENED';
+      readonly secret: Uint8Array;
+      readonly credentials: Credentials | undefined;
+      readonly fault: string | undefined;
+    }
+  | {
+      readonly kind: 'LOOKED';
+      readonly credentials: Credentials | undefined;
+      /** What is wrong with the files. */
+      readonly fault: string | undefined;
+    };
+
+/** An error as plain data. */
+export interface ToldError {
+  readonly isDatabaseRefused: boolean;
+  readonly message: string;
+  readonly stack: string | undefined;
+}
+
+/** The data of an error. */
+export function toldError(error: unknown): ToldError {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { isDatabaseRefused: error instanceof DatabaseRefused, message, stack };
+}
+
+/** The error that was told. */
+export function errorOf({ isDatabaseRefused, message, stack }: ToldError): Error {
+  if (isDatabaseRefused) return new DatabaseRefused(message);
+  const error = new Error(message);
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

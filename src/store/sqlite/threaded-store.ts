@@ -1,0 +1,91 @@
+import { Worker } from 'node:worker_threads';
+import { unavailable } from '../../domain/reason.ts';
+import type { Store, StoreOptions } from '../store.ts';
+import { createBatcher } from './batcher.ts';
+import { createCredentialIndex } from './credential-index.ts';
+import { derivedKey } from './derived-key.ts';
+import { type Asked, errorOf, type Told } from './thread-messages.ts';
+
+/** What the thread is asked and has not answered. */
+interface Question {
+  readonly resolve: (told: Told) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/**
+ * Opens the store on SQLite in a thread of its own, so that neither a commit nor another process's lock nor a checkpoint
+ * holds up this one. Throws DatabaseRefused.
+ */
+export async function openThreadedStore(options: StoreOptions): Promise<Store> {
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: 'store' });
+  const index = createCredentialIndex();
+  const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
+  const losing = Promise.withResolvers<Error>();
+  const questions: Question[] = [];
+  let fault: string | undefined;
+  let isClosed = false;
+
+  function hear(told: Told): void {
+    if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
+    if ('fault' in told) fault = told.fault;
+    if (told.kind === 'OPENED') opening.resolve(told);
+    else if (told.kind !== 'LOOKED') answered(told);
+  }
+
+  function answered(told: Told): void {
+    const question = questions.shift();
+    if (told.kind !== 'FAILED') question?.resolve(told);
+    else if (question === undefined) opening.reject(errorOf(told.error));
+    else question.reject(errorOf(told.error));
+  }
+
+  function lose(error: Error): void {
+    opening.reject(error);
+    for (const question of questions.splice(0)) question.reject(unavailable('The store is gone.', error));
+    if (!isClosed) losing.resolve(error);
+  }
+
+  function ask(asked: Asked): Promise<Told> {
+    const { promise, resolve, reject } = Promise.withResolvers<Told>();
+    questions.push({ resolve, reject });
+    worker.postMessage(asked);
+    return promise;
+  }
+
+  worker.on('message', hear);
+  worker.on('error', lose);
+  const ended = Promise.withResolvers<void>();
+  worker.on('exit', (code) => {
+    lose(new Error(`The thread of the store ended with ${code}.`));
+    ended.resolve();
+  });
+
+  const { secret } = await opening.promise.catch(async (error) => {
+    isClosed = true;
+    await worker.terminate();
+    throw error;
+  });
+  const { execute, close } = createBatcher(async (units) => {
+    const told = await ask({ kind: 'EXECUTE', units });
+    return told.kind === 'EXECUTED' ? told.replies : [];
+  });
+
+  return {
+    execute,
+    findKey: index.findKey,
+    findToken: index.findToken,
+    keyFor: (purpose) => derivedKey(secret, purpose),
+    beginServing: async () => {
+      await ask({ kind: 'BEGIN_SERVING' });
+    },
+    findFault: () => fault,
+    lost: losing.promise,
+    close: async () => {
+      await close();
+      if (isClosed) return;
+      isClosed = true;
+      await ask({ kind: 'CLOSE' });
+      await ended.promise;
+    },
+  };
+}
