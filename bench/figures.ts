@@ -1,79 +1,132 @@
 import type { Sent } from './orders.ts';
+import type { ResidentMb } from './process-usage.ts';
 
 /** What one sending to one server showed. */
 export interface Figures {
   readonly requestsPerS: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
+  /** Processor time of the server a call, of all its threads and of the busiest, in microseconds. */
+  readonly cpuUs: number;
+  readonly busiestUs: number;
   /** Share of one core that the server and the load generator used. */
   readonly serverCpu: number;
   readonly loadCpu: number;
 }
 
-/** What must be reached; it is printed next to what is, and decides nothing. */
-export const required = { ratioMin: 0.6, residentMbMax: 250 } as const;
+/** The figures that are compared, with the words for them. */
+const compared = {
+  requestsPerS: 'requests/s',
+  cpuUs: 'CPU a call',
+  p50Ms: 'p50',
+  p99Ms: 'p99',
+} as const satisfies Partial<Record<keyof Figures, string>>;
 
-/** The figures of a sending during which the server used so much CPU time. */
-export function figuresOf({ requests, seconds, p50Ms, p99Ms, cpuS }: Sent, serverCpuS: number): Figures {
+/** A figure that is compared. */
+export type Compared = keyof typeof compared;
+
+/** What a ratio of the service to a yardstick must be. It is printed next to what is, and decides nothing. */
+interface Bound {
+  readonly to: string;
+  readonly connections: number;
+  readonly figure: Compared;
+  readonly words: string;
+}
+
+const bounds: readonly Bound[] = [
+  { to: 'floor', connections: 64, figure: 'requestsPerS', words: 'at least 0.80, aim 0.90' },
+  { to: 'floor', connections: 64, figure: 'cpuUs', words: 'at most 1.50' },
+  { to: 'floor', connections: 64, figure: 'p99Ms', words: 'at most 1.30' },
+  { to: 'floor', connections: 1, figure: 'p50Ms', words: 'at most 1.50' },
+  { to: 'fastify', connections: 64, figure: 'requestsPerS', words: 'at least 5.00' },
+  { to: 'empty-handler', connections: 64, figure: 'requestsPerS', words: 'at least 0.80' },
+];
+
+const residentMbMax = 250;
+
+/** The figures of a sending during which the server used so much processor time, in seconds. */
+export function figuresOf(
+  { requests, seconds, p50Ms, p99Ms, cpuS }: Sent,
+  { totalS, busiestS }: { totalS: number; busiestS: number },
+): Figures {
   return {
     requestsPerS: requests / seconds,
     p50Ms,
     p99Ms,
-    serverCpu: serverCpuS / seconds,
+    cpuUs: (totalS / requests) * 1e6,
+    busiestUs: (busiestS / requests) * 1e6,
+    serverCpu: totalS / seconds,
     loadCpu: cpuS / seconds,
   };
 }
 
-/** The median of each figure by itself. */
-export function medians(all: readonly Figures[]): Figures {
-  const of = (name: keyof Figures) => median(all.map((figures) => figures[name]));
-  return {
-    requestsPerS: of('requestsPerS'),
-    p50Ms: of('p50Ms'),
-    p99Ms: of('p99Ms'),
-    serverCpu: of('serverCpu'),
-    loadCpu: of('loadCpu'),
-  };
-}
-
-function median(values: readonly number[]): number {
+/** The median; of an even number of values the mean of the two in the middle; NaN of none. */
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length / 2;
   const [low = Number.NaN, high = low] = sorted.slice(Math.ceil(middle) - 1, Math.floor(middle) + 1);
   return (low + high) / 2;
 }
 
-/** The figures of a server in a line. */
-export function line(name: string, { requestsPerS, p50Ms, p99Ms, serverCpu, loadCpu }: Figures): string {
-  const share = (cpu: number) => (Number.isNaN(cpu) ? 'unknown' : `${Math.round(cpu * 100)} %`);
+/** The figures of a server in a line, each the median of its rounds. */
+export function serverLine(name: string, rounds: readonly Figures[]): string {
+  const of = (figure: keyof Figures) => median(rounds.map((figures) => figures[figure]));
   return [
-    `  ${name.padEnd(8)}${String(Math.round(requestsPerS)).padStart(7)} requests/s`,
-    `p50 ${p50Ms.toFixed(1)} ms`,
-    `p99 ${p99Ms.toFixed(1)} ms`,
-    `CPU ${share(serverCpu)} of a core, load generator ${share(loadCpu)}`,
+    `  ${name.padEnd(13)}${String(Math.round(of('requestsPerS'))).padStart(7)} requests/s`,
+    `p50 ${of('p50Ms').toFixed(2)} ms`,
+    `p99 ${of('p99Ms').toFixed(2)} ms`,
+    `CPU a call ${micros(of('cpuUs'))}, busiest thread ${micros(of('busiestUs'))}`,
+    `CPU ${percent(of('serverCpu'))} of a core, load generator ${percent(of('loadCpu'))}`,
   ].join('   ');
 }
 
-/** The service's share of the floor, next to what is required. */
-export function ratioLine(service: readonly Figures[], floor: readonly Figures[]): string {
-  const ratio = medians(service).requestsPerS / medians(floor).requestsPerS;
-  const rounds = service.map(({ requestsPerS }, round) => requestsPerS / (floor[round]?.requestsPerS ?? 0));
-  const range = `rounds ${Math.min(...rounds).toFixed(2)} to ${Math.max(...rounds).toFixed(2)}`;
-  return `  ratio   ${ratio.toFixed(2).padStart(7)} (required: at least ${required.ratioMin.toFixed(2)})   ${range}`;
+const micros = (us: number): string => (Number.isNaN(us) ? 'unknown' : `${Math.round(us)} µs`);
+const percent = (share: number): string => (Number.isNaN(share) ? 'unknown' : `${Math.round(share * 100)} %`);
+
+/** The rounds of one server. */
+export interface Rounds {
+  readonly name: string;
+  readonly figures: readonly Figures[];
+}
+
+/**
+ * How the service compares to another server, a line a figure: the median and the range of the ratios of the rounds, and
+ * what is required where something is.
+ */
+export function ratioLines(service: Rounds, other: Rounds, connections: number): string[] {
+  return Object.entries(compared).map(([figure, words], place) => {
+    const value = (figures: Figures | undefined) => figures?.[figure as Compared] ?? Number.NaN;
+    const ratios = service.figures.map((figures, round) => value(figures) / value(other.figures[round]));
+    const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+    const bound = bounds.find(
+      ({ to, connections: at, figure: of }) => to === other.name && at === connections && of === figure,
+    );
+    const columns = [
+      (place === 0 ? `${service.name} : ${other.name}` : '').padEnd(25),
+      words.padEnd(11),
+      median(ratios).toFixed(2).padStart(6),
+      `(rounds ${range})`.padEnd(24),
+      bound === undefined ? '' : `required: ${bound.words}`,
+    ];
+    return `  ${columns.join(' ')}`.trimEnd();
+  });
 }
 
 /** A server that got less of a core than this waited for something else: for the disk, or for other processes. */
 const cpuShareMin = 0.8;
 
 /** What to say of figures that were not the servers' own doing; undefined if they were. */
-export function doubtLine(servers: readonly Figures[]): string | undefined {
-  return servers.some(({ serverCpu }) => serverCpu < cpuShareMin)
-    ? `  DOUBTFUL: a server had less than ${cpuShareMin * 100} % of a core, so waiting was measured and the ratio says little.`
-    : undefined;
+export function doubtLine(servers: readonly Rounds[]): string | undefined {
+  const starved = servers.filter(
+    ({ figures }) => median(figures.map(({ serverCpu }) => serverCpu)) < cpuShareMin,
+  );
+  if (starved.length === 0) return undefined;
+  const names = starved.map(({ name }) => name).join(' and ');
+  return `  DOUBTFUL: ${names} had less than ${cpuShareMin * 100} % of a core, so waiting was measured and the ratios say little.`;
 }
 
-/** The service's memory, next to what is required. */
-export function memoryLine(filings: number, { now, peak }: { now: number; peak: number }): string {
+/** The memory of a service, next to what is required. */
+export function memoryLine(name: string, filings: number, { now, peak }: ResidentMb): string {
   const mb = (value: number) => (Number.isNaN(value) ? 'unknown here' : `${Math.round(value)} MB`);
-  return `Resident memory of the service with ${filings} filings: ${mb(now)} (required: below ${required.residentMbMax} MB), at its highest ${mb(peak)}`;
+  return `Resident memory of ${name} with ${filings} filings: ${mb(now)} (required: below ${residentMbMax} MB), at its highest ${mb(peak)}`;
 }

@@ -1,10 +1,10 @@
-/** What is measured. */
-export type Workload = 'filing' | 'provenance';
+import type { Credentials } from './credentials.ts';
 
-/** What the parent process asks of the generator: sign requests in advance, then send them, once a server. */
-export type Order =
-  | { readonly kind: 'sign'; readonly workload: Workload; readonly requests: number; readonly filed: Filed }
-  | { readonly kind: 'send'; readonly port: number };
+/** The calls that are measured: two at the public door, one at the internal door. */
+export const workloads = ['filing', 'provenance', 'typed'] as const;
+
+/** One of the calls that are measured. */
+export type Workload = (typeof workloads)[number];
 
 /** The filings that can be asked for: those of a year from 1 to the last. */
 export interface Filed {
@@ -12,23 +12,41 @@ export interface Filed {
   readonly last: number;
 }
 
+/** Requests to be built, and signed, before they are sent. */
+export interface Preparation {
+  readonly workload: Workload;
+  readonly requests: number;
+  readonly filed: Filed;
+  /** The requests are made once with each of these. */
+  readonly credentials: readonly Credentials[];
+}
+
+/** Prepared requests to be sent. */
+export interface Sending {
+  readonly port: number;
+  /** The token of the credentials with which the requests were prepared. */
+  readonly token: string;
+  /** Connections that are kept open, each with one request in flight. */
+  readonly connections: number;
+}
+
+/** What the parent process asks of the load generator. */
+export type Order = ({ readonly kind: 'prepare' } & Preparation) | ({ readonly kind: 'send' } & Sending);
+
 /** How the sending went. */
 export interface Sent {
   readonly requests: number;
   readonly seconds: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** CPU time of the generator itself, in seconds. */
+  /** Processor time of the generator itself, in seconds. */
   readonly cpuS: number;
   /** Answers other than 200, and the first of them. */
   readonly refused: number;
   readonly firstRefusal: string;
-  /** The body of one answer. */
-  readonly sample: string;
+  /** The names of the members of one answer, in the order of the alphabet. */
+  readonly members: string;
 }
 
 /** What the generator says when an order is done. */
 export type Outcome = { readonly sent?: Sent } | { readonly error: string };
-
-/** Connections that are kept open, each with one request in flight. */
-export const connections = 64;

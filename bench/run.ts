@@ -1,127 +1,161 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { endChildren, killChildren } from './children.ts';
 import {
-  endChildren,
-  killChildren,
-  type Load,
-  type Server,
-  startFloor,
-  startLoad,
-  startService,
-} from './children.ts';
-import { copyDataDir, makeDataDir } from './data-dir.ts';
-import { doubtLine, type Figures, figuresOf, line, medians, memoryLine, ratioLine } from './figures.ts';
-import { connections, type Filed, type Workload } from './orders.ts';
+  doubtLine,
+  type Figures,
+  figuresOf,
+  memoryLine,
+  type Rounds,
+  ratioLines,
+  serverLine,
+} from './figures.ts';
+import { type Load, startLoad } from './generator.ts';
+import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
+import { type Plan, type PlannedSending, readPlan } from './plan.ts';
+import { cpuBetween } from './process-usage.ts';
+import { type Door, ownProject, type Server, startCommand, startService, startYardstick } from './servers.ts';
 
-/** How much is done. */
-interface Plan {
-  readonly workloads: readonly Workload[];
-  readonly rounds: number;
-  /** Requests to each server, a round and workload. */
-  readonly requests: number;
-  /** Filings in each server before anything is measured; they warm both servers up as well. */
-  readonly seeds: number;
-  /** Filings in the service when its memory is read, at least. */
-  readonly filings: number;
-}
-
-/** Requests that are signed at a time while the service is filled: signatures are good for minutes alone. */
+/** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
 const signedAtOnce = 20_000;
 
-const routes = {
-  filing: 'POST /api/v1/filing',
-  provenance: 'GET /api/v1/provenance/{filingNo}',
-} as const satisfies Record<Workload, string>;
+/** Connections over which servers are warmed up and filled. */
+const usualConnections = 64;
+
+const calls = {
+  filing: { door: 'public', title: 'POST /api/v1/filing' },
+  provenance: { door: 'public', title: 'GET /api/v1/provenance/{filingNo}' },
+  typed: { door: 'internal', title: 'CreateFiling over Connect' },
+} as const satisfies Record<Workload, { door: Door; title: string }>;
 
 const print = (text: string) => process.stdout.write(`${text}\n`);
 
-/** Reads the command line. Throws for what it does not know. */
-function readPlan(words: readonly string[]): Plan {
-  const { values } = parseArgs({
-    args: [...words],
-    options: {
-      smoke: { type: 'boolean', default: false },
-      only: { type: 'string' },
-      rounds: { type: 'string' },
-      filings: { type: 'string' },
-    },
-  });
-  const { smoke, only } = values;
-  const count = (name: 'rounds' | 'filings', fallback: number, min: number) => {
-    const number = Number(values[name] ?? fallback);
-    if (!Number.isInteger(number) || number < min)
-      throw new Error(`--${name} must be a whole number from ${min}.`);
-    return number;
-  };
-  if (only !== undefined && only !== 'filing' && only !== 'provenance')
-    throw new Error('--only must be filing or provenance.');
-  return {
-    workloads: only === undefined ? ['filing', 'provenance'] : [only],
-    rounds: count('rounds', smoke ? 1 : 7, 1),
-    requests: smoke ? 300 : 20_000,
-    seeds: smoke ? 300 : 10_000,
-    filings: count('filings', smoke ? 1_000 : 200_000, 0),
-  };
+/** All that runs, and how many filings each server was sent. */
+interface Bench {
+  /** Of this checkout, and of the older one. */
+  readonly services: readonly Server[];
+  readonly others: readonly Server[];
+  readonly load: Load;
+  readonly filed: Filed;
+  readonly filings: Map<Server, number>;
 }
 
-/** Does the plan against two fresh servers in a folder, and prints what it shows. */
-async function bench(plan: Plan, dir: string): Promise<void> {
-  const dataDirs = { service: join(dir, 'service'), floor: join(dir, 'floor') };
-  await makeDataDir(dataDirs.service);
-  copyDataDir(dataDirs.service, dataDirs.floor);
-  const service = await startService(dataDirs.service);
-  const floor = await startFloor(dataDirs.floor);
-  const load = startLoad(dataDirs.service);
-
-  const { rounds, requests, seeds, workloads } = plan;
-  print(
-    `${rounds} rounds of ${requests} requests over ${connections} connections to each server, data in ${dir}, ` +
-      `Node ${process.version}, ${availableParallelism()} cores`,
-  );
-  const filed: Filed = { year: new Date().getUTCFullYear(), last: seeds };
-  for (const workload of ['filing', 'provenance'] as const) {
-    await load.sign(workload, seeds, filed);
-    const samples = [await load.send(service), await load.send(floor)].map(({ sample }) => membersOf(sample));
-    if (samples[0] !== samples[1])
-      throw new Error(`The servers answer differently: ${samples.join(' and ')}.`);
-  }
-  for (const workload of workloads) await measure(workload, plan, filed, { service, floor, load });
-
-  const done = seeds + (workloads.includes('filing') ? rounds * requests : 0);
-  for (let left = plan.filings - done; left > 0; left -= signedAtOnce) {
-    await load.sign('filing', Math.min(left, signedAtOnce), filed);
-    await load.send(service);
-  }
-  print(memoryLine(Math.max(done, plan.filings), service.residentMb()));
+/** Starts the servers that a plan asks for, with new data in a folder. */
+async function start(plan: Plan, dir: string): Promise<Bench> {
+  const dirOf = (name: string) => join(dir, name);
+  const [service, ...older] = await Promise.all([
+    startService('service', ownProject, dirOf('service')),
+    ...(plan.old === undefined ? [] : [startService('old', plan.old, dirOf('old'))]),
+  ]);
+  const { credentials } = service;
+  const doors = new Set<Door>(plan.workloads.map((workload) => calls[workload].door));
+  const yardsticks = [
+    ...(doors.has('public') ? ['floor', 'fastify'] : []),
+    ...(doors.has('internal') ? ['empty-handler'] : []),
+  ];
+  const others = await Promise.all([
+    ...yardsticks.map((name) => startYardstick(name, dirOf(name), credentials)),
+    ...plan.servers.map(({ name, command }) => startCommand(name, command, dirOf(name), credentials)),
+  ]);
+  const filed = { year: new Date().getUTCFullYear(), last: plan.warmUp };
+  return { services: [service, ...older], others, load: startLoad(), filed, filings: new Map() };
 }
 
-/** The names of an answer's members: both servers must do the same work. */
-function membersOf(json: string): string {
-  return Object.keys(JSON.parse(json)).sort().join();
+/** Does the plan and prints what it shows. */
+async function run(plan: Plan, dir: string): Promise<void> {
+  const bench = await start(plan, dir);
+  print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
+  // The answers about provenance need filings.
+  const warming = new Set<Workload>(plan.workloads);
+  if (warming.has('provenance')) warming.add('filing');
+  for (const workload of workloads) {
+    if (warming.has(workload)) await warmUp(bench, workload, plan.warmUp);
+  }
+  for (const workload of plan.workloads) {
+    for (const sending of plan.sendings) await measure(bench, workload, sending, plan.rounds);
+  }
+  for (const service of bench.services) {
+    const filings = await fill(bench, service, plan.filings);
+    print(memoryLine(service.name, filings, service.residentMb()));
+  }
+}
+
+/** The servers that have the door of a workload, the service first. */
+function serversFor({ services, others }: Bench, workload: Workload): Server[] {
+  return [...services, ...others].filter(({ ports }) => ports[calls[workload].door] !== undefined);
+}
+
+async function prepare(bench: Bench, workload: Workload, requests: number, servers: readonly Server[]) {
+  const credentials = [...new Set(servers.map((server) => server.credentials))];
+  await bench.load.prepare({ workload, requests, filed: bench.filed, credentials });
+}
+
+/** Sends what was prepared to a server. */
+async function send(bench: Bench, workload: Workload, server: Server, connections: number): Promise<Sent> {
+  const sent = await bench.load.send(server, calls[workload].door, connections);
+  if (workload !== 'provenance') bench.filings.set(server, (bench.filings.get(server) ?? 0) + sent.requests);
+  return sent;
+}
+
+/** Warms all servers up alike, and makes sure that they answer with the same members. */
+async function warmUp(bench: Bench, workload: Workload, requests: number): Promise<void> {
+  const servers = serversFor(bench, workload);
+  await prepare(bench, workload, requests, servers);
+  let members: string | undefined;
+  for (const server of servers) {
+    const sent = await send(bench, workload, server, usualConnections);
+    members ??= sent.members;
+    if (sent.members !== members)
+      throw new Error(`The server ${server.name} answers ${sent.members}, and not ${members}.`);
+  }
 }
 
 async function measure(
+  bench: Bench,
   workload: Workload,
-  { rounds, requests }: Plan,
-  filed: Filed,
-  { service, floor, load }: { service: Server; floor: Server; load: Load },
+  { connections, requests }: PlannedSending,
+  rounds: number,
 ): Promise<void> {
-  const figures: Record<Server['name'], Figures[]> = { service: [], floor: [] };
+  const servers = serversFor(bench, workload);
+  const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
   for (let round = 0; round < rounds; round += 1) {
-    await load.sign(workload, requests, filed);
-    for (const server of [service, floor]) {
-      const cpuBeforeS = server.cpuS();
-      const sent = await load.send(server);
-      figures[server.name].push(figuresOf(sent, server.cpuS() - cpuBeforeS));
+    await prepare(bench, workload, requests, servers);
+    // Each round begins with another server, since what one leaves to the disk slows down the next.
+    const first = round % servers.length;
+    for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
+      const before = server.cpuTimes();
+      const sent = await send(bench, workload, server, connections);
+      figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
     }
   }
-  print(routes[workload]);
-  for (const name of ['service', 'floor'] as const) print(line(name, medians(figures[name])));
-  print(ratioLine(figures.service, figures.floor));
-  const doubt = doubtLine([medians(figures.service), medians(figures.floor)]);
+  const title = `${calls[workload].title}; connections: ${connections}, requests a round: ${requests}`;
+  show(
+    title,
+    Array.from(figures, ([{ name }, measured]) => ({ name, figures: measured })),
+    connections,
+  );
+}
+
+function show(title: string, [service, ...others]: readonly Rounds[], connections: number): void {
+  if (service === undefined) return;
+  print(`\n${title}`);
+  for (const { name, figures } of [service, ...others]) print(serverLine(name, figures));
+  for (const other of others) for (const line of ratioLines(service, other, connections)) print(line);
+  // One call at a time waits for the disk, and so does a server that commits each call by itself.
+  const busy = connections === 1 ? [] : [service, ...others].filter(({ name }) => name !== 'fastify');
+  const doubt = doubtLine(busy);
   if (doubt !== undefined) print(doubt);
+}
+
+/** Files until a service has so many filings, at least; how many it has. */
+async function fill(bench: Bench, service: Server, filings: number): Promise<number> {
+  const done = () => bench.filings.get(service) ?? 0;
+  while (done() < filings) {
+    await prepare(bench, 'filing', Math.min(filings - done(), signedAtOnce), [service]);
+    await send(bench, 'filing', service, usualConnections);
+  }
+  return done();
 }
 
 /** Runs the bench with these words; the exit code, in which the clock has no say. */
@@ -146,7 +180,7 @@ async function main(words: readonly string[]): Promise<number> {
     });
   }
   try {
-    await bench(plan, dir);
+    await run(plan, dir);
     return 0;
   } catch (error) {
     process.stderr.write(`bench: ${error instanceof Error ? error.message : error}\n`);

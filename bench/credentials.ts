@@ -1,0 +1,21 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ApiCredentials } from '../src/client/sign.ts';
+
+/** What a server lets in: the keys of platforms at its public door, a bearer token at its internal door. */
+export interface Credentials {
+  readonly keys: readonly ApiCredentials[];
+  readonly token: string;
+}
+
+const fileIn = (dir: string): string => join(dir, 'bench-credentials.json');
+
+/** Reads the credentials that were written to a folder. */
+export function readCredentials(dir: string): Credentials {
+  return JSON.parse(readFileSync(fileIn(dir), 'utf8'));
+}
+
+/** Writes credentials to a folder, for servers and load generator to read. */
+export function writeCredentials(dir: string, credentials: Credentials): void {
+  writeFileSync(fileIn(dir), JSON.stringify(credentials));
+}

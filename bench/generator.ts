@@ -1,0 +1,60 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { join } from 'node:path';
+import { adopt } from './children.ts';
+import type { Order, Outcome, Preparation, Sent } from './orders.ts';
+import type { Door, Server } from './servers.ts';
+
+/** The load generator. */
+export interface Load {
+  /** Builds requests in advance, which are then the ones to send. */
+  prepare(preparation: Preparation): Promise<void>;
+  /** Sends the prepared requests to a door; they are good for one sending to each server. */
+  send(server: Server, door: Door, connections: number): Promise<Sent>;
+}
+
+/** How long an order may take before the generator counts as hung, in milliseconds. */
+const orderMs = 240_000;
+
+/** Starts the load generator. */
+export function startLoad(): Load {
+  const child = adopt(fork(join(import.meta.dirname, 'load.ts')));
+  return {
+    prepare: async (preparation) => {
+      await carryOut(child, { kind: 'prepare', ...preparation });
+    },
+    send: async ({ name, ports, credentials, lastWords }, door, connections) => {
+      const port = ports[door];
+      if (port === undefined) throw new Error(`The server ${name} has no ${door} door.`);
+      const order = { kind: 'send', port, token: credentials.token, connections } as const;
+      const { sent } = await carryOut(child, order).catch((error) => {
+        throw new Error(`${error.message} (sending to the server ${name})\n${lastWords()}`);
+      });
+      if (sent === undefined) throw new Error('The load generator sent nothing.');
+      if (sent.refused > 0) {
+        const { refused, requests, firstRefusal } = sent;
+        throw new Error(
+          `The server ${name} did not answer 200 to ${refused} of ${requests} requests:\n${firstRefusal}`,
+        );
+      }
+      return sent;
+    },
+  };
+}
+
+async function carryOut(child: ChildProcess, order: Order): Promise<{ readonly sent?: Sent }> {
+  const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
+  const ended = () => reject(new Error('The load generator ended.'));
+  const hung = setTimeout(() => reject(new Error('The load does not get done.')), orderMs);
+  child.once('message', resolve);
+  child.once('exit', ended);
+  child.send(order);
+  try {
+    const outcome = await promise;
+    if ('error' in outcome) throw new Error(outcome.error);
+    return outcome;
+  } finally {
+    clearTimeout(hung);
+    child.off('message', resolve);
+    child.off('exit', ended);
+  }
+}

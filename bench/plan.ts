@@ -1,0 +1,96 @@
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { type Workload, workloads } from './orders.ts';
+
+/** How much is done. */
+export interface Plan {
+  readonly workloads: readonly Workload[];
+  readonly rounds: number;
+  /** What is sent to each server in a round. */
+  readonly sendings: readonly PlannedSending[];
+  /** Calls of each workload that each server answers before anything is measured. */
+  readonly warmUp: number;
+  /** Filings in the service when its memory is read, at least. */
+  readonly filings: number;
+  /** The folder of another checkout, whose service is measured as well. */
+  readonly old: string | undefined;
+  /** Further servers to compare to. */
+  readonly servers: readonly OtherServer[];
+}
+
+/** So many requests over so many connections. */
+export interface PlannedSending {
+  readonly connections: number;
+  readonly requests: number;
+}
+
+/** A server that is started by words that end with its data folder. */
+export interface OtherServer {
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
+/** The names of the servers that the bench knows by itself. */
+const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler'];
+const connectionsMax = 512;
+/** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
+const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 256: 10_000 };
+const smokeRequests: typeof requestsOver = { 1: 50, 64: 300, 256: 600 };
+
+/** Reads the command line. Throws for what it does not know. */
+export function readPlan(words: readonly string[]): Plan {
+  const { values } = parseArgs({
+    args: [...words],
+    options: {
+      smoke: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      rounds: { type: 'string' },
+      connections: { type: 'string', default: '64,1,256' },
+      filings: { type: 'string' },
+      old: { type: 'string' },
+      server: { type: 'string', multiple: true, default: [] },
+    },
+  });
+  const { smoke, only, rounds, filings, old } = values;
+  const requests = smoke ? smokeRequests : requestsOver;
+  return {
+    workloads: only === undefined ? workloads : [oneWorkload(only)],
+    rounds: wholeNumber('rounds', rounds ?? (smoke ? '1' : '7'), 1),
+    sendings: values.connections.split(',').map((text) => {
+      const connections = wholeNumber('connections', text, 1, connectionsMax);
+      return { connections, requests: requests[connections] ?? requests[256] ?? 0 };
+    }),
+    warmUp: smoke ? 300 : 10_000,
+    filings: wholeNumber('filings', filings ?? (smoke ? '1000' : '200000'), 0),
+    old: old === undefined ? undefined : resolve(old),
+    servers: otherServers(values.server),
+  };
+}
+
+function oneWorkload(word: string): Workload {
+  const found = workloads.find((workload) => workload === word);
+  if (found === undefined) throw new Error(`--only must be one of ${workloads.join(', ')}.`);
+  return found;
+}
+
+function wholeNumber(option: string, text: string, min: number, max = Number.MAX_SAFE_INTEGER): number {
+  const number = Number(text);
+  if (!/^\d+$/.test(text) || number < min || number > max) {
+    const range = max === Number.MAX_SAFE_INTEGER ? `from ${min}` : `from ${min} to ${max}`;
+    throw new Error(`--${option} must be a whole number ${range}, not "${text}".`);
+  }
+  return number;
+}
+
+function otherServers(texts: readonly string[]): OtherServer[] {
+  const names = new Set(ownNames);
+  return texts.map((text) => {
+    const [, name, command] = /^([a-z][a-z0-9-]*)=(\S.*)$/.exec(text) ?? [];
+    if (name === undefined || command === undefined) {
+      throw new Error('--server must be NAME=COMMAND; the command gets a data folder as its last word.');
+    }
+    if (names.has(name)) throw new Error(`--server must have a name of its own, not ${name}.`);
+    names.add(name);
+    return { name, command: command.split(/ +/) };
+  });
+}

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Processor time of a process so far, in seconds; NaN and empty where the system does not tell. */
+export interface CpuTimes {
+  /** Of all threads, those that have ended included. */
+  readonly totalS: number;
+  /** Of each thread, by its id. */
+  readonly threadsS: ReadonlyMap<string, number>;
+}
+
+/** Resident memory now and at its highest, in MB; NaN where the system does not tell. */
+export interface ResidentMb {
+  readonly now: number;
+  readonly peak: number;
+}
+
+/** Clock ticks a second in /proc, on every Linux that Node runs on. */
+const ticksPerS = 100;
+
+/** The processor time of a process. */
+export function cpuTimes(pid: number): CpuTimes {
+  const threads = threadIds(pid);
+  return {
+    totalS: cpuS(`/proc/${pid}/stat`),
+    threadsS: new Map(threads.map((id) => [id, cpuS(`/proc/${pid}/task/${id}/stat`)])),
+  };
+}
+
+/** What was used from one reading to the next, by all threads and by the one that used most; in seconds. */
+export function cpuBetween(before: CpuTimes, after: CpuTimes): { totalS: number; busiestS: number } {
+  const used = Array.from(after.threadsS, ([id, seconds]) => seconds - (before.threadsS.get(id) ?? 0));
+  return {
+    totalS: after.totalS - before.totalS,
+    busiestS: used.length === 0 ? Number.NaN : Math.max(...used),
+  };
+}
+
+/** The resident memory of a process. */
+export function residentMb(pid: number): ResidentMb {
+  const status = read(`/proc/${pid}/status`);
+  const mb = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
+  return { now: mb('VmRSS'), peak: mb('VmHWM') };
+}
+
+function threadIds(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}
+
+function cpuS(file: string): number {
+  // The second field is a name that may hold spaces; utime and stime are the 12th and 13th after it.
+  const fields = read(file)
+    .replace(/^.*\) /s, '')
+    .split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerS;
+}
+
+/** A file that may have gone with its process or thread; empty then. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}

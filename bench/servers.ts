@@ -1,0 +1,140 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { runtimeFlags } from '../src/runtime.ts';
+import { adopt } from './children.ts';
+import { type Credentials, writeCredentials } from './credentials.ts';
+import { issueCredentials } from './issue.ts';
+import { type CpuTimes, cpuTimes, type ResidentMb, residentMb } from './process-usage.ts';
+
+/** Signed calls go to the public door, those of internal systems to the internal one. */
+export type Door = 'public' | 'internal';
+
+/** A server that is measured. */
+export interface Server {
+  readonly name: string;
+  /** Where its doors are; undefined for one that it does not have. */
+  readonly ports: Readonly<Record<Door, number | undefined>>;
+  readonly credentials: Credentials;
+  /** Processor time so far. */
+  cpuTimes(): CpuTimes;
+  residentMb(): ResidentMb;
+  /** The end of what it wrote to standard error. */
+  lastWords(): string;
+}
+
+/** How long a server may take to start before it counts as hung, in milliseconds. */
+const startMs = 30_000;
+
+/** The folder of the project that this bench belongs to. */
+export const ownProject: string = join(import.meta.dirname, '..');
+
+/**
+ * Starts the service of a checkout as its `npm start` does, on a new data folder, and issues credentials through its
+ * internal door. It is asked for nothing else, so that it may be an older one.
+ */
+export async function startService(name: string, projectDir: string, dataDir: string): Promise<Server> {
+  mkdirSync(dataDir);
+  const inherited = Object.entries(process.env).filter(([variable]) => !variable.startsWith('ARTSEAL_'));
+  const started = await startProcess(name, {
+    command: [process.execPath, ...startWords(projectDir)],
+    cwd: projectDir,
+    dataDir,
+    env: {
+      ...Object.fromEntries(inherited),
+      ARTSEAL_DATA_DIR: dataDir,
+      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+      ARTSEAL_LOG_LEVEL: 'info',
+    },
+  });
+  return { ...started, credentials: await issueCredentials(dataDir, started.ports.internal) };
+}
+
+/** The words behind `node` with which `npm start` of a checkout starts the service. */
+function startWords(projectDir: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(projectDir, 'package.json'), 'utf8'));
+  return scripts.start.split(' ').slice(1);
+}
+
+/** Starts a server of this folder, a file of that name, on the runtime of the service with the flags that it gives itself. */
+export function startYardstick(name: string, dataDir: string, credentials: Credentials): Promise<Server> {
+  const command = [process.execPath, ...runtimeFlags, join(import.meta.dirname, `${name}.ts`)];
+  return startCommand(name, command, dataDir, credentials);
+}
+
+/**
+ * Starts any server that takes a data folder with the credentials as its last word and prints a line with
+ * `ready public=http://127.0.0.1:PORT`, or `internal=`, once it accepts connections.
+ */
+export async function startCommand(
+  name: string,
+  command: readonly string[],
+  dataDir: string,
+  credentials: Credentials,
+): Promise<Server> {
+  mkdirSync(dataDir, { recursive: true });
+  writeCredentials(dataDir, credentials);
+  const words = { command: [...command, dataDir], cwd: process.cwd(), env: process.env };
+  return { ...(await startProcess(name, { ...words, dataDir })), credentials };
+}
+
+interface ProcessStart {
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly dataDir: string;
+}
+
+async function startProcess(
+  name: string,
+  { command, cwd, env, dataDir }: ProcessStart,
+): Promise<Omit<Server, 'credentials'>> {
+  const logFile = join(dataDir, 'stderr.log');
+  const [program = '', ...words] = command;
+  const child = adopt(spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', openSync(logFile, 'a')] }));
+  // Lines of calls that went well (pino's level 30) say nothing of what went wrong.
+  const lastWords = () => {
+    const lines = readFileSync(logFile, 'utf8').split('\n');
+    return lines
+      .filter((text) => !text.startsWith('{"level":30'))
+      .slice(-20)
+      .join('\n');
+  };
+  const ready = await readReadyLine(child).catch((error) => {
+    throw new Error(`The server ${name} did not start (${error.message}): ${lastWords()}`);
+  });
+  const pid = child.pid ?? 0;
+  return {
+    name,
+    ports: { public: portIn(ready, 'public'), internal: portIn(ready, 'internal') },
+    lastWords,
+    cpuTimes: () => cpuTimes(pid),
+    residentMb: () => residentMb(pid),
+  };
+}
+
+/** The line that a server prints when it is ready. */
+async function readReadyLine(child: ChildProcess): Promise<string> {
+  const signal = AbortSignal.timeout(startMs);
+  const ended = once(child, 'exit', { signal }).then(() => Promise.reject(new Error('it ended')));
+  // It may end long after it was ready.
+  ended.catch(() => {});
+  // Rejects for a program that is not there.
+  await Promise.race([ended, once(child, 'spawn', { signal })]);
+  const stdout = child.stdout as Readable;
+  let printed = '';
+  for (;;) {
+    const [chunk] = await Promise.race([ended, once(stdout, 'data', { signal })]);
+    printed += chunk;
+    const line = /^.* ready .*(?=\n)/m.exec(printed)?.[0];
+    if (line !== undefined) return line;
+  }
+}
+
+function portIn(readyLine: string, door: Door): number | undefined {
+  const port = new RegExp(`\\b${door}=http://127\\.0\\.0\\.1:(\\d+)`).exec(readyLine)?.[1];
+  return port === undefined ? undefined : Number(port);
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { endChildren, killChildren } from '../../bench/children.ts';
+import { type Server, startYardstick } from '../../bench/servers.ts';
+import { signedHeaders } from '../../src/client/sign.ts';
+import { artwork } from '../support/samples.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+
+/** Runs the bench to its end; `left` is what it left in the folder for temporary files. */
+async function bench(t: TestContext, ...words: string[]) {
+  const folder = temporaryFolder(t);
+  const { NODE_TEST_CONTEXT, ...inherited } = process.env;
+  const env = { ...inherited, TMPDIR: folder };
+  const child = spawn(process.execPath, ['bench/run.ts', ...words], { cwd: root, env });
+  t.after(() => child.kill());
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
+  return { code, stdout, stderr, left: readdirSync(folder) };
+}
+
+test('a smoke run measures every call at every server, an older checkout and a further one included', async (t) => {
+  const further = `${process.execPath} ${join(root, 'bench', 'floor.ts')}`;
+  const words = ['--smoke', '--connections', '1,64', '--old', root, '--server', `further=${further}`];
+  const { code, stdout, stderr, left } = await bench(t, ...words);
+  assert.deepEqual({ code, stderr, left }, { code: 0, stderr: '', left: [] });
+  for (const connections of [1, 64]) {
+    const shown = (call: string) => {
+      const start = stdout.indexOf(`${call}; connections: ${connections},`);
+      assert.ok(start >= 0, `${call} over ${connections} connections`);
+      const section = stdout.slice(start).split('\n\n')[0] ?? '';
+      return [...section.matchAll(/service : (\S+)/g)].map(([, name]) => name);
+    };
+    assert.deepEqual(shown('POST /api/v1/filing'), ['old', 'floor', 'fastify', 'further']);
+    assert.deepEqual(shown('GET /api/v1/provenance/{filingNo}'), ['old', 'floor', 'fastify', 'further']);
+    assert.deepEqual(shown('CreateFiling over Connect'), ['old', 'empty-handler']);
+  }
+  assert.match(stdout, /CPU a call \d+ µs, busiest thread \d+ µs/);
+  assert.match(stdout, /Resident memory of service with \d+ filings: \d+ MB/);
+  assert.match(stdout, /Resident memory of old with \d+ filings: \d+ MB/);
+});
+
+test('a server that does not start ends the bench with exit code 1', async (t) => {
+  const { code, stderr, left } = await bench(t, '--smoke', '--only', 'typed', '--server', 'broken=false');
+  assert.deepEqual({ code, left }, { code: 1, left: [] });
+  assert.match(stderr, /^bench: The server broken did not start/);
+});
+
+test('a word that the bench does not know ends it with exit code 2', async (t) => {
+  const { code, stderr, left } = await bench(t, '--only', 'escrow');
+  assert.deepEqual({ code, left }, { code: 2, left: [] });
+  assert.match(stderr, /^bench: --only must be one of/);
+});
+
+const key = { apiKey: 'ak_sandbox_bench', apiSecret: 'sk_sandbox_bench' };
+
+interface Call {
+  readonly method: string;
+  readonly target: string;
+  readonly body?: string;
+  readonly headers: Record<string, string>;
+}
+
+function signed(method: string, target: string, body?: string): Call {
+  const headers = signedHeaders(key, { method, target, ...(body === undefined ? {} : { body }) });
+  return body === undefined
+    ? { method, target, headers }
+    : { method, target, body, headers: { ...headers, 'Content-Type': 'application/json' } };
+}
+
+const filing = () => signed('POST', '/api/v1/filing', JSON.stringify(artwork));
+
+async function send({ ports }: Server, { method, target, headers, ...rest }: Call) {
+  const response = await fetch(`http://127.0.0.1:${ports.public}${target}`, { method, headers, ...rest });
+  return { status: response.status, answer: await response.json() };
+}
+
+for (const name of ['floor', 'fastify']) {
+  test(`${name} keeps the promises that the service is compared by`, async (t) => {
+    t.after(endChildren);
+    const dataDir = join(temporaryFolder(t), 'data');
+    mkdirSync(dataDir);
+    const start = () => startYardstick(name, dataDir, { keys: [key], token: '' });
+    const server = await start();
+    const first = filing();
+    const calls = Array.from({ length: 20 }, filing);
+    const answers = await Promise.all([first, ...calls].map((call) => send(server, call)));
+    const year = new Date().getUTCFullYear();
+    const numbers = answers.map(({ answer }) => (answer as { filingNo: string }).filingNo).sort();
+    const expected = Array.from(
+      { length: 21 },
+      (_, place) => `AS-${year}-${String(place + 1).padStart(6, '0')}`,
+    );
+    assert.deepEqual(numbers, expected, 'numbers without gaps');
+
+    const forged = filing();
+    forged.headers['X-Signature'] = '0'.repeat(64);
+    assert.equal((await send(server, forged)).status, 401, 'a signature of another');
+    assert.equal((await send(server, first)).status, 401, 'a nonce that is spent');
+
+    killChildren();
+    const again = await start();
+    assert.equal((await send(again, first)).status, 401, 'a nonce that was spent before the kill');
+    const found = await send(again, signed('GET', `/api/v1/provenance/${numbers.at(-1)}`));
+    assert.equal(found.status, 200, 'a filing that was answered before the kill');
+    const { records, author } = found.answer as { records: { event: string }[]; author: string };
+    assert.deepEqual(
+      { author, events: records.map(({ event }) => event) },
+      { author: artwork.author, events: ['SUBMITTED'] },
+    );
+    const next = (await send(again, filing())).answer as { filingNo: string };
+    assert.equal(next.filingNo, `AS-${year}-000022`);
+  });
+}
