@@ -5,7 +5,7 @@ import type { Config } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { openKeyRing } from './master-key.ts';
-import { ledgerFileName } from './payment/simulated/ledger-file.ts';
+import { institutions } from './payment/institutions.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
 import { databaseFile } from './store/sqlite/database.ts';
 import { createSqliteStore } from './store/sqlite/engine.ts';
@@ -22,7 +22,7 @@ export interface Registry {
  * What is only made beside a complete database. A master key is not among them: an operator may put one there before the
  * first start.
  */
-const madeLater = [sandboxCredentialsName, ledgerFileName];
+const madeLater = [sandboxCredentialsName, ...institutions.flatMap(({ ownFiles }) => ownFiles)];
 
 /** The system's clock. */
 export const systemClock: Clock = {
