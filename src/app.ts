@@ -7,26 +7,20 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
-import {
-  type Config,
-  type ListenAddress,
-  refuseSimulatedInProduction,
-  type Setting,
-  settings,
-} from './config.ts';
+import { type Config, faultsForServing, type ListenAddress, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
-import { openInstitution } from './institution.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
-import type { Institution } from './payment/institution.ts';
+import type { Institution, Setting } from './payment/institution.ts';
 import { openRegistry, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
+import { ConfigRefused } from './settings.ts';
 import { type SettlementLimits, settlementLimits } from './settlement/limits.ts';
 import { watchStore } from './store-watch.ts';
 
@@ -53,7 +47,8 @@ export interface App extends Registry {
 
 /** Starts serving; resolves once both listeners accept connections. */
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
-  refuseSimulatedInProduction(config);
+  const faults = faultsForServing(config);
+  if (faults.length > 0) throw new ConfigRefused(faults);
   const { clock = systemClock } = simulated;
   // What was opened is closed in the reverse order, here if the start fails.
   await using opened = new AsyncDisposableStack();
@@ -66,11 +61,13 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
   await store.beginServing();
-  await execute({ kind: 'UseInstitution', name: config.institution });
+  await execute({ kind: 'UseInstitution', name: config.institution.name });
 
   let publicAddress: string | undefined;
   const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;
-  const institution = simulated.institution ?? (await openInstitution(config, clock, notificationUrl));
+  const surroundings = { dataDir: config.dataDir, clock, notificationUrl };
+  const institution =
+    simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
   opened.defer(() => institution.close());
   const calendar = createCalendar(config.timeZone);
   const service = createService({

@@ -5,7 +5,7 @@ import { createIssuance, type Issuance } from './keys/issuance.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { openKeyRing } from './master-key.ts';
-import { ledgerFileName } from './payment/simulated/ledger-file.ts';
+import { institutions } from './payment/institutions.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
 import { databaseFile } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
@@ -23,7 +23,7 @@ export interface Registry {
  * What is only made beside a complete database. A master key is not among them: an operator may put one there before the
  * first start.
  */
-const madeLater = [sandboxCredentialsName, ledgerFileName];
+const madeLater = [sandboxCredentialsName, ...institutions.flatMap(({ ownFiles }) => ownFiles)];
 
 /** The system's clock. */
 export const systemClock: Clock = {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { institutions } from '../src/payment/institutions.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -49,4 +50,16 @@ function undocumented({ path, text }: Module): string[] {
 test('every export says what it promises in a doc comment', () => {
   assert.ok(modules.length > 0);
   assert.deepEqual(modules.flatMap(undocumented), []);
+});
+
+test('no institution that moves money is named outside of its folder and the list of institutions', () => {
+  const names = institutions.filter(({ movesMoney }) => movesMoney).map(({ name }) => name);
+  assert.ok(names.length > 0);
+  const naming = modules.flatMap(({ path, text }) =>
+    names
+      .filter((name) => !path.startsWith(`src/payment/${name}/`) && path !== 'src/payment/institutions.ts')
+      .filter((name) => text.toLowerCase().includes(name))
+      .map((name) => `${path}: ${name}`),
+  );
+  assert.deepEqual(naming, []);
 });

@@ -1,9 +1,10 @@
 import packageJson from '../../package.json' with { type: 'json' };
-import { ConfigRefused, settings } from '../config.ts';
+import { allSettings } from '../config.ts';
 import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
 import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../file-access.ts';
+import { ConfigRefused } from '../settings.ts';
 import { readWords } from './arguments.ts';
 import {
   type Action,
@@ -138,8 +139,9 @@ async function overview(): Promise<string[]> {
     lines.push(`  ${usageOf(name, command).padEnd(50)} ${command.summary}`);
   }
   lines.push('', 'Settings, from the environment:');
-  for (const { variable, fallback, meaning } of Object.values(settings)) {
-    lines.push(`  ${variable.padEnd(29)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
+  const width = Math.max(...allSettings.map(({ variable }) => variable.length));
+  for (const { variable, fallback, meaning } of allSettings) {
+    lines.push(`  ${variable.padEnd(width)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
   }
   lines.push('', 'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong.');
   return lines;

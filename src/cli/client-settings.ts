@@ -1,10 +1,10 @@
 import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
-import { ConfigRefused, clientVariables, readAll, readPublicAddress, settings } from '../config.ts';
+import { clientVariables, readPublicAddress, settings } from '../config.ts';
 import { readSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
+import { ConfigRefused, readAll, textOf } from '../settings.ts';
 
-const dataDirOf = (env: NodeJS.ProcessEnv): string =>
-  env[settings.dataDir.variable] || settings.dataDir.fallback;
+const dataDirOf = (env: NodeJS.ProcessEnv): string => textOf(env, settings.dataDir);
 
 /** The key and secret to sign with: from the environment, or those of the sandbox in the data folder. Throws ConfigRefused. */
 export function readCredentials(env: NodeJS.ProcessEnv): ApiCredentials {

@@ -85,5 +85,5 @@ async function welcome(
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  npm run -s artseal -- call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
-  if (institution === 'simulated') print('All calls in a row: npm run demo');
+  if (!institution.movesMoney) print('All calls in a row: npm run demo');
 }

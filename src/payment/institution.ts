@@ -1,3 +1,5 @@
+import type { Environment } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { EscrowTerms, Hold, OperationKind } from '../domain/escrow.ts';
 import type { Violation } from '../domain/violation.ts';
 
@@ -74,4 +76,58 @@ export interface Notification {
   readonly eventId: string;
   /** PaymentOrder.holdId; undefined if it is about nothing of ours. */
   readonly holdId: string | undefined;
+}
+
+/**
+ * One of the institutions that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what
+ * its settings are read into, a member for each.
+ */
+export interface InstitutionKind<Values = unknown> {
+  /** As a deployment names it, and as its database remembers it. */
+  readonly name: string;
+  /** False if it is a simulation, which no production is served by. */
+  readonly movesMoney: boolean;
+  /**
+   * Currencies that it counts in other minor units than ISO 4217, so that an amount would be taken for a hundred times
+   * more or less than it is: no deployment can choose both.
+   */
+  readonly otherUnits: readonly string[];
+  /** Files that it makes in the data folder, and only beside a complete database. */
+  readonly ownFiles: readonly string[];
+  /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */
+  readonly settings: { readonly [Member in keyof Values]: Setting<Values[Member]> };
+  /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
+  open(values: Values, surroundings: Surroundings): Promise<Institution>;
+}
+
+/** What an institution finds in the process that it is opened in. */
+export interface Surroundings {
+  /** A folder that exists. */
+  readonly dataDir: string;
+  readonly clock: Clock;
+  /** Where an institution within this process posts its notifications; undefined until the service listens. */
+  notificationUrl(): string | undefined;
+}
+
+/** A setting: its variable of the environment, and how what it says is read. */
+export interface Setting<Value = unknown> {
+  readonly variable: string;
+  /** What it is when unset; '' if there is nothing that it could be, and then an institution's own has to be set. */
+  readonly fallback: string;
+  /** What it is for, as the help shows it. */
+  readonly meaning: string;
+  /** Set where messages must not repeat the value. */
+  readonly secret?: true;
+  /** Set where the value names a file whose text is read; other users of the machine must not be able to change it. */
+  readonly namesFile?: true;
+  /**
+   * Reads the value, or the text of the file that it names. Throws SettingRefused with the rule that it breaks, any other
+   * Error with the reason why it cannot be used, and what `environment` throws where that cannot be read.
+   */
+  read(text: string, environment: () => Environment): Value;
+}
+
+/** A setting breaks a rule, which is the message and follows the name of the variable: "must be https". */
+export class SettingRefused extends Error {
+  override name = 'SettingRefused';
 }

@@ -8,7 +8,7 @@ import type { OperationKind, Standing } from '../../src/domain/escrow.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type { Institution, PaymentOrder } from '../../src/payment/institution.ts';
 import { createStripeInstitution } from '../../src/payment/stripe/institution.ts';
-import type { StripeParties } from '../../src/payment/stripe/settings.ts';
+import type { StripeParties } from '../../src/payment/stripe/parties.ts';
 import { eventually } from '../support/eventually.ts';
 import { cards, type Fault, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './institution-suite.ts';

@@ -1,9 +1,9 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import { ledgerFileName } from './ledger-file-name.ts';
 
-/** The simulator's file in its folder. */
-export const ledgerFileName = 'simulated-institution.db';
+export { ledgerFileName };
 
 /** How long a write waits for another process's, in milliseconds. */
 const busyTimeoutMs = 2_000;

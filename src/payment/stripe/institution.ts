@@ -5,7 +5,8 @@ import type { Institution, Instruction, Parties, PaymentOrder } from '../institu
 import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { createIntents, type Intents, standingOf } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
-import type { StripeParties, StripeSettings } from './settings.ts';
+import type { StripeParties } from './parties.ts';
+import type { StripeSettings } from './settings.ts';
 import { holdOf } from './standing.ts';
 
 /**

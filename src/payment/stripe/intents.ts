@@ -3,7 +3,7 @@ import type { Hold } from '../../domain/escrow.ts';
 import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { holdKey } from './notification.ts';
-import type { StripeBuyer, StripeParties } from './settings.ts';
+import type { StripeBuyer, StripeParties } from './parties.ts';
 import { holdOf } from './standing.ts';
 
 /** The PaymentIntents of orders, of which there is one for an order at most. */

@@ -1,5 +1,6 @@
-import { partyIdBounds } from '../../domain/escrow.ts';
-import { checkText } from '../../domain/text.ts';
+import type { Environment } from '../../domain/caller.ts';
+import { type InstitutionKind, SettingRefused } from '../institution.ts';
+import { parseStripeParties, type StripeParties } from './parties.ts';
 
 /** What the institution at Stripe is set up with. */
 export interface StripeSettings {
@@ -7,105 +8,88 @@ export interface StripeSettings {
   readonly apiKey: string;
   /** Signs the notifications of one webhook endpoint. */
   readonly webhookSecret: string;
-  /** Origin of the API: stripeUrl, or that of a stand-in. */
-  readonly url: string;
   readonly parties: StripeParties;
+  /** Origin of the API: that of Stripe, or of a stand-in. */
+  readonly url: string;
 }
 
-/** Who the parties of the platforms are at Stripe. */
-export interface StripeParties {
-  /** By buyerId. */
-  readonly buyers: ReadonlyMap<string, StripeBuyer>;
-  /** The connected account that is paid, by sellerId. */
-  readonly sellers: ReadonlyMap<string, string>;
+const stripeUrl = 'https://api.stripe.com';
+
+/** What a key of Stripe is like in each environment. */
+const keys = {
+  sandbox: { pattern: /^(sk|rk)_test_\w+$/, rule: 'must be a test key, sk_test_ or rk_test_, in a sandbox' },
+  production: {
+    pattern: /^(sk|rk)_live_\w+$/,
+    rule: 'must be a live key, sk_live_ or rk_live_, in production',
+  },
+} as const satisfies Record<Environment, { pattern: RegExp; rule: string }>;
+
+/** Stripe, as a deployment chooses it. */
+export const stripe: InstitutionKind<StripeSettings> = {
+  name: 'stripe',
+  movesMoney: true,
+  otherUnits: ['ISK', 'MGA', 'UGX'],
+  ownFiles: [],
+  settings: {
+    apiKey: {
+      variable: 'ARTSEAL_STRIPE_API_KEY',
+      fallback: '',
+      meaning:
+        'secret or restricted key: sk_test_ or rk_test_ in a sandbox, sk_live_ or rk_live_ in production',
+      secret: true,
+      read: (key, environment) => {
+        const { pattern, rule } = keys[environment()];
+        return matching(key, pattern, rule);
+      },
+    },
+    webhookSecret: {
+      variable: 'ARTSEAL_STRIPE_WEBHOOK_SECRET',
+      fallback: '',
+      meaning: 'signing secret of the webhook endpoint, whsec_',
+      secret: true,
+      read: (secret) => matching(secret, /^whsec_[\w+/=-]+$/, 'must be a signing secret, whsec_'),
+    },
+    parties: {
+      variable: 'ARTSEAL_STRIPE_PARTIES_FILE',
+      fallback: '',
+      meaning: 'JSON file that says which customer a buyerId is, and which account a sellerId',
+      namesFile: true,
+      read: parseStripeParties,
+    },
+    url: {
+      variable: 'ARTSEAL_STRIPE_URL',
+      fallback: stripeUrl,
+      meaning: 'where Stripe is; another place, such as a stand-in, in a sandbox only',
+      // It may hold a password.
+      secret: true,
+      read: readUrl,
+    },
+  },
+  open: async (settings, { clock }) => {
+    const { createStripeInstitution } = await import('./institution.ts');
+    return createStripeInstitution(settings, clock.nowMs);
+  },
+};
+
+function matching(text: string, pattern: RegExp, rule: string): string {
+  if (!pattern.test(text)) throw new SettingRefused(rule);
+  return text;
 }
 
-/** A buyer at Stripe: the customer, and the saved card that is charged. */
-export interface StripeBuyer {
-  readonly customer: string;
-  readonly paymentMethod: string;
-}
-
-/** Where Stripe itself is. */
-export const stripeUrl = 'https://api.stripe.com';
-
-/**
- * Currencies whose minor unit at Stripe is not that of ISO 4217: an amount would be taken for a hundred times
- * more or less than it is.
- */
-export const unitsDifferAtStripe: readonly string[] = ['ISK', 'MGA', 'UGX'];
-
-const customerPattern = /^cus_[A-Za-z0-9]+$/;
-const paymentMethodPattern = /^(pm|card)_[A-Za-z0-9_]+$/;
-const accountPattern = /^acct_[A-Za-z0-9]+$/;
-
-/** What messages call the file itself, beside the entries in it. */
-const wholeFile = 'the file';
-
-/** Reads the file of parties. Throws an Error whose message names the entry and what it must be. */
-export function parseStripeParties(text: string): StripeParties {
-  const file = members(parseJson(text), wholeFile, ['buyers', 'sellers']);
-  return {
-    buyers: entries(file.buyers, 'buyers', readBuyer),
-    sellers: entries(file.sellers, 'sellers', (account, name) =>
-      matching(account, name, accountPattern, 'a connected account, acct_…'),
-    ),
-  };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The words of the parser would repeat a part of the file.
-    throw new Error('the file must be JSON');
+function readUrl(text: string, environment: () => Environment): string {
+  const url = URL.parse(text);
+  if (url === null || url.href !== `${url.origin}/`) {
+    throw new SettingRefused(`must be an origin such as ${stripeUrl}, without a path`);
   }
-}
-
-function readBuyer(value: unknown, name: string): StripeBuyer {
-  const { customer, paymentMethod } = members(value, name, ['customer', 'paymentMethod']);
-  return {
-    customer: matching(customer, `${name}.customer`, customerPattern, 'a customer, cus_…'),
-    paymentMethod: matching(
-      paymentMethod,
-      `${name}.paymentMethod`,
-      paymentMethodPattern,
-      'a payment method, pm_…',
-    ),
-  };
-}
-
-function entries<T>(value: unknown, name: string, read: (value: unknown, name: string) => T): Map<string, T> {
-  const readEntry = ([partyId, entry]: [string, unknown]): [string, T] => {
-    const entryName = `${name}[${JSON.stringify(partyId)}]`;
-    const [violation] = checkText('id', partyId, partyIdBounds);
-    if (violation !== undefined) throw new Error(`the id of ${entryName} ${violation.rule}`);
-    return [partyId, read(entry, entryName)];
-  };
-  return new Map(Object.entries(asObject(value, name)).map(readEntry));
-}
-
-/** The members of an object that has these and no others. */
-function members<K extends string>(value: unknown, name: string, names: readonly K[]): Record<K, unknown> {
-  const object = asObject(value, name);
-  const stranger = Object.keys(object).find((key) => !names.some((known) => known === key));
-  if (stranger !== undefined) {
-    const where = name === wholeFile ? '' : ` in ${name}`;
-    throw new Error(`unknown member ${JSON.stringify(stranger)}${where}; it takes ${names.join(', ')}`);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+    throw new SettingRefused('must be https, or http on a loopback address');
   }
-  const missing = names.find((known) => !Object.hasOwn(object, known));
-  if (missing !== undefined) throw new Error(`${name} must have the member ${missing}`);
-  return object as Record<K, unknown>;
-}
-
-function asObject(value: unknown, name: string): object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Error(`${name} must be an object`);
+  if (environment() === 'production' && url.origin !== stripeUrl) {
+    throw new SettingRefused(`must be ${stripeUrl} in production`);
   }
-  return value;
+  return url.origin;
 }
 
-function matching(value: unknown, name: string, pattern: RegExp, what: string): string {
-  if (typeof value !== 'string' || !pattern.test(value)) throw new Error(`${name} must be the id of ${what}`);
-  return value;
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }

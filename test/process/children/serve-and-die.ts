@@ -7,7 +7,6 @@ import Sqlite from 'better-sqlite3';
 import pino from 'pino';
 import { startApp } from '../../../src/app.ts';
 import { readConfig } from '../../../src/config.ts';
-import { openInstitution } from '../../../src/institution.ts';
 import type { Institution } from '../../../src/payment/institution.ts';
 import { systemClock } from '../../../src/registry.ts';
 import { notificationPath } from '../../../src/rest/notification-call.ts';
@@ -86,8 +85,12 @@ function watchCalls(institution: Institution): Institution {
 watchCommits();
 const config = readConfig(process.env);
 let address: string | undefined;
-const url = () => address && `http://${address}${notificationPath}`;
-const institution = watchCalls(await openInstitution(config, systemClock, url));
+const surroundings = {
+  dataDir: config.dataDir,
+  clock: systemClock,
+  notificationUrl: () => address && `http://${address}${notificationPath}`,
+};
+const institution = watchCalls(await config.institution.open(config.institutionSettings, surroundings));
 const app = await startApp(config, pino({ level: 'silent' }), { institution, limits });
 address = app.publicAddress;
 process.stdout.write(
