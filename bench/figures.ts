@@ -121,7 +121,7 @@ export function doubtLine(servers: readonly Rounds[]): string | undefined {
     ({ figures }) => median(figures.map(({ serverCpu }) => serverCpu)) < cpuShareMin,
   );
   if (starved.length === 0) return undefined;
-  const names = starved.map(({ name }) => name).join(' and ');
+  const names = starved.map(({ name }) => name).join(', ');
   return `  DOUBTFUL: ${names} had less than ${cpuShareMin * 100} % of a core, so waiting was measured and the ratios say little.`;
 }
 

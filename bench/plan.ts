@@ -35,7 +35,7 @@ const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler'];
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
 const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 256: 10_000 };
-const smokeRequests: typeof requestsOver = { 1: 50, 64: 300, 256: 600 };
+const smokeRequests: typeof requestsOver = { 1: 20, 64: 128, 256: 512 };
 
 /** Reads the command line. Throws for what it does not know. */
 export function readPlan(words: readonly string[]): Plan {
@@ -60,8 +60,8 @@ export function readPlan(words: readonly string[]): Plan {
       const connections = wholeNumber('connections', text, 1, connectionsMax);
       return { connections, requests: requests[connections] ?? requests[256] ?? 0 };
     }),
-    warmUp: smoke ? 300 : 10_000,
-    filings: wholeNumber('filings', filings ?? (smoke ? '1000' : '200000'), 0),
+    warmUp: smoke ? 100 : 10_000,
+    filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     old: old === undefined ? undefined : resolve(old),
     servers: otherServers(values.server),
   };
