@@ -55,6 +55,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
   server.maxConnections = connectionsMax;
+  server.maxHeadersCount = requestLimits.headers;
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
   const connections = createConnections((why) => {

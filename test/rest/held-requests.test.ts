@@ -11,12 +11,18 @@ import { startWeighedService } from '../support/weighed-service.ts';
 
 /** What peers without a key may keep alive in a service, in bytes. */
 const heldBytesMax = 64 * 1_048_576;
+/** The resident memory of a service that is sent more headers than it takes, in bytes. */
+const floodedBytesMax = 400 * 1_048_576;
 
 const service = await startWeighedService(fileScope);
 const { publicUrl, platforms, weigh } = service;
 const target = '/api/v1/filing';
 const nobody = headersOf({ apiKey: 'nobody', apiSecret: 'nothing' }, { target, body: '' });
-const manyHeaders = Object.fromEntries(Array.from({ length: 900 }, (_, place) => [`a${place}`, '']));
+const manyHeaders = emptyHeaders(90);
+
+function emptyHeaders(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, place) => [`a${place}`, '']));
+}
 
 /** A request of nobody's with so much of a body announced and so much of it sent. */
 function request(announced: number, sent: number, more: Record<string, string> = {}): Uint8Array {
@@ -37,12 +43,16 @@ const before = await weigh();
 /** What each peer sends, and how many peers there are. */
 const attacks: Record<string, readonly [bytes: Uint8Array, peers: number]> = {
   'the last bytes of their bodies': [request(65_536, 60_000), 2_000],
-  'the one byte of their bodies, behind many headers': [request(1, 0, manyHeaders), 1_500],
+  'the one byte of their bodies, behind many headers': [request(1, 0, manyHeaders), 3_900],
   'what would let their answers leave': [
     Buffer.concat(
       Array.from({ length: 16 }, () => rawRequest('GET', '/openapi.yaml', { Host: 'x', ...manyHeaders })),
     ),
     300,
+  ],
+  'their next requests, once they are answered': [
+    rawRequest('GET', '/nowhere', { Host: 'x', ...manyHeaders }),
+    3_900,
   ],
 };
 
@@ -54,6 +64,17 @@ async function attack(bytes: Uint8Array): Promise<Socket> {
   await promise;
   return socket;
 }
+
+// The first test, for what was resident at the highest is told of the whole life of the process.
+test('peers that send far more headers than are taken cost little memory', async () => {
+  const flood = rawRequest('GET', '/nowhere', { Host: 'x', ...emptyHeaders(990) });
+  const bytes = Buffer.concat(Array.from({ length: 12 }, () => flood));
+  const sockets = await Promise.all(Array.from({ length: 2_000 }, () => attack(bytes)));
+  await assertServes();
+  const { peak } = await weigh();
+  assert.ok(peak <= floodedBytesMax, `${peak} bytes were resident`);
+  for (const socket of sockets) socket.destroy();
+});
 
 for (const [name, [bytes, peers]] of Object.entries(attacks)) {
   test(`peers that hold back ${name} hold at most 64 MB, and keep nobody out`, async () => {
