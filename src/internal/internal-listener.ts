@@ -1,17 +1,15 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logCall, type Trace } from '../observe/trace.ts';
-import {
-  callsPerConnectionMax,
-  createConnections,
-  headerBytesMax,
-  lingerMs,
-  type OpenCall,
-} from './connections.ts';
-import type { AnyRequest, AnyResponse, TypedCalls } from './typed-calls.ts';
+import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { callsPerConnectionMax, headerBytesMax, lingerMs } from './connection.ts';
+import { createConnections, type OpenCall } from './connections.ts';
+import { LingeringResponse } from './lingering-response.ts';
+import { sniffPreface } from './preface.ts';
+import type { TypedCalls } from './typed-calls.ts';
 
 /**
  * How long a client may take over its headers and its whole request, stay idle, and show no valid token, in
@@ -143,88 +141,4 @@ function endUnread(request: AnyRequest, stream: ServerHttp2Stream): void {
     // At once it would take the answer away from a client that has not read it yet.
     setTimeout(() => request.complete || stream.destroy(), lingerMs).unref();
   });
-}
-
-/**
- * An HTTP/1.1 answer that is the last of its connection if its request is not read to the end: what is left of that
- * stands before the next request. The connection then lingers (RFC 9112 section 9.6), since closing it while
- * something is unread would reset it, and take the answer away from a client that has not read it yet.
- */
-class LingeringResponse extends ServerResponse {
-  override writeHead(...head: unknown[]): this {
-    if (!this.req.complete && this.socket !== null) {
-      this.setHeader('Connection', 'close');
-      linger(this.socket, this.req);
-    }
-    return Reflect.apply(super.writeHead, this, head);
-  }
-}
-
-/** Lets the client end its connection once it is answered, and ends it a little later in any case. */
-function linger(socket: Socket, request: IncomingMessage): void {
-  // Node calls this when the answer has left.
-  socket.destroySoon = () => {
-    socket.end();
-    // Whoever read the request may have stopped in the middle: read on, and throw away.
-    request.push = () => true;
-    socket.resume();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-  };
-}
-
-/** What every HTTP/2 connection begins with, as far as it takes to tell it from HTTP/1.1. */
-const prefaceStart = Buffer.from('PRI');
-
-/**
- * Hands connections that begin with the HTTP/2 preface to `toHttp2` and all others to the server's own
- * listeners; the connections that are with neither yet are in the set. The server keeps accepting, for its timeouts
- * look only at connections of a server that listens.
- */
-function sniffPreface(server: Server, toHttp2: (socket: Socket) => void): ReadonlySet<Socket> {
-  const undecided = new Set<Socket>();
-  const inTurn = oneInEachTurn();
-  const toHttp1 = server.listeners('connection') as ((socket: Socket) => void)[];
-  server.removeAllListeners('connection');
-  server.on('connection', (socket: Socket) => {
-    const giveUp = () => socket.destroy();
-    socket.on('error', giveUp).on('end', giveUp);
-    undecided.add(socket);
-    socket.once('close', () => undecided.delete(socket));
-    let head = Buffer.alloc(0);
-    socket.on('readable', function sniff() {
-      head = Buffer.concat([head, socket.read() ?? Buffer.alloc(0)]);
-      const compared = Math.min(head.length, prefaceStart.length);
-      const isStart = head.subarray(0, compared).equals(prefaceStart.subarray(0, compared));
-      // One or two bytes of the preface decide nothing yet.
-      if (head.length === 0 || (isStart && compared < prefaceStart.length)) return;
-      socket.off('readable', sniff);
-      socket.unshift(head);
-      const begin = (listeners: readonly ((socket: Socket) => void)[]) => {
-        if (socket.destroyed) return;
-        undecided.delete(socket);
-        socket.off('error', giveUp).off('end', giveUp);
-        for (const listener of listeners) listener.call(server, socket);
-      };
-      if (isStart) inTurn(() => begin([toHttp2]));
-      else begin(toHttp1);
-    });
-  });
-  return undecided;
-}
-
-/**
- * Runs tasks in their order, one in each turn of the event loop. A peer may send a hundred calls with the preface. Were
- * several connections begun in one turn, the calls of all of them would be held at once: what is cut off is let go of
- * when the turn ends.
- */
-function oneInEachTurn(): (task: () => void) => void {
-  const waiting: (() => void)[] = [];
-  const run = () => {
-    waiting[0]?.();
-    waiting.shift();
-    if (waiting.length > 0) setImmediate(run);
-  };
-  return (task) => {
-    if (waiting.push(task) === 1) setImmediate(run);
-  };
 }

@@ -45,6 +45,15 @@ for (const [name, first, again] of [
   });
 }
 
+test('calls that wait behind those without a token end their connection, though these are answered by then', async (t) => {
+  const answerSoon: TypedCalls = (_, response) => process.nextTick(() => response.end());
+  const { baseUrl } = await openBareDoor(t, answerSoon, { unidentifiedMs: 600_000, idleMs: 600_000 });
+  const socket = await openSocket(baseUrl);
+  t.after(() => socket.destroy());
+  socket.resume().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(9));
+  await eventually('the connection is ended', 60_000, () => socket.readableEnded || socket.destroyed);
+});
+
 test('an HTTP/2 connection without a token is told to go, one with a token stays', async (t) => {
   const baseUrl = await openDoor(t, { unidentifiedMs: 200 });
   const [named, nameless] = [connectHttp2(baseUrl), connectHttp2(baseUrl)];

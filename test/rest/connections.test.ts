@@ -64,6 +64,30 @@ for (const version of ['HTTP/1.1', 'HTTP/1.0']) {
   });
 }
 
+/** Empty headers with which a filing has as many as this in all. */
+function padding(count: number): Record<string, string> {
+  const [head = ''] = Buffer.from(filing()).toString('latin1').split('\r\n\r\n');
+  const own = head.split('\r\n').length - 1;
+  return Object.fromEntries(Array.from({ length: count - own }, (_, place) => [`a${place}`, '']));
+}
+
+test('a hundred headers are taken', async () => {
+  const answer = await rawAnswer(publicUrl, filing({ headers: padding(100) }));
+  assert.equal(answer.status, 200, answer.text);
+});
+
+for (const count of [101, 128, 129, 500, 1_500]) {
+  test(`${count} headers are refused, whatever the last of them say`, async () => {
+    const before = { ...ledger.holdings(), nonces: ledger.nonces() };
+    for (const headers of [padding(count), { ...padding(count - 1), host: 'y' }]) {
+      const answer = await rawAnswer(publicUrl, filing({ headers }));
+      assertRefused(answer, 400, 'BAD_REQUEST_TARGET', /more than 100 headers/);
+      assert.equal(answer.headers.connection, 'close');
+    }
+    assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
+  });
+}
+
 const codings = {
   'gzip, chunked': 'gzip, chunked',
   'gzip, and chunked in a header of its own': 'gzip\r\nTransfer-Encoding: chunked',
