@@ -1,13 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import {
-  type EscrowState,
-  type Hold,
-  judge,
-  type OperationKind,
-  operationOutcomes,
-} from '../domain/escrow.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import type { Hold, OperationKind } from '../domain/escrow.ts';
+import { type OpenInstruction, planUpdate, type UpdatePlan } from '../domain/order-update.ts';
+import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type { Operation } from '../store/escrow-commands.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
@@ -20,8 +15,8 @@ import { createOneAtATime } from './one-at-a-time.ts';
 export interface Settlement {
   /**
    * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
-   * then stands, on disk. One that was given before is not given again: it is returned as it stands. Throws UNAVAILABLE
-   * if the instruction could not be written down, and then it was not given.
+   * then stands. One that was given before is not given again, and one that cannot be given now is left to recovery.
+   * Throws UNAVAILABLE if the store cannot be read.
    */
   carryOut(operation: Operation): Promise<Operation>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
@@ -47,11 +42,6 @@ export interface SettlementDependencies {
   readonly limits: SettlementLimits;
   readonly log: Logger;
 }
-
-/** An open instruction of an order. */
-type OpenOperation = EscrowCase['open'][number];
-/** An instruction that has come to its end. */
-type Ended = StoredSettlement['ended'][number];
 
 /** How many steps one recovery takes an order at most; it takes three to cancel an order and give a late hold back. */
 const stepsMax = 5;
@@ -89,7 +79,9 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     return { holdId, escrowId, ...agreed, buyerId, sellerId, openedAtMs, reference };
   };
 
-  const findOperation = (operationId: string) => execute({ kind: 'FindOperation', operationId });
+  /** An instruction as it stands now. */
+  const standing = async (operation: Operation): Promise<Operation> =>
+    (await execute({ kind: 'FindOperation', operationId: operation.operationId })) ?? operation;
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
     const found = await execute({ kind: 'FindCase', escrowId });
@@ -130,42 +122,31 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   const newOperation = (kind: OperationKind) => ({ operationId: newOperationId(), kind });
 
   /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
-  async function settle(before: EscrowCase, hold: Hold, answered?: OpenOperation): Promise<EscrowCase> {
+  async function settle(before: EscrowCase, hold: Hold, answered?: OpenInstruction): Promise<EscrowCase> {
     const { order, open, accepted, notices } = before;
     const { escrowId, state: from, amount } = order;
-    const ended = endedBy(hold, open, answered);
-    const isNo = ({ operationId, status }: Ended) =>
-      operationId === answered?.operationId && status === 'DECLINED';
-    const openKinds = open.map(({ kind }) => kind);
-    const underJudgement = { state: from, amount, currency, accepted, openKinds };
-    const judgement = judge(underJudgement, hold, ended.some(isNo) ? answered?.kind : undefined);
-    // As long as no instruction is answered, one that stays open was in vain once more.
-    const isHeard = answered !== undefined || ended.length > 0 || open.length === 0;
-    const found = { escrowId, from, reference: hold.reference, isHeard, notices };
-    if (judgement.kind === 'ATTENTION') {
-      const { why } = judgement;
-      log.error({ escrowId, state: from, why }, 'an order needs a person');
-      const stopped = { to: from, ended: ended.filter(isNo), prepared: undefined, lookUpAtMs: undefined };
-      return write({ ...found, ...stopped, attention: { why, found: hold } });
-    }
-    const { to } = judgement;
-    const prepared = judgement.givesBack ? newOperation('REFUND') : undefined;
-    // An accepted contradiction may end an order whose instruction was never answered.
-    const isOver = to !== from && to !== 'FROZEN';
-    const settled = isOver ? open.map((operation) => declinedUnless(operation, ended)) : ended;
-    const isDone = prepared === undefined && settled.length === open.length;
-    const lookUpAtMs = isDone ? quietLookUpAtMs(from, to, hold) : clock.nowMs();
+    const plan = planUpdate({ state: from, amount, currency, accepted, open }, hold, answered);
+    const { to, ended, isHeard, attention: why } = plan;
+    if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
-    return write({ ...found, to, ended: settled, prepared, attention: undefined, lookUpAtMs });
+    return write({
+      ...{ escrowId, from, to, ended, isHeard, notices, reference: hold.reference },
+      prepared: plan.givesBack ? newOperation('REFUND') : undefined,
+      attention: why === undefined ? undefined : { why, found: hold },
+      lookUpAtMs: lookUpAtMs(plan),
+    });
   }
 
-  /** When to ask about an order that nothing is left to do for; undefined for never. */
-  function quietLookUpAtMs(from: EscrowState, to: EscrowState, { standing }: Hold): number | undefined {
-    // What was accepted may be further than FROZEN.
-    if (to === 'FROZEN' && standing !== 'HELD') return clock.nowMs();
-    // A hold may lapse without a word, and one that was given up may have been on its way.
-    const isQuiet = to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID');
-    return isQuiet ? clock.nowMs() + jittered(limits.quietLookUpMs, random) : undefined;
+  /** Unix milliseconds; undefined for never. */
+  function lookUpAtMs({ nextLookUp }: UpdatePlan): number | undefined {
+    switch (nextLookUp) {
+      case 'NOW':
+        return clock.nowMs();
+      case 'QUIET':
+        return clock.nowMs() + jittered(limits.quietLookUpMs, random);
+      case 'NEVER':
+        return undefined;
+    }
   }
 
   /** Writes down that an instruction is being given, before it is. */
@@ -173,15 +154,8 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     await execute({ kind: 'NoteSent', operationId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
-  /** After a failed `send`: the instruction, if it was on disk as prepared before, for then recovery gives it. */
-  async function preparedOrThrow(operationId: string, error: unknown): Promise<Operation> {
-    const found = await findOperation(operationId);
-    if (found === undefined) throw error;
-    return found;
-  }
-
   /** Gives an instruction that was written down, and settles the order by the answer. */
-  async function give(before: EscrowCase, operation: OpenOperation): Promise<EscrowCase> {
+  async function give(before: EscrowCase, operation: OpenInstruction): Promise<EscrowCase> {
     const instruction = { ...paymentOrder(before), operationId: operation.operationId, kind: operation.kind };
     const hold = await answerTo((signal) => institution.instruct(instruction, signal));
     if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${operation.kind}.`);
@@ -233,28 +207,28 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   }
 
   return {
-    carryOut: ({ operationId, order: { escrowId } }) =>
-      turns.run(escrowId, async () => {
-        const operation = await findOperation(operationId);
-        // It waited for its turn, and what prepared it was undone meanwhile.
-        if (operation === undefined) throw unavailable('The instruction could not be written down.');
+    carryOut: (operation) =>
+      turns.run(operation.order.escrowId, async () => {
+        const { operationId, kind, order } = operation;
+        const { escrowId } = order;
         const before = await caseOf(escrowId);
-        const isNext = before.attention === undefined && before.open.at(-1)?.operationId === operationId;
-        if (operation.status !== 'PREPARED' || !isNext) return operation;
+        const next = before.attention === undefined ? before.open.at(-1) : undefined;
+        if (next?.operationId !== operationId || next.status !== 'PREPARED') return standing(operation);
         try {
           await send(operationId);
         } catch (error) {
-          return preparedOrThrow(operationId, error);
+          log.warn({ escrowId, kind, why: reasonOf(error) }, 'recovery is to give an instruction');
+          return operation;
         }
         try {
-          await give(before, operation);
+          await give(before, next);
         } catch (error) {
           // The instruction may have been carried out: whatever failed, it is open until recovery knows.
-          log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
+          log.warn({ escrowId, kind, why: reasonOf(error) }, 'an order is not settled yet');
           await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
           return { ...operation, status: 'UNKNOWN' };
         }
-        return (await findOperation(operationId)) ?? operation;
+        return standing(operation);
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
@@ -275,18 +249,4 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
       await turns.idle();
     },
   };
-}
-
-/** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
-function endedBy(hold: Hold, open: readonly OpenOperation[], answered: OpenOperation | undefined): Ended[] {
-  return open.flatMap(({ operationId, kind }) => {
-    const outcome = operationOutcomes[kind][hold.standing];
-    if (outcome !== 'OPEN') return [{ operationId, status: outcome }];
-    return operationId === answered?.operationId ? [{ operationId, status: 'DECLINED' as const }] : [];
-  });
-}
-
-/** How an instruction ended; one that did not has come to nothing. */
-function declinedUnless({ operationId }: OpenOperation, ended: readonly Ended[]): Ended {
-  return ended.find((end) => end.operationId === operationId) ?? { operationId, status: 'DECLINED' };
 }

@@ -1,0 +1,101 @@
+import {
+  type EscrowState,
+  type Hold,
+  judge,
+  type OperationKind,
+  type OperationStatus,
+  operationOutcomes,
+} from './escrow.ts';
+
+/** An instruction that has not come to its end. */
+export interface OpenInstruction {
+  readonly operationId: string;
+  readonly kind: OperationKind;
+  readonly status: OperationStatus;
+}
+
+/** An instruction that has. */
+export interface EndedInstruction {
+  readonly operationId: string;
+  readonly status: 'CONFIRMED' | 'DECLINED';
+}
+
+/** An order with what is under way for it, as it was when the institution was asked. */
+export interface OrderUnderWay {
+  readonly state: EscrowState;
+  /** Minor units. */
+  readonly amount: bigint;
+  /** ISO 4217 code of the amount. */
+  readonly currency: string;
+  /** What the institution said that a person accepted, if one did. */
+  readonly accepted: Hold | undefined;
+  /** Oldest first. */
+  readonly open: readonly OpenInstruction[];
+}
+
+/** What the institution's word on an order comes to. */
+export interface UpdatePlan {
+  readonly to: EscrowState;
+  /** The open instructions that it ends. */
+  readonly ended: readonly EndedInstruction[];
+  /** Whether the money is to be given back to the buyer. */
+  readonly givesBack: boolean;
+  /** Why a person has to look; undefined if nobody has. */
+  readonly attention: string | undefined;
+  /** Whether the institution did as it was told, so that the next attempt is a first one. */
+  readonly isHeard: boolean;
+  /** When to ask about the order: at once, after a long while, since a hold may lapse without a word, or never. */
+  readonly nextLookUp: 'NOW' | 'QUIET' | 'NEVER';
+}
+
+/** Plans what the institution's word, which may be the answer to one of its instructions, means for an order. */
+export function planUpdate(order: OrderUnderWay, hold: Hold, answered?: OpenInstruction): UpdatePlan {
+  const { state: from, open } = order;
+  const ended = endedBy(hold, open, answered);
+  const isNo = ({ operationId, status }: EndedInstruction) =>
+    operationId === answered?.operationId && status === 'DECLINED';
+  const openKinds = open.map(({ kind }) => kind);
+  const judgement = judge({ ...order, openKinds }, hold, ended.some(isNo) ? answered?.kind : undefined);
+  // As long as no instruction is answered, one that stays open was in vain once more.
+  const isHeard = answered !== undefined || ended.length > 0 || open.length === 0;
+  if (judgement.kind === 'ATTENTION') {
+    const stays = { to: from, ended: ended.filter(isNo), givesBack: false, isHeard };
+    return { ...stays, attention: judgement.why, nextLookUp: 'NEVER' };
+  }
+  const { to, givesBack } = judgement;
+  // An accepted contradiction may end an order whose instruction was never answered.
+  const isOver = to !== from && to !== 'FROZEN';
+  const settled = isOver ? open.map((instruction) => declinedUnless(instruction, ended)) : ended;
+  const isDone = !givesBack && settled.length === open.length;
+  const nextLookUp = isDone ? nextOfDone(from, to, hold) : 'NOW';
+  return { to, ended: settled, givesBack, attention: undefined, isHeard, nextLookUp };
+}
+
+/** When to ask about an order that nothing is left to do for. */
+function nextOfDone(from: EscrowState, to: EscrowState, { standing }: Hold): UpdatePlan['nextLookUp'] {
+  // What was accepted may be further than FROZEN.
+  if (to === 'FROZEN' && standing !== 'HELD') return 'NOW';
+  // A hold may lapse without a word, and one that was given up may have been on its way.
+  return to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID') ? 'QUIET' : 'NEVER';
+}
+
+/** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
+function endedBy(
+  hold: Hold,
+  open: readonly OpenInstruction[],
+  answered: OpenInstruction | undefined,
+): EndedInstruction[] {
+  return open.flatMap(({ operationId, kind }) => {
+    const outcome = operationOutcomes[kind][hold.standing];
+    if (outcome !== 'OPEN') return [{ operationId, status: outcome }];
+    return operationId === answered?.operationId ? [{ operationId, status: 'DECLINED' as const }] : [];
+  });
+}
+
+/** How an instruction ended; one that did not has come to nothing. */
+function declinedUnless(
+  { operationId }: OpenInstruction,
+  ended: readonly EndedInstruction[],
+): EndedInstruction {
+  return ended.find((end) => end.operationId === operationId) ?? { operationId, status: 'DECLINED' };
+}
