@@ -76,13 +76,35 @@ export function filingNumber(year: number, sequence: number): string {
 }
 
 /**
- * The evidence hash: SHA-256, in lower-case hex, over the RFC 8785 canonical JSON of the artwork with its
- * number and timestamp. For well-formed texts and integers up to 2^53-1, JSON.stringify of members in
- * sorted order is that canonical form.
+ * The members of a filing that the evidence hash covers, sorted as RFC 8785 asks, by the version of the list. A list that
+ * hashes were made by never changes: whoever holds an old answer recomputes it by the old one.
  */
-export function evidenceHash(record: Artwork & Pick<Filing, 'filingNo' | 'timestamp'>): string {
-  const { author, condition, era, filingNo, material, price, size, timestamp } = record;
-  const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
+export const evidenceMembers = {
+  1: ['author', 'condition', 'era', 'filingNo', 'material', 'price', 'size', 'timestamp'],
+} as const satisfies Record<number, readonly (keyof Filing)[]>;
+
+/** The version by which filings are hashed now. */
+const evidenceVersion = 1;
+
+/** The members of a filing that the hash leaves out. */
+type Unhashed = 'hash' | 'caller';
+type Hashed = (typeof evidenceMembers)[typeof evidenceVersion][number];
+/** A member in neither list makes this fail to compile: whether it is evidence has to be decided. */
+true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : false;
+
+/** What the evidence hash is made of. */
+export type Evidence = Pick<Filing, Hashed>;
+
+/**
+ * The evidence hash: SHA-256, in lower-case hex, over the RFC 8785 canonical JSON of the members that it covers. For
+ * well-formed texts and integers up to 2^53-1, JSON.stringify of members in sorted order is that canonical form.
+ */
+export function evidenceHash(evidence: Evidence): string {
+  const members: { [Name in Hashed]?: string | number } = {};
+  for (const name of evidenceMembers[evidenceVersion]) {
+    const value = evidence[name];
+    members[name] = typeof value === 'bigint' ? Number(value) : value;
+  }
   return hash('sha256', JSON.stringify(members), 'hex');
 }
 

@@ -1,4 +1,4 @@
-import { and, between, desc, eq, lt, sql } from 'drizzle-orm';
+import { and, between, desc, eq, getTableColumns, type InferSelectModel, lt, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { evidenceHash, type Filing, filingNumber, filingSequenceMax } from '../../domain/filing.ts';
 import type { FilingCommands } from '../filing-commands.ts';
@@ -9,41 +9,15 @@ import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
-import { prepareHot } from './statement.ts';
+import { placeholdersFor, prepareHot } from './statement.ts';
 
-const filingColumns = {
-  id: filing.id,
-  filingNo: filing.filingNo,
-  author: filing.author,
-  era: filing.era,
-  size: filing.size,
-  material: filing.material,
-  condition: filing.condition,
-  price: filing.price,
-  hash: filing.hash,
-  timestamp: filing.timestamp,
-  caller: caller.name,
-};
+/** The columns of a Filing with those of the store's own. */
+const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
 /** Handlers of filings and their provenance records. */
 export function createFilingHandlers(database: Database): Handlers<keyof FilingCommands> {
   const nextNumber = createSequence(database, 'FILING', filingSequenceMax);
-  const insertFiling = prepareHot(
-    database,
-    database.insert(filing).values({
-      filingNo: sql.placeholder('filingNo'),
-      callerId: sql.placeholder('callerId'),
-      author: sql.placeholder('author'),
-      era: sql.placeholder('era'),
-      size: sql.placeholder('size'),
-      material: sql.placeholder('material'),
-      condition: sql.placeholder('condition'),
-      price: sql.placeholder('price'),
-      hash: sql.placeholder('hash'),
-      timestamp: sql.placeholder('timestamp'),
-      filedAtS: sql.placeholder('filedAtS'),
-    }),
-  );
+  const insertFiling = prepareHot(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
   const provenance = createProvenanceRecords(database);
   const selectAuthor = prepareHot<{ author: string }>(
     database,
@@ -100,4 +74,6 @@ const before = ({ from }: PageQuery) =>
     ? undefined
     : lt(filing.filingNo, sql`(SELECT filing_no FROM filing AS last WHERE last.id = ${from})`);
 
-const toFiling = ({ id: _, ...row }: Filing & { readonly id: number }): Filing => row;
+const toFiling = ({ id, callerId, filedAtS, ...row }: FilingRow): Filing => row;
+
+type FilingRow = InferSelectModel<typeof filing> & { readonly caller: string };

@@ -1,4 +1,4 @@
-import { is, Param, Placeholder, type Query } from 'drizzle-orm';
+import { getTableColumns, is, Param, Placeholder, type Query, sql, type Table } from 'drizzle-orm';
 import type { Database } from './database.ts';
 
 /** Values for the placeholders of a query, by their names. */
@@ -35,4 +35,14 @@ export function prepareHot<Row>(database: Database, query: { toSQL(): Query }): 
 function placeholderName(param: unknown): string | undefined {
   const inner = is(param, Param) ? param.value : param;
   return is(inner, Placeholder) ? inner.name : undefined;
+}
+
+/** A placeholder for each column of a table but these, by the name of the column in the schema. */
+export function placeholdersFor<T extends Table>(
+  table: T,
+  ...without: readonly (keyof T['_']['columns'] & string)[]
+): { [Name in keyof T['_']['columns'] & string]: Placeholder } {
+  const names = Object.keys(getTableColumns(table)).filter((name) => !without.includes(name));
+  const placeholders = names.map((name) => [name, sql.placeholder(name)]);
+  return Object.fromEntries(placeholders);
 }

@@ -17,7 +17,11 @@ interface Question {
  * holds up this one. Throws DatabaseRefused.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: 'store', resourceLimits: { maxYoungGenerationSizeMb: 8 } });
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), {
+    workerData: options,
+    name: 'store',
+    resourceLimits: { maxYoungGenerationSizeMb: 8 },
+  });
   const index = createCredentialIndex();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
