@@ -23,7 +23,7 @@ export interface Store {
   /**
    * Carries out a unit: all of it in one transaction, or nothing. Rejects with Refusal UNAVAILABLE when the store cannot
    * take it or keep it (disk full, held by another process, overloaded, closed), and with any other error for what is not
-   * foreseen, which leaves nothing.
+   * foreseen: then the effect leaves nothing, and the admission may have been kept.
    */
   execute<K extends Kind>(unit: Unit<K>): Promise<Executed<K>>;
   /** The key of that name, from memory: with all changes of this process, and those of others within a second. */

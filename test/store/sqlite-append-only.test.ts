@@ -2,18 +2,26 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import type { BusinessTime } from '../../src/store/filing-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import type { BusinessTime } from '../../src/store/store.ts';
+import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, noon, painting, sandbox, terms, workOf } from './promises/fixtures.ts';
+import { addPlatform, noon, sandbox, terms, toFile, workOf } from './promises/fixtures.ts';
 
 /** A database with a filing and an order for it, and a connection that has nothing to do with the service. */
 async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   const by = await addPlatform(store, 'gallery');
-  const { filingNo } = await store.filings.file(painting, at, by);
-  await store.escrows.open(terms(filingNo), at, workOf(by), by.callerId);
+  const { filingNo } = await perform(store, toFile(by, at));
+  await perform(store, {
+    kind: 'OpenEscrow',
+    terms: terms(filingNo),
+    violations: [],
+    at,
+    work: workOf(by),
+    owner: by.callerId,
+  });
   await store.close();
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
@@ -107,11 +115,10 @@ test('the number of a deleted filing is not given out again', async (t) => {
   t.after(() => store.close());
   const by = await addPlatform(store, 'gallery');
   const at = yearsAgo(5, -2);
-  const { filingNo } = await store.filings.file(painting, at, by);
-  await store.durable();
+  const { filingNo } = await perform(store, toFile(by, at));
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
   raw.exec('DELETE FROM provenance_record; DELETE FROM filing');
-  const next = await store.filings.file(painting, at, by);
+  const next = await perform(store, toFile(by, at));
   assert.equal(Number(next.filingNo.slice(-6)), Number(filingNo.slice(-6)) + 1);
 });

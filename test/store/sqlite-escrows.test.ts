@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import type { StoredKey } from '../../src/store/caller-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import type { Store, StoredKey } from '../../src/store/store.ts';
+import { type Command, perform, type Store } from '../../src/store/store.ts';
 import { statementPrototype } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { writeTransfers } from '../support/transfers.ts';
@@ -11,6 +12,7 @@ import {
   addPlatform,
   anyOrder,
   caseOf,
+  done,
   endedAs,
   fileOne,
   frozen,
@@ -23,9 +25,10 @@ import {
   settled,
   settlementOf,
   stopped,
-  terms,
+  toOpen,
+  toResolve,
   transfersOf,
-  workOf,
+  underKey,
 } from './promises/fixtures.ts';
 
 /** A store with a platform in it, and a connection to its database that has nothing to do with it. */
@@ -34,7 +37,6 @@ async function openWithRaw(t: TestContext) {
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const by = await addPlatform(store, 'gallery');
-  await store.durable();
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
   return { store, by, raw };
@@ -58,7 +60,6 @@ const resolutions = ['RELEASE', 'REFUND', 'CANCEL'];
 test('the database itself refuses a second FREEZE of an order, whoever connects', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const [one, other] = [await opened(store, by), await frozen(store, by)];
-  await store.durable();
   for (const { escrowId } of [one, other]) {
     for (const status of [...openStatuses, ...endStatuses]) {
       assert.throws(() => insertOperation(raw, escrowId, 'FREEZE', status), unique);
@@ -70,7 +71,6 @@ for (const underWay of openStatuses) {
   test(`the database itself refuses a second open resolution beside one that is ${underWay}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
-    await store.durable();
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
     insertOperation(raw, escrowId, 'CANCEL', 'CONFIRMED');
     insertOperation(raw, escrowId, 'REFUND', underWay);
@@ -94,7 +94,6 @@ for (const [kind, other] of [
   test(`the database itself refuses a second resolution that paid, beside a ${kind}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
-    await store.durable();
     insertOperation(raw, escrowId, kind, 'CONFIRMED');
     for (const each of [kind, other]) {
       assert.throws(() => insertOperation(raw, escrowId, each, 'CONFIRMED'), unique);
@@ -111,7 +110,6 @@ for (const [kind, other] of [
 test('the database itself refuses a second order of a filing that is UNPAID or FROZEN', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const { escrowId } = await opened(store, by);
-  await store.durable();
   const columns = 'filing_no, caller_id, type, amount, buyer_id, seller_id, timestamp';
   const insert = (state: string) =>
     raw.exec(
@@ -126,7 +124,6 @@ test('the database itself refuses a second order of a filing that is UNPAID or F
 test('the database itself refuses an instruction of a name that is taken, and one of no order', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const { holdId } = await opened(store, by);
-  await store.durable();
   const insert = (operationId: string, orderId: number) =>
     raw.exec(`INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
       VALUES ('${operationId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
@@ -138,9 +135,8 @@ test('the database itself refuses an instruction of a name that is taken, and on
 /** An order of which the RELEASE is under way, and what settles it. */
 async function releasing(store: Store, by: StoredKey) {
   const { escrowId, filingNo } = await frozen(store, by);
-  const { operationId } = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
+  const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
   await settled(store, escrowId, { ended: [], lookUpAtMs: 7 });
-  await store.durable();
   const found = await caseOf(store, escrowId);
   const settlement = settlementOf(found, {
     to: 'RELEASED',
@@ -149,9 +145,9 @@ async function releasing(store: Store, by: StoredKey) {
   });
   const told = async () => ({
     found: await caseOf(store, escrowId),
-    release: await store.escrows.findOperation(operationId),
+    release: await perform(store, { kind: 'FindOperation', operationId }),
     transfers: await transfersOf(store, filingNo),
-    due: await store.escrows.due(7, 9, 10),
+    due: await perform(store, { kind: 'ListDue', nowMs: 7, horizonMs: 9, count: 10 }),
   });
   return { escrowId, settlement, told };
 }
@@ -165,12 +161,10 @@ for (const [table, part] of [
     const { settlement, told } = await releasing(store, by);
     const before = await told();
     raw.exec(`CREATE TRIGGER nothing_more BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`);
-    await assert.rejects(store.escrows.settle(settlement, noon));
-    await store.durable();
+    await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }));
     assert.deepEqual(await told(), before);
     raw.exec('DROP TRIGGER nothing_more');
-    assert.equal(await store.escrows.settle(settlement, noon), true);
-    await store.durable();
+    assert.ok(await perform(store, { kind: 'Settle', settlement, at: noon }));
     const after = await told();
     assert.deepEqual([after.found.order.state, after.release?.status], ['RELEASED', 'CONFIRMED']);
     assert.deepEqual([after.transfers, after.due], [1, []]);
@@ -185,56 +179,59 @@ test('a settlement whose commit fails is undone as a whole, and made when tried 
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     CREATE TRIGGER orphan AFTER INSERT ON escrow_change BEGIN INSERT INTO child VALUES (1); END;`);
-  assert.equal(await store.escrows.settle(settlement, noon), true);
-  await refused(store.durable(), 'UNAVAILABLE');
+  await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }), /FOREIGN KEY/);
   assert.deepEqual(await told(), before);
   raw.exec('DROP TRIGGER orphan');
-  assert.equal(await store.escrows.settle(settlement, noon), true);
-  await store.durable();
+  assert.ok(await perform(store, { kind: 'Settle', settlement, at: noon }));
   assert.equal((await told()).found.order.state, 'RELEASED');
   assert.equal((await told()).transfers, 1);
 });
 
-test('opening whose commit fails leaves no order, no instruction and no number behind', async (t) => {
+test('opening whose commit fails leaves no order, no instruction, no number and no key behind', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const filingNo = await fileOne(store, by);
-  const claim = { callerId: by.callerId, key: 'k', fingerprint: new Uint8Array(32), nowS: 1_790_000_000 };
-  await store.idempotency.claim(claim);
-  await store.durable();
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     CREATE TRIGGER orphan AFTER INSERT ON escrow_operation BEGIN INSERT INTO child VALUES (1); END;`);
-  const open = () => {
-    const work = workOf(by, { idempotencyKey: 'k' });
-    return store.escrows.open(terms(filingNo), noon, work, by.callerId);
-  };
-  const lost = await open();
-  await refused(store.durable(), 'UNAVAILABLE');
-  assert.equal(await store.escrows.findOperation(lost.operationId), undefined);
+  const lost = toOpen(by, filingNo);
+  await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
+  const { operationId } = lost.work;
+  assert.equal(await perform(store, { kind: 'FindOperation', operationId }), undefined);
   raw.exec('DROP TRIGGER orphan');
-  const anew = await open();
-  await store.durable();
-  assert.notEqual(anew.operationId, lost.operationId);
-  assert.equal(anew.order.escrowId, lost.order.escrowId, 'the number that was not used is given out');
-  assert.equal((await store.escrows.list(anyOrder, { from: undefined, size: 10 })).items.length, 1);
+  const anew = await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
+  assert.equal(anew.isReplay, false);
+  assert.notEqual(anew.result.operationId, operationId);
+  const last = raw.prepare("SELECT last FROM number_sequence WHERE kind = 'ESCROW'").pluck();
+  assert.equal(last.get(), 1, 'the number that was not used is given out');
+  const listed = await perform(store, {
+    kind: 'ListEscrows',
+    filter: anyOrder,
+    page: { from: undefined, size: 10 },
+  });
+  assert.equal(listed.items.length, 1);
 });
 
 test('forgotten notifications are swept away as others come', async (t) => {
   const { store, raw } = await openWithRaw(t);
   const nowMs = 1_790_000_000_000;
   const month = 31 * 86_400_000;
-  for (let event = 0; event < 100; event += 1) await store.escrows.notified(`old ${event}`, 'x', nowMs);
+  for (let event = 0; event < 100; event += 1)
+    await perform(store, { kind: 'TakeNotification', eventId: `old ${event}`, holdId: 'x', nowMs });
   for (let event = 0; event < 50; event += 1) {
-    await store.escrows.notified(`new ${event}`, 'x', nowMs + month);
+    await perform(store, {
+      kind: 'TakeNotification',
+      eventId: `new ${event}`,
+      holdId: 'x',
+      nowMs: nowMs + month,
+    });
   }
-  await store.durable();
   const remembered = raw.prepare('SELECT event_id FROM institution_notification').pluck().all() as string[];
   assert.equal(remembered.length, 50);
   assert.ok(remembered.every((event) => event.startsWith('new ')));
 });
 
-/** How SQLite goes about each statement that a verb runs, as EXPLAIN QUERY PLAN tells it. */
-async function plansOf(t: TestContext, raw: Sqlite.Database, verb: () => Promise<unknown>) {
+/** How SQLite goes about each statement that a command runs, as EXPLAIN QUERY PLAN tells it. */
+async function plansOf(t: TestContext, raw: Sqlite.Database, carryOut: () => Promise<unknown>) {
   const sources = new Set<string>();
   const watched = (['run', 'get', 'all'] as const).map((name) => {
     const execute = statementPrototype[name];
@@ -243,10 +240,10 @@ async function plansOf(t: TestContext, raw: Sqlite.Database, verb: () => Promise
       return execute.apply(this, values);
     });
   });
-  await verb();
+  await carryOut();
   for (const { mock } of watched) mock.restore();
   const explained = [...sources].filter((source) => /^(select|update|delete)/i.test(source));
-  assert.ok(explained.length > 0, 'the verb executes statements');
+  assert.ok(explained.length > 0, 'the command executes statements');
   return explained.flatMap((source) => {
     const values = Array.from(source.matchAll(/\?/g), () => 1);
     const steps = raw.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${source}`).all(...values);
@@ -257,56 +254,65 @@ async function plansOf(t: TestContext, raw: Sqlite.Database, verb: () => Promise
 const page = { from: 5, size: 10 };
 
 /** Each way of looking orders up, and the index that it must go by. */
-const lookUps: Record<
-  string,
-  [(store: Store, escrowId: string, holdId: string) => Promise<unknown>, RegExp]
-> = {
-  'orders that are due': [({ escrows }) => escrows.due(1, 2, 10), /escrow_by_look_up/],
+const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, RegExp]> = {
+  'orders that are due': [
+    () => ({ kind: 'ListDue', nowMs: 1, horizonMs: 2, count: 10 }),
+    /escrow_by_look_up/,
+  ],
   'the orders of a caller': [
-    ({ escrows }) => escrows.list({ ...anyOrder, owner: 1 }, page),
+    () => ({ kind: 'ListEscrows', filter: { ...anyOrder, owner: 1 }, page }),
     /escrow USING INDEX escrow_by_caller/,
   ],
   'the orders in a state': [
-    ({ escrows }) => escrows.list({ ...anyOrder, state: 'FROZEN' }, page),
+    () => ({ kind: 'ListEscrows', filter: { ...anyOrder, state: 'FROZEN' }, page }),
     /escrow USING INDEX escrow_by_state/,
   ],
   'the orders of a filing': [
-    ({ escrows }) => escrows.list({ ...anyOrder, filingNo: 'AS-2026-000001' }, page),
+    () => ({ kind: 'ListEscrows', filter: { ...anyOrder, filingNo: 'AS-2026-000001' }, page }),
     /escrow USING INDEX escrow_by_filing/,
   ],
   'the orders of a filing, a caller and a state': [
-    ({ escrows }) => escrows.list({ owner: 1, state: 'FROZEN', filingNo: 'AS-2026-000001' }, page),
+    () => ({
+      kind: 'ListEscrows',
+      filter: { owner: 1, state: 'FROZEN', filingNo: 'AS-2026-000001' },
+      page,
+    }),
     /escrow USING INDEX escrow_by_filing/,
   ],
-  'all orders': [({ escrows }) => escrows.list(anyOrder, page), /escrow USING INTEGER PRIMARY KEY/],
+  'all orders': [() => ({ kind: 'ListEscrows', filter: anyOrder, page }), /escrow USING INTEGER PRIMARY KEY/],
   'the orders that wait for a person': [
-    ({ escrows }) => escrows.listCases(inNeed, page),
+    () => ({ kind: 'ListCases', selection: inNeed, page }),
     /escrow USING INDEX escrow_in_need/,
   ],
   'the orders in a state that wait for a person': [
-    ({ escrows }) => escrows.listCases({ ...inNeed, state: 'FROZEN' }, page),
+    () => ({ kind: 'ListCases', selection: { ...inNeed, state: 'FROZEN' }, page }),
     /escrow USING INDEX escrow_in_need/,
   ],
-  'an instruction': [({ escrows }, _, holdId) => escrows.findOperation(holdId), /operation_id_unique/],
+  'an instruction': [(_, holdId) => ({ kind: 'FindOperation', operationId: holdId }), /operation_id_unique/],
   'an order with its instructions': [
-    ({ escrows }, escrowId) => escrows.findCase(escrowId),
+    (escrowId) => ({ kind: 'FindCase', escrowId }),
     /escrow_operation USING INDEX escrow_operation_open/,
   ],
-  'giving an instruction': [({ escrows }, _, holdId) => escrows.send(holdId, 1), /operation_id_unique/],
-  'leaving an order open': [({ escrows }, escrowId) => escrows.leaveOpen(escrowId, 1, 0), /escrow_id_unique/],
+  'giving an instruction': [
+    (_, holdId) => ({ kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 }),
+    /operation_id_unique/,
+  ],
+  'leaving an order open': [
+    (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 }),
+    /escrow_id_unique/,
+  ],
   'taking a notification': [
-    ({ escrows }, _, holdId) => escrows.notified('event', holdId, 1),
+    (_, holdId) => ({ kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 }),
     /institution_notification_by_age/,
   ],
 };
 
-for (const [what, [verb, index]] of Object.entries(lookUps)) {
+for (const [what, [command, index]] of Object.entries(lookUps)) {
   test(`an index answers ${what}, and nothing is sorted`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     for (let count = 0; count < 3; count += 1) await stopped(store, (await frozen(store, by)).escrowId);
     const { escrowId, holdId } = await opened(store, by);
-    await store.durable();
-    const plans = await plansOf(t, raw, () => verb(store, escrowId, holdId));
+    const plans = await plansOf(t, raw, () => perform(store, command(escrowId, holdId)));
     for (const { source, detail } of plans) {
       assert.doesNotMatch(detail, /^SCAN|TEMP B-TREE/, source);
     }
@@ -325,11 +331,9 @@ test('an artwork is transferred 10,000 times at most: then no order opens for it
   await refused(opened(store, by, filingNo), 'ESCROW_ACTIVE');
   await resolved(store, by, escrowId, 'RELEASE');
   assert.equal(await transfersOf(store, filingNo), 10_000);
-  await store.durable();
   const counted = () => raw.prepare('SELECT count(*) FROM escrow').pluck().get();
   const before = counted();
   await refused(opened(store, by, filingNo), 'TRANSFERS_EXHAUSTED');
-  await store.durable();
   assert.equal(counted(), before);
   await opened(store, by, other);
 });

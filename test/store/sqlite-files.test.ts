@@ -5,9 +5,10 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseRefused } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
 import { refusal } from '../support/refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, anyFiling, noon, painting, refused, sandbox } from './promises/fixtures.ts';
+import { addPlatform, anyFiling, refused, sandbox, toFile } from './promises/fixtures.ts';
 
 const firstPage = { from: undefined, size: 10 };
 
@@ -17,11 +18,7 @@ async function openMovable(t: TestContext) {
   const store = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => store.close());
   const by = await addPlatform(store, 'gallery');
-  const file = async () => {
-    const filed = store.filings.file(painting, noon, by);
-    const [{ filingNo }] = await Promise.all([filed, store.durable()]);
-    return filingNo;
-  };
+  const file = async () => (await perform(store, toFile(by))).filingNo;
   assert.equal(await file(), 'AS-2026-000001');
   return { store, dataDir, file, inFolder: (name: string) => join(dataDir, name) };
 }
@@ -59,11 +56,25 @@ for (const [what, displace] of Object.entries(displacements)) {
     const why = store.findFault() ?? '';
     assert.ok(why.includes(dataDir), why);
     await refused(file(), 'UNAVAILABLE');
-    await refused(store.filings.list(anyFiling, firstPage), 'UNAVAILABLE');
+    await refused(perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage }), 'UNAVAILABLE');
     putBack();
     assert.equal(store.findFault(), undefined);
     assert.equal(await file(), 'AS-2026-000002', 'the write that was refused left nothing');
-    assert.equal((await store.filings.list(anyFiling, firstPage)).items.length, 2);
+    assert.equal(
+      (await perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage })).items.length,
+      2,
+    );
+  });
+
+  test(`${what}: what is read beside the write that finds out is refused as well`, async (t) => {
+    const movable = await openMovable(t);
+    const { store, file } = movable;
+    const putBack = displace(movable);
+    const read = perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage });
+    await Promise.all([refused(file(), 'UNAVAILABLE'), refused(read, 'UNAVAILABLE')]);
+    putBack();
+    assert.equal(store.findFault(), undefined);
+    assert.equal(await file(), 'AS-2026-000002');
   });
 
   test(`${what}: a write finds out by itself, and leaves nothing`, async (t) => {
@@ -71,7 +82,7 @@ for (const [what, displace] of Object.entries(displacements)) {
     const { store, file } = movable;
     const putBack = displace(movable);
     await refused(file(), 'UNAVAILABLE');
-    await refused(store.filings.list(anyFiling, firstPage), 'UNAVAILABLE');
+    await refused(perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage }), 'UNAVAILABLE');
     putBack();
     assert.equal(store.findFault(), undefined);
     assert.equal(await file(), 'AS-2026-000002');
@@ -105,7 +116,11 @@ test('a write whose files go while it is committed is not said to be stored or n
   afterCommit = () => {};
   renameSync(`${dataDir}.away`, dataDir);
   assert.equal(store.findFault(), undefined);
-  assert.equal((await store.filings.list(anyFiling, firstPage)).items.length, 2, 'it was stored');
+  assert.equal(
+    (await perform(store, { kind: 'ListFilings', filter: anyFiling, page: firstPage })).items.length,
+    2,
+    'it was stored',
+  );
   assert.equal(await file(), 'AS-2026-000003');
 });
 
@@ -114,13 +129,12 @@ test('closing leaves alone what was put in the place of the database', async (t)
   renameSync(dataDir, `${dataDir}.away`);
   const other = createSqliteStore({ dataDir, ...sandbox });
   await addPlatform(other, 'other');
-  await other.durable();
   await store.close();
   assert.ok(existsSync(inFolder('artseal.db-wal')), 'the log of the other one is there');
   await other.close();
   const again = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => again.close());
-  assert.ok(await again.callers.findPlatform('other'));
+  assert.ok(await perform(again, { kind: 'FindPlatform', name: 'other' }));
 });
 
 test('what is in a log that was removed is in the database after closing', async (t) => {
@@ -130,7 +144,10 @@ test('what is in a log that was removed is in the database after closing', async
   await store.close();
   const again = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => again.close());
-  assert.equal((await again.filings.list(anyFiling, firstPage)).items.length, 1);
+  assert.equal(
+    (await perform(again, { kind: 'ListFilings', filter: anyFiling, page: firstPage })).items.length,
+    1,
+  );
 });
 
 test('a database that has to be there is not made, nor is its folder', async (t) => {

@@ -6,18 +6,22 @@ import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
 import { DatabaseRefused, openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { idempotencyRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   anyOrder,
   caseOf,
   noon,
+  nowS,
   opened,
   refused,
   resolved,
   sandbox,
   settled,
+  toFile,
+  toResolve,
   transfersOf,
-  workOf,
+  underKey,
 } from './promises/fixtures.ts';
 
 const migrations = join(import.meta.dirname, '..', '..', 'src', 'store', 'sqlite', 'migrations');
@@ -57,8 +61,8 @@ function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sql
     order.run(place + 1, idOf(state), filingNo, state);
   }
   const claim = raw.prepare('INSERT INTO idempotency_key VALUES (1, ?, ?, ?, ?, ?)');
-  claim.run('answered', Buffer.alloc(32), 1_790_000_000, 200, '{}');
-  claim.run('unanswered', Buffer.alloc(32), 1_790_000_000, null, null);
+  claim.run('answered', Buffer.alloc(32), nowS, 200, '{}');
+  claim.run('unanswered', Buffer.alloc(32), nowS, null, null);
   return { dataDir, open };
 }
 
@@ -110,7 +114,11 @@ test('earlier orders get the instructions and the history that their state tells
 
 test('earlier orders are found and listed as they were', async (t) => {
   const { store } = openEarlier(t);
-  const { items } = await store.escrows.list({ ...anyOrder, owner: 1 }, { from: undefined, size: 10 });
+  const { items } = await perform(store, {
+    kind: 'ListEscrows',
+    filter: { ...anyOrder, owner: 1 },
+    page: { from: undefined, size: 10 },
+  });
   assert.deepEqual(
     items.map(({ escrowId, state, filingNo, amount }) => [escrowId, state, filingNo, amount]),
     states.map((state) => [idOf(state), state, filingOf(state), 500n]).reverse(),
@@ -135,13 +143,18 @@ test('earlier orders are found and listed as they were', async (t) => {
 
 test('an earlier order that is UNPAID is asked about at the start, and settles', async (t) => {
   const { store } = openEarlier(t);
-  await store.escrows.resume(5);
-  assert.deepEqual(await store.escrows.due(5, 9, 10), [idOf('UNPAID')]);
+  await perform(store, { kind: 'ResumeOpen', nowMs: 5 });
+  assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: 9, count: 10 }), [
+    idOf('UNPAID'),
+  ]);
   await refused(opened(store, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
-  await store.escrows.send((await caseOf(store, idOf('UNPAID'))).holdId, 6);
+  await perform(store, {
+    kind: 'NoteSent',
+    operationId: (await caseOf(store, idOf('UNPAID'))).holdId,
+    lookUpAtMs: 6,
+  });
   await settled(store, idOf('UNPAID'), { to: 'FROZEN' });
   await resolved(store, gallery, idOf('UNPAID'), 'RELEASE');
-  await store.durable();
   assert.equal(await transfersOf(store, filingOf('UNPAID')), 1);
   const { order } = await caseOf(store, idOf('UNPAID'));
   assert.deepEqual(
@@ -159,7 +172,6 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
     const { store } = openEarlier(t);
     await refused(opened(store, gallery, filingOf('FROZEN')), 'ESCROW_ACTIVE');
     await resolved(store, gallery, idOf('FROZEN'), kind);
-    await store.durable();
     const { order, open } = await caseOf(store, idOf('FROZEN'));
     assert.deepEqual([order.state, open], [kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED', []]);
     assert.equal(order.history.length, 3);
@@ -172,14 +184,13 @@ for (const state of ['RELEASED', 'CLOSED'] as const) {
   test(`an earlier order that is ${state} stays so, and its filing can be sold again`, async (t) => {
     const { store } = openEarlier(t);
     for (const kind of ['RELEASE', 'REFUND'] as const) {
-      const prepared = store.escrows.prepare(kind, idOf(state), noon, workOf(gallery), 1);
+      const prepared = perform(store, toResolve(gallery, kind, idOf(state), { owner: 1 }));
       await refused(prepared, 'ESCROW_STATE_CONFLICT');
     }
     const transfers = await transfersOf(store, filingOf(state));
     const { escrowId } = await opened(store, gallery, filingOf(state));
     await settled(store, escrowId, { to: 'FROZEN' });
     await resolved(store, gallery, escrowId, 'RELEASE');
-    await store.durable();
     assert.equal(await transfersOf(store, filingOf(state)), transfers + 1);
     assert.equal((await caseOf(store, idOf(state))).order.state, state);
   });
@@ -187,23 +198,50 @@ for (const state of ['RELEASED', 'CLOSED'] as const) {
 
 test('an earlier platform is ACTIVE, and can be suspended', async (t) => {
   const { store } = openEarlier(t);
-  assert.equal((await store.callers.findPlatform('gallery'))?.status, 'ACTIVE');
-  assert.equal((await store.callers.setPlatformStatus('gallery', 'SUSPENDED')).status, 'SUSPENDED');
+  assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.status, 'ACTIVE');
+  assert.equal(
+    (await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' })).status,
+    'SUSPENDED',
+  );
 });
 
-test('earlier idempotency keys stand for what they stood for', async (t) => {
-  const { store } = openEarlier(t);
-  const claim = (key: string, fill: number) =>
-    store.idempotency.claim({
-      callerId: 1,
-      key,
-      fingerprint: new Uint8Array(32).fill(fill),
-      nowS: 1_790_000_001,
-    });
-  assert.deepEqual(await claim('answered', 0), { kind: 'ANSWERED', answer: { status: 200, body: '{}' } });
-  assert.deepEqual(await claim('answered', 1), { kind: 'REUSED' });
-  assert.deepEqual(await claim('unanswered', 0), { kind: 'CLAIMED' });
-  assert.deepEqual(await claim('unanswered', 1), { kind: 'REUSED' });
+/** Adds to such a database what its next releases did, and a key that has an instruction. */
+function addInstructedKey(raw: Sqlite.Database): void {
+  const later = ['0003_escrow_operations', '0004_platform_status'];
+  for (const name of later) raw.exec(readFileSync(join(migrations, `${name}.sql`), 'utf8'));
+  raw.pragma(`user_version = ${before.length + later.length}`);
+  raw.exec(`INSERT INTO idempotency_key (caller_id, key, fingerprint, claimed_at_s, operation_id)
+    SELECT 1, 'instructed', zeroblob(32), ${nowS}, operation_id FROM escrow_operation WHERE order_id = 1`);
+}
+
+test('earlier idempotency keys are kept for their time, and given to no request but that with an instruction', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  addInstructedKey(open());
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const said = async (key: string, fill: number, atS = nowS + 1) => {
+    const fingerprint = new Uint8Array(32).fill(fill);
+    const unit = underKey(1, key, toFile(gallery), { nowS: atS, fingerprint });
+    const { outcome } = await store.execute(unit);
+    return outcome.kind === 'NOT_ADMITTED' ? outcome.why : outcome;
+  };
+  for (const key of ['answered', 'unanswered', 'instructed']) {
+    assert.equal(await said(key, 1), 'IDEMPOTENCY_KEY_REUSED');
+  }
+  // What was answered then is not kept in a form that can be given now, and is not carried out again.
+  for (const key of ['answered', 'unanswered']) assert.equal(await said(key, 0), 'IDEMPOTENCY_KEY_REUSED');
+  const { holdId } = await caseOf(store, idOf('UNPAID'));
+  assert.partialDeepStrictEqual(await said('instructed', 0), {
+    result: { operationId: holdId, status: 'UNKNOWN' },
+    isReplay: false,
+  });
+  await settled(store, idOf('UNPAID'), { to: 'FROZEN' });
+  assert.partialDeepStrictEqual(await said('instructed', 0), {
+    result: { operationId: holdId },
+    isReplay: true,
+  });
+  assert.partialDeepStrictEqual(await said('answered', 1, nowS + idempotencyRetentionS), { kind: 'DONE' });
+  assert.equal(open().pragma('integrity_check', { simple: true }), 'ok');
 });
 
 test('a database from before is stamped with the currency of its first opening', async (t) => {

@@ -14,6 +14,7 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { DatabaseRefused } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, sandbox } from './promises/fixtures.ts';
 
@@ -29,7 +30,7 @@ for (const [made, asked] of [
     }
     const store = createSqliteStore({ dataDir, ...sandbox, environment: made });
     t.after(() => store.close());
-    assert.equal(await store.callers.isEmpty(), true);
+    assert.equal(await perform(store, { kind: 'HasCallers' }), false);
   });
 }
 
@@ -77,7 +78,7 @@ test('a database of a newer schema is refused and left as it is', async (t) => {
   raw.pragma(`user_version = ${version}`);
   const again = createSqliteStore({ dataDir, ...sandbox });
   t.after(() => again.close());
-  assert.equal((await again.callers.findPlatform('gallery'))?.caller, 'gallery');
+  assert.equal((await perform(again, { kind: 'FindPlatform', name: 'gallery' }))?.caller, 'gallery');
 });
 
 test('what is no database is refused and not overwritten', async (t) => {
@@ -102,7 +103,6 @@ async function leftOpen(t: TestContext): Promise<(name: string) => string> {
   const store = createSqliteStore({ dataDir: from, ...sandbox });
   t.after(() => store.close());
   await addPlatform(store, 'gallery');
-  await store.durable();
   for (const name of readdirSync(from)) copyFileSync(join(from, name), join(to, name));
   assert.ok(statSync(join(to, 'artseal.db')).size <= 4_096);
   return (name) => join(to, name);
@@ -127,7 +127,10 @@ for (const opening of ['NEW', 'EITHER', 'EXISTING'] as const) {
     refusesLost(dataDir, /artseal\.db is empty, but artseal\.db-wal is there/);
     renameSync(inFolder('away'), inFolder('artseal.db'));
     const store = createSqliteStore({ dataDir, ...sandbox });
-    assert.ok(await store.callers.findPlatform('gallery'), 'a log that holds all is opened');
+    assert.ok(
+      await perform(store, { kind: 'FindPlatform', name: 'gallery' }),
+      'a log that holds all is opened',
+    );
     await store.close();
   });
 

@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { allPages, anyFiling, noon, openStore, painting } from './promises/fixtures.ts';
+import { allPages, anyFiling, openStore, toFile } from './promises/fixtures.ts';
 
 const engine = {
   open: async (options: Parameters<typeof createSqliteStore>[0]) => createSqliteStore(options),
@@ -46,7 +47,7 @@ test('processes that make and use the same stores at once share one sequence of 
     const answered = printed.flatMap((lists) => lists[place] ?? []);
     assert.deepEqual(answered.toSorted(), numbers(24), `folder ${place}`);
     const store = await openStore(t, engine, dataDir);
-    const keys = await store.callers.listKeys({ from: undefined, size: 10 });
+    const keys = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
     assert.deepEqual(keys.items.map(({ caller }) => caller).toSorted(), ['one', 'three', 'two']);
   }
 });
@@ -61,7 +62,9 @@ test('what was durable survives kill -9, and the numbers go on without gap or do
   }
   const answered = output.split('\n').slice(0, -1);
   const store = await openStore(t, engine, dataDir);
-  const stored = (await allPages((page) => store.filings.list(anyFiling, page), 1_000)).flat();
+  const stored = (
+    await allPages((page) => perform(store, { kind: 'ListFilings', filter: anyFiling, page }), 1_000)
+  ).flat();
   const storedNumbers = stored.map(({ filingNo }) => filingNo).reverse();
   assert.deepEqual(storedNumbers, numbers(stored.length));
   assert.deepEqual(
@@ -69,8 +72,8 @@ test('what was durable survives kill -9, and the numbers go on without gap or do
     storedNumbers.slice(0, answered.length).map((filingNo) => `0 ${filingNo}`),
   );
   assert.ok(stored.length - answered.length <= 1, 'at most the one that was not answered yet is there too');
-  const by = await store.callers.findPlatform('gallery');
+  const by = await perform(store, { kind: 'FindPlatform', name: 'gallery' });
   assert.ok(by);
-  const next = await store.filings.file(painting, noon, by);
+  const next = await perform(store, toFile(by));
   assert.equal(next.filingNo, numbers(stored.length + 1).at(-1));
 });

@@ -3,21 +3,22 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   addPlatform,
   anyFiling,
   anyOrder,
   fileOne,
-  noon,
+  nowS,
   opened,
-  painting,
   refused,
   sandbox,
   settled,
-  terms,
+  spend,
   time,
-  workOf,
+  toFile,
+  toOpen,
 } from './promises/fixtures.ts';
 
 /** A store, and a connection of the test's own to its database. */
@@ -42,27 +43,31 @@ test('the last number of a year is used, and then the year is exhausted and noth
   raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
   assert.equal(await fileOne(store, by), 'AS-2026-999999');
   for (let tries = 0; tries < 2; tries += 1) {
-    await refused(store.filings.file(painting, noon, by), 'FILING_NUMBERS_EXHAUSTED');
+    await refused(perform(store, toFile(by)), 'FILING_NUMBERS_EXHAUSTED');
   }
   assert.equal(await fileOne(store, by, time('2027-01-01T00:00:00+00:00')), 'AS-2027-000001');
 
   const { escrowId } = await opened(store, by, filingNo);
   await settled(store, escrowId, { to: 'CLOSED' });
-  const again = store.escrows.open(terms(filingNo), noon, workOf(by), undefined);
+  const again = perform(store, toOpen(by, filingNo, { owner: undefined }));
   await refused(again, 'ESCROW_NUMBERS_EXHAUSTED');
-  await store.durable();
-  assert.equal((await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length, 3);
-  assert.equal((await store.escrows.list(anyOrder, { from: undefined, size: 10 })).items.length, 1);
+  assert.equal(
+    (await perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from: undefined, size: 10 } }))
+      .items.length,
+    3,
+  );
+  assert.equal(
+    (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 10 } }))
+      .items.length,
+    1,
+  );
 });
 
 test('forgotten nonces are swept away as others are spent', async (t) => {
   const { store, openRaw } = openWithRaw(t);
-  const nowS = 1_790_000_000;
-  const claim = (nonce: number, at: number) =>
-    store.admission.claimNonce({ keyId: 1, nonce: String(nonce), nowS: at });
+  const claim = (nonce: number, atS: number) => spend(store, 1, String(nonce), atS);
   for (let nonce = 0; nonce < 500; nonce += 1) await claim(nonce, nowS);
   for (let nonce = 500; nonce < 1_000; nonce += 1) await claim(nonce, nowS + 10_000);
-  await store.durable();
   const raw = openRaw();
   assert.equal(raw.prepare('SELECT count(*) FROM nonce_claim').pluck().get(), 500);
 });

@@ -1,4 +1,5 @@
 import { describe } from 'node:test';
+import { admissionPromises } from './promises/admission.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { durabilityPromises } from './promises/durability.ts';
@@ -28,6 +29,7 @@ export function storeSuite(name: string, engine: StoreEngine): void {
     describe('decisions', () => decisionPromises(engine));
     describe('callers', () => callerPromises(engine));
     describe('keys and tokens', () => keyAndTokenPromises(engine));
+    describe('admission', () => admissionPromises(engine));
     describe('nonces', () => noncePromises(engine));
     describe('quotas', () => quotaPromises(engine));
     describe('idempotency', () => idempotencyPromises(engine));

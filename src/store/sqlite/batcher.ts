@@ -29,7 +29,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   let underWay = 0;
   let isScheduled = false;
   let isClosed = false;
-  let onIdle = () => {};
+  const ended = Promise.withResolvers<void>();
 
   function schedule(): void {
     if (isScheduled || waiting.length === 0 || underWay >= batchesUnderWayMax) return;
@@ -59,7 +59,11 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       else resolve(reply);
     }
     schedule();
-    if (underWay === 0 && waiting.length === 0) onIdle();
+    endIfIdle();
+  }
+
+  function endIfIdle(): void {
+    if (isClosed && underWay === 0 && waiting.length === 0) ended.resolve();
   }
 
   return {
@@ -73,12 +77,10 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       }
       return promise;
     },
-    close: async () => {
+    close: () => {
       isClosed = true;
-      if (underWay === 0 && waiting.length === 0) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      onIdle = resolve;
-      await promise;
+      endIfIdle();
+      return ended.promise;
     },
   };
 }

@@ -174,14 +174,16 @@ export function openCore(options: StoreOptions): Core {
 
   /** Carries out a batch in one transaction. If that fails, what only reads is answered nevertheless. */
   function attempt(units: readonly Unit[]): readonly Reply[] {
+    const fault = client.open ? files.found() : 'the store is closed';
+    if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
     const isWriting = units.some(writes);
     try {
       const replies = transactTwice(units, isWriting);
       // What went into files that are not in their place any more is there once they are back, if they ever are.
-      const fault = isWriting ? files.look() : undefined;
-      return fault === undefined
+      const displaced = isWriting ? files.look() : undefined;
+      return displaced === undefined
         ? replies
-        : units.map(() => ({ failure: unavailableFor(fateUnknown, fault) }));
+        : units.map(() => ({ failure: unavailableFor(fateUnknown, displaced) }));
     } catch (error) {
       if (!isMachineFault(error)) return units.length > 1 ? apart(units) : [{ failure: unforeseen(error) }];
       const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
@@ -206,12 +208,10 @@ export function openCore(options: StoreOptions): Core {
   return {
     secret: deploymentSecret(database),
     executeBatch: (units) => {
-      const fault = client.open ? files.found() : 'the store is closed';
-      if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
       if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
       return attempt(units);
     },
-    changedCredentials: credentials.changed,
+    changedCredentials: () => (client.open ? credentials.changed() : undefined),
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
     },

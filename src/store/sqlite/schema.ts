@@ -263,10 +263,10 @@ export const idempotencyKey = sqliteTable(
     key: text().notNull(),
     fingerprint: blob({ mode: 'buffer' }).notNull(),
     claimedAtS: integer('claimed_at_s').notNull(),
-    /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
-    outcome: blob({ mode: 'buffer' }),
     /** The instruction that the call gave, for a repetition to go on with. */
     operationId: text('operation_id'),
+    /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
+    outcome: blob({ mode: 'buffer' }),
   },
   (table) => [
     primaryKey({ columns: [table.callerId, table.key] }),

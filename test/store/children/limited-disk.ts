@@ -5,7 +5,8 @@
 import { spawnSync } from 'node:child_process';
 import { Refusal } from '../../../src/domain/reason.ts';
 import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
-import { addPlatform, anyFiling, noon, painting, sandbox } from '../promises/fixtures.ts';
+import { perform } from '../../../src/store/store.ts';
+import { addPlatform, anyFiling, nowS, sandbox, toFile } from '../promises/fixtures.ts';
 
 function allowFileBytes(limit: string): void {
   const { status, stderr } = spawnSync('prlimit', ['--pid', String(process.pid), `--fsize=${limit}:`]);
@@ -15,18 +16,13 @@ function allowFileBytes(limit: string): void {
 const [dataDir = ''] = process.argv.slice(2);
 const store = createSqliteStore({ dataDir, ...sandbox });
 const by = await addPlatform(store, 'gallery');
-await store.durable();
 
-const claim = (nonce: string) => store.admission.claimNonce({ keyId: by.id, nonce, nowS: 1_790_000_000 });
 async function file(nonce: string): Promise<string> {
+  const quota = { callerId: by.callerId, month: '2026-11', limit: undefined, take: true };
+  const admission = { nowS, nonce: { keyId: by.id, nonce, sweepAtS: nowS }, quota };
   try {
-    const [{ filingNo }, claimed] = await Promise.all([
-      store.filings.file(painting, noon, by),
-      claim(nonce),
-      store.admission.countCall(by.callerId, '2026-11'),
-    ]);
-    await store.durable();
-    return `${filingNo} ${claimed}`;
+    const { outcome } = await store.execute({ admission, effect: toFile(by) });
+    return outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.kind;
   } catch (error) {
     return error instanceof Refusal ? error.reason : String(error);
   }
@@ -35,9 +31,11 @@ async function file(nonce: string): Promise<string> {
 const outcomes = [await file('a')];
 allowFileBytes('0');
 outcomes.push(await file('b'), await file('c'));
-const whileFull = (await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length;
+const whileFull = (
+  await perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from: undefined, size: 10 } })
+).items.length;
 allowFileBytes('unlimited');
 outcomes.push(await file('b'), await file('a'));
-const calls = await store.admission.callsIn(by.callerId, '2026-11');
+const calls = await perform(store, { kind: 'CountCalls', callerId: by.callerId, month: '2026-11' });
 await store.close();
 process.stdout.write(JSON.stringify({ outcomes, whileFull, calls }));

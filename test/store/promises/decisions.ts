@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Decision, EscrowState } from '../../../src/domain/escrow.ts';
-import type { CaseSelection, Store } from '../../../src/store/store.ts';
+import type { CaseSelection } from '../../../src/store/reconciliation-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -9,7 +10,6 @@ import {
   caseOf,
   frozen,
   inNeed,
-  noon,
   oneUnitHeld,
   opened,
   openStore,
@@ -19,6 +19,7 @@ import {
   settled,
   states,
   stopped,
+  toResolve,
   workOf,
 } from './fixtures.ts';
 
@@ -35,7 +36,7 @@ const returnOf: Readonly<Record<EscrowState, 'CANCEL' | 'REFUND' | undefined>> =
 
 /** The ids of the cases that a selection lists, page by page. */
 const caseIds = async (store: Store, selection: CaseSelection, size: number) =>
-  (await allPages((page) => store.escrows.listCases(selection, page), size)).map((page) =>
+  (await allPages((page) => perform(store, { kind: 'ListCases', selection, page }), size)).map((page) =>
     page.map(({ order }) => order.escrowId),
   );
 
@@ -53,11 +54,14 @@ export function decisionPromises(engine: StoreEngine): void {
         await stopped(store, escrowId);
         const before = await caseOf(store, escrowId);
         const { operationId } = workOf(by);
-        const deciding = store.escrows.decide(escrowId, decision, operationId, 5_000);
+        const deciding = perform(store, { kind: 'Decide', escrowId, decision, operationId, nowMs: 5_000 });
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
-          assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), []);
+          assert.deepEqual(
+            await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
+            [],
+          );
           return;
         }
         const decided = await deciding;
@@ -73,8 +77,14 @@ export function decisionPromises(engine: StoreEngine): void {
         const prepared = kind ? [{ operationId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
         assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
-        assert.deepEqual(await store.escrows.due(4_999, 9_000, 10), []);
-        assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), [escrowId]);
+        assert.deepEqual(
+          await perform(store, { kind: 'ListDue', nowMs: 4_999, horizonMs: 9_000, count: 10 }),
+          [],
+        );
+        assert.deepEqual(
+          await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
+          [escrowId],
+        );
       });
     }
   }
@@ -85,12 +95,22 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     const before = await caseOf(store, escrowId);
     for (const decision of decisions) {
-      const decide = (id: string) => store.escrows.decide(id, decision, workOf(by).operationId, 5_000);
+      const decide = (id: string) =>
+        perform(store, {
+          kind: 'Decide',
+          escrowId: id,
+          decision,
+          operationId: workOf(by).operationId,
+          nowMs: 5_000,
+        });
       await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
       await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
     }
     assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(await store.escrows.due(5_000, 9_000, 10), []);
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
+      [],
+    );
   });
 
   test('one of two decisions made at once counts', async (t) => {
@@ -99,9 +119,15 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
     const { operationId } = workOf(by);
-    const first = store.escrows.decide(escrowId, 'RETURN', operationId, 1);
+    const first = perform(store, { kind: 'Decide', escrowId, decision: 'RETURN', operationId, nowMs: 1 });
     await refused(
-      store.escrows.decide(escrowId, 'ACCEPT', workOf(by).operationId, 1),
+      perform(store, {
+        kind: 'Decide',
+        escrowId,
+        decision: 'ACCEPT',
+        operationId: workOf(by).operationId,
+        nowMs: 1,
+      }),
       'ESCROW_STATE_CONFLICT',
     );
     assert.partialDeepStrictEqual((await first).open, [{ operationId, kind: 'REFUND' }]);
@@ -111,13 +137,22 @@ export function decisionPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    const release = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     await stopped(store, escrowId);
     const { operationId } = workOf(by);
-    const { open } = await store.escrows.decide(escrowId, 'RETURN', operationId, 1);
+    const { open } = await perform(store, {
+      kind: 'Decide',
+      escrowId,
+      decision: 'RETURN',
+      operationId,
+      nowMs: 1,
+    });
     assert.partialDeepStrictEqual(open, [{ operationId, kind: 'REFUND' }]);
     assert.equal(open.length, 1);
-    assert.equal((await store.escrows.findOperation(release.operationId))?.status, 'DECLINED');
+    assert.equal(
+      (await perform(store, { kind: 'FindOperation', operationId: release.operationId }))?.status,
+      'DECLINED',
+    );
   });
 
   test('what the institution has said nothing of can only be asked about again', async (t) => {
@@ -127,10 +162,13 @@ export function decisionPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { attention: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
     for (const decision of ['ACCEPT', 'RETURN'] as const) {
-      await refused(store.escrows.decide(escrowId, decision, 'x', 1), 'ESCROW_STATE_CONFLICT');
+      await refused(
+        perform(store, { kind: 'Decide', escrowId, decision, operationId: 'x', nowMs: 1 }),
+        'ESCROW_STATE_CONFLICT',
+      );
       assert.deepEqual(await caseOf(store, escrowId), before);
     }
-    await store.escrows.decide(escrowId, 'LOOK_AGAIN', 'x', 1);
+    await perform(store, { kind: 'Decide', escrowId, decision: 'LOOK_AGAIN', operationId: 'x', nowMs: 1 });
     assert.equal((await caseOf(store, escrowId)).attention, undefined);
   });
 
@@ -138,20 +176,20 @@ export function decisionPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const refunding = await frozen(store, by);
-    const { operationId } = await store.escrows.prepare(
-      'REFUND',
-      refunding.escrowId,
-      noon,
-      workOf(by),
-      undefined,
-    );
+    const { operationId } = await perform(store, toResolve(by, 'REFUND', refunding.escrowId));
     const cancelling = await opened(store, by);
     const cancel = { operationId: workOf(by).operationId, kind: 'CANCEL' } as const;
     await settled(store, cancelling.escrowId, { ended: [], prepared: cancel });
     for (const { escrowId } of [refunding, cancelling]) {
       await stopped(store, escrowId);
       const { open } = await caseOf(store, escrowId);
-      const decided = await store.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1);
+      const decided = await perform(store, {
+        kind: 'Decide',
+        escrowId,
+        decision: 'RETURN',
+        operationId: workOf(by).operationId,
+        nowMs: 1,
+      });
       assert.deepEqual(decided.open, open);
     }
     assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.operationId, operationId);
@@ -164,7 +202,13 @@ export function decisionPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { prepared: { operationId: workOf(by).operationId, kind: 'REFUND' } });
     await settled(store, escrowId, {});
     await stopped(store, escrowId);
-    const again = store.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1);
+    const again = perform(store, {
+      kind: 'Decide',
+      escrowId,
+      decision: 'RETURN',
+      operationId: workOf(by).operationId,
+      nowMs: 1,
+    });
     await refused(again, 'ESCROW_STATE_CONFLICT');
   });
 
@@ -175,7 +219,13 @@ export function decisionPromises(engine: StoreEngine): void {
     const acceptedAfter = async (decision: Decision) => {
       await stopped(store, escrowId);
       assert.equal((await caseOf(store, escrowId)).accepted, undefined);
-      await store.escrows.decide(escrowId, decision, workOf(by).operationId, 1);
+      await perform(store, {
+        kind: 'Decide',
+        escrowId,
+        decision,
+        operationId: workOf(by).operationId,
+        nowMs: 1,
+      });
       return (await caseOf(store, escrowId)).accepted;
     };
     assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
@@ -190,7 +240,13 @@ export function decisionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
     await settled(store, escrowId, { attention: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
-    const { accepted } = await store.escrows.decide(escrowId, 'ACCEPT', workOf(by).operationId, 1);
+    const { accepted } = await perform(store, {
+      kind: 'Decide',
+      escrowId,
+      decision: 'ACCEPT',
+      operationId: workOf(by).operationId,
+      nowMs: 1,
+    });
     assert.deepEqual(accepted, { standing: 'ABSENT', amount: undefined, currency: undefined });
   });
 
@@ -201,10 +257,16 @@ export function decisionPromises(engine: StoreEngine): void {
     const by = await addPlatform(serving, 'gallery');
     const { escrowId } = await frozen(serving, by);
     await stopped(serving, escrowId);
-    await serving.durable();
-    await command.escrows.decide(escrowId, 'RETURN', workOf(by).operationId, 1_000);
-    await command.durable();
-    assert.deepEqual(await serving.escrows.due(1_000, 9_000, 10), [escrowId]);
+    await perform(command, {
+      kind: 'Decide',
+      escrowId,
+      decision: 'RETURN',
+      operationId: workOf(by).operationId,
+      nowMs: 1_000,
+    });
+    assert.deepEqual(await perform(serving, { kind: 'ListDue', nowMs: 1_000, horizonMs: 9_000, count: 10 }), [
+      escrowId,
+    ]);
     assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
   });
 
@@ -232,7 +294,11 @@ export function decisionPromises(engine: StoreEngine): void {
         }
       }
     }
-    const { items } = await store.escrows.listCases(inNeed, { from: undefined, size: 100 });
+    const { items } = await perform(store, {
+      kind: 'ListCases',
+      selection: inNeed,
+      page: { from: undefined, size: 100 },
+    });
     for (const item of items) {
       assert.deepEqual(item, await caseOf(store, item.order.escrowId));
       assert.equal(item.attention, `why ${item.order.escrowId}`);
@@ -249,9 +315,23 @@ export function decisionPromises(engine: StoreEngine): void {
       ids.unshift(escrowId);
     }
     const [newest = '', second = '', ...older] = ids;
-    const first = await store.escrows.listCases(inNeed, { from: undefined, size: 2 });
-    await store.escrows.decide(newest, 'LOOK_AGAIN', workOf(by).operationId, 1);
-    const next = await store.escrows.listCases(inNeed, { from: first.next, size: 2 });
+    const first = await perform(store, {
+      kind: 'ListCases',
+      selection: inNeed,
+      page: { from: undefined, size: 2 },
+    });
+    await perform(store, {
+      kind: 'Decide',
+      escrowId: newest,
+      decision: 'LOOK_AGAIN',
+      operationId: workOf(by).operationId,
+      nowMs: 1,
+    });
+    const next = await perform(store, {
+      kind: 'ListCases',
+      selection: inNeed,
+      page: { from: first.next, size: 2 },
+    });
     assert.deepEqual(
       next.items.map(({ order }) => order.escrowId),
       older,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Store } from '../../../src/store/store.ts';
+import { type Command, type Kind, perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -11,28 +11,33 @@ import {
   fileOne,
   frozen,
   inNeed,
+  isAdmitted,
   newKey,
   newToken,
   noon,
   openStore,
-  painting,
   refused,
   type StoreEngine,
-  settled,
-  terms,
-  workOf,
+  settlementOf,
+  toFile,
+  toOpen,
+  toResolve,
 } from './fixtures.ts';
+
+const nowS = 1_790_000_000;
+const month = '2026-11';
 
 /** The filings that a store opened on this folder has, oldest first. */
 async function filingsIn(store: Store): Promise<string[]> {
-  const { items } = await store.filings.list(anyFiling, { from: undefined, size: 100 });
+  const page = { from: undefined, size: 100 };
+  const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
   return items.map(({ filingNo }) => filingNo).reverse();
 }
 
 const somebody = { callerId: 1, caller: 'gallery' };
-const work = workOf(somebody);
-const anyPage = { from: undefined, size: 1 };
-const nothingToSettle = {
+const page = { from: undefined, size: 1 };
+const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
+const settlement = {
   escrowId: 'ES-2026-0000',
   from: 'UNPAID',
   to: 'FROZEN',
@@ -45,184 +50,191 @@ const nothingToSettle = {
   lookUpAtMs: undefined,
 } as const;
 
-/** Each verb that only reads, as a call. */
-const reads: Record<string, (store: Store) => Promise<unknown>> = {
-  findKey: ({ admission }) => admission.findKey('ak'),
-  findToken: ({ admission }) => admission.findToken(new Uint8Array(32)),
-  callsIn: ({ admission }) => admission.callsIn(1, '2026-11'),
-  isEmpty: ({ callers }) => callers.isEmpty(),
-  listKeys: ({ callers }) => callers.listKeys(anyPage),
-  findPlatform: ({ callers }) => callers.findPlatform('gallery'),
-  listPlatforms: ({ callers }) => callers.listPlatforms(anyPage),
-  listTokens: ({ callers }) => callers.listTokens(anyPage),
-  'filings.find': ({ filings }) => filings.find('AS-2026-000001', undefined),
-  'filings.list': ({ filings }) => filings.list(anyFiling, anyPage),
-  provenance: ({ filings }) => filings.provenance('AS-2026-000001'),
-  'escrows.find': ({ escrows }) => escrows.find('ES-2026-0000', undefined),
-  'escrows.list': ({ escrows }) => escrows.list(anyOrder, anyPage),
-  listCases: ({ escrows }) => escrows.listCases(inNeed, anyPage),
-  findCase: ({ escrows }) => escrows.findCase('ES-2026-0000'),
-  findOperation: ({ escrows }) => escrows.findOperation('op'),
-  due: ({ escrows }) => escrows.due(0, 1, 1),
-};
-
-/** Each verb that has an effect, as a call. */
-const writes: Record<string, (store: Store) => Promise<unknown>> = {
-  claimNonce: ({ admission }) => admission.claimNonce({ keyId: 1, nonce: 'n', nowS: 1_790_000_000 }),
-  countCall: ({ admission }) => admission.countCall(1, '2026-11'),
-  addPlatform: (store) => addPlatform(store, 'auction house'),
-  rotateKey: ({ callers }) => callers.rotateKey('key', newKey(), 1_790_000_000),
-  setKeyStatus: ({ callers }) => callers.setKeyStatus('key', 'SUSPENDED'),
-  setPlatformStatus: ({ callers }) => callers.setPlatformStatus('gallery', 'SUSPENDED'),
-  addToken: ({ callers }) => callers.addToken('ledger', newToken()),
-  revokeToken: ({ callers }) => callers.revokeToken('tok', 1_790_000_000),
-  file: ({ filings }) => filings.file(painting, noon, somebody),
-  open: ({ escrows }) => escrows.open(terms('AS-2026-000001'), noon, work, undefined),
-  prepare: ({ escrows }) => escrows.prepare('RELEASE', 'ES-2026-0000', noon, work, undefined),
-  send: ({ escrows }) => escrows.send('op', 1),
-  leaveOpen: ({ escrows }) => escrows.leaveOpen('ES-2026-0000', 1, 0),
-  settle: ({ escrows }) => escrows.settle(nothingToSettle, noon),
-  resume: ({ escrows }) => escrows.resume(1),
-  notified: ({ escrows }) => escrows.notified('event', 'op', 1),
-  decide: ({ escrows }) => escrows.decide('ES-2026-0000', 'ACCEPT', 'op', 1),
-  'idempotency.claim': ({ idempotency }) =>
-    idempotency.claim({
-      callerId: 1,
-      key: 'k',
-      fingerprint: new Uint8Array(32),
-      nowS: 1_790_000_000,
-    }),
-  keep: ({ idempotency }) => idempotency.keep(1, 'k', { status: 200, body: '{}' }),
-  release: ({ idempotency }) => idempotency.release(1, 'k'),
+/** Each command that there is. */
+const commands: { readonly [K in Kind]: Command<K> } = {
+  Refuse: { kind: 'Refuse', refusal: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
+  FileArtwork: toFile(somebody),
+  GetFiling: { kind: 'GetFiling', filingNo: 'AS-2026-000001', owner: undefined },
+  ListFilings: { kind: 'ListFilings', filter: anyFiling, page },
+  GetProvenance: { kind: 'GetProvenance', filingNo: 'AS-2026-000001' },
+  OpenEscrow: toOpen(somebody, 'AS-2026-000001'),
+  PrepareResolution: toResolve(somebody, 'RELEASE', 'ES-2026-0000'),
+  GetEscrow: { kind: 'GetEscrow', escrowId: 'ES-2026-0000', owner: undefined },
+  ListEscrows: { kind: 'ListEscrows', filter: anyOrder, page },
+  FindOperation: { kind: 'FindOperation', operationId: 'op' },
+  NoteSent: { kind: 'NoteSent', operationId: 'op', lookUpAtMs: 1 },
+  NoteUnanswered: { kind: 'NoteUnanswered', escrowId: 'ES-2026-0000', lookUpAtMs: 1, notices: 0 },
+  Settle: { kind: 'Settle', settlement, at: noon },
+  FindCase: { kind: 'FindCase', escrowId: 'ES-2026-0000' },
+  UseInstitution: { kind: 'UseInstitution', name: 'stripe' },
+  ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
+  ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
+  TakeNotification: { kind: 'TakeNotification', eventId: 'event', holdId: 'op', nowMs: 1 },
+  Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', operationId: 'op', nowMs: 1 },
+  ListCases: { kind: 'ListCases', selection: inNeed, page },
+  HasCallers: { kind: 'HasCallers' },
+  AddPlatform: { kind: 'AddPlatform', platform, key: newKey() },
+  AddFirstCallers: {
+    ...{ kind: 'AddFirstCallers', platform, key: newKey() },
+    ...{ service: 'ledger', token: newToken() },
+  },
+  ListKeys: { kind: 'ListKeys', page },
+  RotateKey: { kind: 'RotateKey', keyId: 'key', key: newKey(), endsAtS: nowS },
+  SetKeyStatus: { kind: 'SetKeyStatus', keyId: 'key', status: 'SUSPENDED' },
+  FindPlatform: { kind: 'FindPlatform', name: 'gallery' },
+  ListPlatforms: { kind: 'ListPlatforms', page },
+  SetPlatformStatus: { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' },
+  AddToken: { kind: 'AddToken', name: 'ledger', token: newToken() },
+  ListTokens: { kind: 'ListTokens', page },
+  RevokeToken: { kind: 'RevokeToken', tokenId: 'tok', atS: nowS },
+  CountCalls: { kind: 'CountCalls', callerId: 1, month },
 };
 
 /** What survives, and what a closed store does. */
 export function durabilityPromises(engine: StoreEngine): void {
-  test('an effect survives a crash once durable() has resolved, and not before', async (t) => {
+  test('a unit survives a crash once it has resolved, what it read as well', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    await store.durable();
-    await store.filings.file(painting, noon, by);
-    const before = crashCopy(t, dataDir);
-    await store.durable();
-    const after = crashCopy(t, dataDir);
-    assert.deepEqual(await filingsIn(await openStore(t, engine, before)), []);
-    assert.deepEqual(await filingsIn(await openStore(t, engine, after)), ['AS-2026-000001']);
+    const filed = perform(store, toFile(by));
+    const seen = perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+    await Promise.all([filed, seen]);
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.deepEqual(await filingsIn(crashed), ['AS-2026-000001']);
   });
 
-  test('a crash before durable() loses nothing older, and the numbers go on from there', async (t) => {
+  test('a crash leaves all of a unit or nothing, and the numbers go on from there', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, filingNo } = await frozen(store, by);
-    const { operationId } = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
-    await store.durable();
-    await settled(store, escrowId, { to: 'RELEASED', reference: 'theirs' });
-    await store.filings.file(painting, noon, by);
-    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.equal((await crashed.escrows.findOperation(operationId))?.status, 'PREPARED');
-    assert.equal((await caseOf(crashed, escrowId)).reference, undefined);
-    assert.equal((await crashed.escrows.find(escrowId, undefined))?.state, 'FROZEN');
-    assert.equal((await crashed.filings.provenance(filingNo))?.records.length, 1);
-    assert.equal(await fileOne(crashed, by), 'AS-2026-000002');
+    const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+    const ended = [{ operationId, status: 'CONFIRMED' }] as const;
+    const change = settlementOf(await caseOf(store, escrowId), {
+      to: 'RELEASED',
+      reference: 'theirs',
+      ended,
+    });
+    const underWay = [
+      perform(store, { kind: 'Settle', settlement: change, at: noon }),
+      store.execute({
+        admission: {
+          nowS,
+          nonce: { keyId: by.id, nonce: 'n', sweepAtS: nowS },
+          quota: { callerId: by.callerId, month, limit: undefined, take: true },
+        },
+        effect: toFile(by),
+      }),
+    ];
+    const copy = crashCopy(t, dataDir);
+    await Promise.all(underWay);
+    const crashed = await openStore(t, engine, copy);
+
+    const { order, reference } = await caseOf(crashed, escrowId);
+    const operation = await perform(crashed, { kind: 'FindOperation', operationId });
+    const provenance = await perform(crashed, { kind: 'GetProvenance', filingNo });
+    assert.deepEqual(
+      [order.state, operation?.status, reference, provenance?.records.length],
+      order.state === 'RELEASED'
+        ? ['RELEASED', 'CONFIRMED', 'theirs', 2]
+        : ['FROZEN', 'PREPARED', undefined, 1],
+    );
+    const filed = (await filingsIn(crashed)).length - 1;
+    const calls = await perform(crashed, { kind: 'CountCalls', callerId: by.callerId, month });
+    const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
+    assert.deepEqual([calls, await isAdmitted(crashed, { nowS, nonce })], [filed, filed === 0]);
+    assert.equal(await fileOne(crashed, by), `AS-2026-00000${2 + filed}`);
   });
 
-  test('a verb sees all effects before it, durable or not', async (t) => {
+  test('a unit sees every unit that resolved before', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const { filingNo } = await store.filings.file(painting, noon, by);
-    assert.equal((await store.filings.find(filingNo, by.callerId))?.caller, 'gallery');
-    assert.equal((await store.filings.provenance(filingNo))?.records.length, 1);
+    const { filingNo } = await perform(store, toFile(by));
+    const found = await perform(store, { kind: 'GetFiling', filingNo, owner: by.callerId });
+    assert.equal(found?.caller, 'gallery');
+    assert.equal((await perform(store, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
   });
 
-  test('effects that wait for nothing but each other become durable together', async (t) => {
+  test('a unit of nothing is done', async (t) => {
+    const store = await openStore(t, engine);
+    const outcome = { kind: 'DONE', result: undefined, isReplay: false };
+    assert.deepEqual((await store.execute({})).outcome, outcome);
+    assert.deepEqual((await store.execute({ admission: { nowS } })).outcome, outcome);
+  });
+
+  test('units that are refused or fail leave the others of their turn alone', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    await store.durable();
-    for (let count = 0; count < 3; count += 1) {
-      await store.idempotency.claim({
-        callerId: by.callerId,
-        key: String(count),
-        fingerprint: new Uint8Array(32),
-        nowS: 1_790_000_000,
-      });
-      await store.filings.file(painting, noon, by);
-      await store.idempotency.keep(by.callerId, String(count), { status: 200, body: '{}' });
-    }
-    const before = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual(await filingsIn(before), []);
-    await store.durable();
-    const after = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.equal((await filingsIn(after)).length, 3);
-  });
-
-  test('durable() resolves when there is nothing to make durable', async (t) => {
-    const store = await openStore(t, engine);
-    await store.durable();
-    await store.durable();
-  });
-
-  test('an effect that fails leaves the others of its turn alone', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
-    const by = await addPlatform(store, 'gallery');
-    const filed = store.filings.file(painting, noon, by);
-    const failed = refused(store.escrows.settle(nothingToSettle, noon), 'ESCROW_NOT_FOUND');
-    const claimed = store.admission.claimNonce({ keyId: by.id, nonce: 'n', nowS: 1_790_000_000 });
-    await Promise.all([filed, failed, claimed]);
-    await store.durable();
+    const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
+    const [filed, , , admitted] = await Promise.all([
+      perform(store, toFile(by)),
+      refused(perform(store, commands.Settle), 'ESCROW_NOT_FOUND'),
+      assert.rejects(perform(store, commands.NoteSent), /is no open instruction/),
+      isAdmitted(store, { nowS, nonce }),
+    ]);
+    assert.deepEqual([filed.filingNo, admitted], ['AS-2026-000001', true]);
     const crashed = await openStore(t, engine, crashCopy(t, dataDir));
     assert.deepEqual(await filingsIn(crashed), ['AS-2026-000001']);
-    assert.equal(
-      await crashed.admission.claimNonce({ keyId: by.id, nonce: 'n', nowS: 1_790_000_000 }),
-      false,
-    );
+    assert.equal(await isAdmitted(crashed, { nowS, nonce }), false);
   });
 
-  test('closing makes all effects durable', async (t) => {
+  test('closing carries out what was submitted', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    await store.filings.file(painting, noon, by);
+    const filed = perform(store, toFile(by));
     await store.close();
+    assert.equal((await filed).filingNo, 'AS-2026-000001');
     assert.deepEqual(await filingsIn(await openStore(t, engine, crashCopy(t, dataDir))), ['AS-2026-000001']);
   });
 
-  for (const [name, call] of Object.entries({ ...writes, ...reads })) {
-    test(`a closed store refuses ${name} with UNAVAILABLE`, async (t) => {
-      const store = await openStore(t, engine);
-      await store.close();
-      await refused(call(store), 'UNAVAILABLE');
-    });
-  }
+  test('a store may be closed by two at once, and again', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filed = perform(store, toFile(by));
+    await Promise.all([store.close(), store.close(), filed]);
+    await store.close();
+  });
 
-  test('effects called while the store closes are kept, or refused with UNAVAILABLE', async (t) => {
+  test('a closed store refuses every command and every admission with UNAVAILABLE', async (t) => {
+    const store = await openStore(t, engine);
+    await store.close();
+    for (const command of Object.values(commands)) await refused(perform(store, command), 'UNAVAILABLE');
+    const nonce = { keyId: 1, nonce: 'n', sweepAtS: nowS };
+    await refused(store.execute({ admission: { nowS, nonce } }), 'UNAVAILABLE');
+    await refused(store.execute({}), 'UNAVAILABLE');
+  });
+
+  test('a closed store still knows keys and tokens, whose calls it then refuses', async (t) => {
+    const store = await openStore(t, engine);
+    const { apiKey } = await addPlatform(store, 'gallery');
+    const token = newToken();
+    await perform(store, { kind: 'AddToken', name: 'ledger', token });
+    const known = () => [store.findKey(apiKey)?.caller, store.findToken(token.sha256)?.caller];
+    assert.deepEqual(known(), ['gallery', 'ledger']);
+    await store.close();
+    assert.deepEqual(known(), ['gallery', 'ledger']);
+  });
+
+  test('what is submitted while the store closes is kept, or refused with UNAVAILABLE', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    await store.durable();
     const closed = store.close();
-    const late = store.filings
-      .file(painting, noon, by)
-      .then(() => store.durable())
-      .then(
-        () => ['AS-2026-000001'],
-        (error) => refused(Promise.reject(error), 'UNAVAILABLE').then(() => []),
-      );
+    const late = perform(store, toFile(by)).then(
+      ({ filingNo }) => [filingNo],
+      (error) => refused(Promise.reject(error), 'UNAVAILABLE').then(() => []),
+    );
     await closed;
     assert.deepEqual(await filingsIn(await openStore(t, engine, dataDir)), await late);
   });
 
-  test('many effects of one turn are all kept', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const store = await openStore(t, engine, dataDir);
+  test('many units of one turn are all kept', async (t) => {
+    const store = await openStore(t, engine);
     const places = Array.from({ length: 5_000 }, (_, place) => String(place));
-    const claim = (nonce: string) => store.admission.claimNonce({ keyId: 1, nonce, nowS: 1_790_000_000 });
-    const claimed = await Promise.all(places.map(claim));
-    await store.durable();
-    assert.ok(claimed.every(Boolean));
-    assert.ok((await Promise.all(places.map(claim))).every((granted) => !granted));
+    const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce, sweepAtS: nowS } });
+    assert.ok((await Promise.all(places.map(spend))).every(Boolean));
+    assert.ok((await Promise.all(places.map(spend))).every((granted) => !granted));
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Store } from '../../../src/store/store.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -14,21 +14,26 @@ import {
   opened,
   openStore,
   orderIn,
-  painting,
   refused,
   type StoreEngine,
   settled,
   states,
   terms,
+  toFile,
+  toOpen,
+  toResolve,
   waysTo,
   workOf,
 } from './fixtures.ts';
 
 /** The ids that a list shows, page by page. */
 const idsOf = async (store: Store, filter: Partial<typeof anyOrder>, size: number) =>
-  (await allPages((page) => store.escrows.list({ ...anyOrder, ...filter }, page), size)).map((page) =>
-    page.map(({ escrowId }) => escrowId),
-  );
+  (
+    await allPages(
+      (page) => perform(store, { kind: 'ListEscrows', filter: { ...anyOrder, ...filter }, page }),
+      size,
+    )
+  ).map((page) => page.map(({ escrowId }) => escrowId));
 
 /** Opening, finding and listing escrow orders. */
 export function escrowPromises(engine: StoreEngine): void {
@@ -39,7 +44,14 @@ export function escrowPromises(engine: StoreEngine): void {
     const amount = BigInt(Number.MAX_SAFE_INTEGER);
     const asked = { ...terms(filingNo), amount, buyerId: ' 买方 \u{1F58C}' };
     const work = workOf(by);
-    const { order, ...freeze } = await store.escrows.open(asked, noon, work, by.callerId);
+    const { order, ...freeze } = await perform(store, {
+      kind: 'OpenEscrow',
+      terms: asked,
+      violations: [],
+      at: noon,
+      work,
+      owner: by.callerId,
+    });
     const { escrowId } = order;
     assert.match(escrowId, /^ES-2026-[0-9A-Z]{4}$/);
     assert.deepEqual(freeze, { operationId: work.operationId, kind: 'FREEZE', status: 'PREPARED' });
@@ -52,10 +64,17 @@ export function escrowPromises(engine: StoreEngine): void {
       caller: 'gallery',
       history: [{ state: 'UNPAID', at: noon.timestamp }],
     });
-    assert.deepEqual(await store.escrows.find(escrowId, by.callerId), order);
-    assert.deepEqual((await store.escrows.list(anyOrder, { from: undefined, size: 1 })).items, [order]);
-    assert.deepEqual(await store.escrows.findOperation(work.operationId), { ...freeze, order });
-    assert.deepEqual(await store.escrows.findCase(escrowId), {
+    assert.deepEqual(await perform(store, { kind: 'GetEscrow', escrowId, owner: by.callerId }), order);
+    assert.deepEqual(
+      (await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 1 } }))
+        .items,
+      [order],
+    );
+    assert.deepEqual(await perform(store, { kind: 'FindOperation', operationId: work.operationId }), {
+      ...freeze,
+      order,
+    });
+    assert.deepEqual(await perform(store, { kind: 'FindCase', escrowId }), {
       order,
       holdId: work.operationId,
       openedAtMs: noon.atMs,
@@ -73,8 +92,11 @@ export function escrowPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const pendingOf = async (id: string) => {
-      const [listed] = (await store.escrows.list(anyOrder, { from: undefined, size: 1 })).items;
-      const pending = (await store.escrows.find(id, by.callerId))?.pending;
+      const [listed] = (
+        await perform(store, { kind: 'ListEscrows', filter: anyOrder, page: { from: undefined, size: 1 } })
+      ).items;
+      const pending = (await perform(store, { kind: 'GetEscrow', escrowId: id, owner: by.callerId }))
+        ?.pending;
       assert.deepEqual([listed?.pending, (await caseOf(store, id)).order.pending], [pending, pending]);
       return pending;
     };
@@ -83,7 +105,7 @@ export function escrowPromises(engine: StoreEngine): void {
       assert.equal(await pendingOf(escrowId), 'FREEZE');
       await settled(store, escrowId, { to: 'FROZEN' });
       assert.equal(await pendingOf(escrowId), undefined);
-      const { order } = await store.escrows.prepare(kind, escrowId, noon, workOf(by), undefined);
+      const { order } = await perform(store, toResolve(by, kind, escrowId));
       assert.deepEqual([order.pending, await pendingOf(escrowId)], [kind, kind]);
       await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' });
       assert.equal(await pendingOf(escrowId), undefined);
@@ -102,7 +124,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
     const open = (number: string, owner: number | undefined) =>
-      store.escrows.open(terms(number), noon, workOf(other), owner);
+      perform(store, toOpen(other, number, { owner }));
     await refused(open(filingNo, other.callerId), 'PERMISSION_DENIED');
     await refused(open('AS-2026-000002', other.callerId), 'FILING_NOT_FOUND');
     await refused(open('', undefined), 'FILING_NOT_FOUND');
@@ -117,10 +139,20 @@ export function escrowPromises(engine: StoreEngine): void {
       const by = await addPlatform(store, 'gallery');
       const { filingNo, escrowId } = await orderIn(store, by, state);
       const work = workOf(by);
-      const again = store.escrows.open(terms(filingNo), noon, work, by.callerId);
+      const again = perform(store, {
+        kind: 'OpenEscrow',
+        terms: terms(filingNo),
+        violations: [],
+        at: noon,
+        work,
+        owner: by.callerId,
+      });
       if (active) {
         await refused(again, 'ESCROW_ACTIVE');
-        assert.equal(await store.escrows.findOperation(work.operationId), undefined);
+        assert.equal(
+          await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+          undefined,
+        );
       } else {
         assert.notEqual((await again).order.escrowId, escrowId);
       }
@@ -130,7 +162,7 @@ export function escrowPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { escrowId } = await orderIn(store, by, state);
-      const found = await store.escrows.find(escrowId, by.callerId);
+      const found = await perform(store, { kind: 'GetEscrow', escrowId, owner: by.callerId });
       assert.equal(found?.state, state);
       assert.deepEqual(
         found.history,
@@ -142,9 +174,9 @@ export function escrowPromises(engine: StoreEngine): void {
   test('what is not there is not found', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
-      assert.equal(await store.escrows.find(name, undefined), undefined);
-      assert.equal(await store.escrows.findCase(name), undefined);
-      assert.equal(await store.escrows.findOperation(name), undefined);
+      assert.equal(await perform(store, { kind: 'GetEscrow', escrowId: name, owner: undefined }), undefined);
+      assert.equal(await perform(store, { kind: 'FindCase', escrowId: name }), undefined);
+      assert.equal(await perform(store, { kind: 'FindOperation', operationId: name }), undefined);
     }
   });
 
@@ -154,7 +186,6 @@ export function escrowPromises(engine: StoreEngine): void {
     const filingNo = await fileOne(store, by);
     const calls = [1, 2, 3, 4].map(() => opened(store, by, filingNo));
     assert.equal(await fulfilledOf(calls, 'ESCROW_ACTIVE'), 1);
-    await store.durable();
     assert.equal((await idsOf(store, {}, 10)).flat().length, 1);
   });
 
@@ -163,22 +194,16 @@ export function escrowPromises(engine: StoreEngine): void {
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
     const { filingNo, escrowId } = await opened(one, by);
-    await one.durable();
     await refused(opened(other, by, filingNo), 'ESCROW_ACTIVE');
-    await other.durable();
     await settled(one, escrowId, { to: 'CLOSED' });
-    await one.durable();
     await opened(other, by, filingNo);
-    await other.durable();
     await refused(opened(one, by, filingNo), 'ESCROW_ACTIVE');
   });
 
   test('escrow ids never repeat and do not tell the next one', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const filed = await Promise.all(
-      Array.from({ length: 200 }, () => store.filings.file(painting, noon, by)),
-    );
+    const filed = await Promise.all(Array.from({ length: 200 }, () => perform(store, toFile(by))));
     const orders = await Promise.all(filed.map(({ filingNo }) => opened(store, by, filingNo)));
     const ids = orders.map(({ escrowId }) => escrowId);
     assert.equal(new Set(ids).size, ids.length);
@@ -199,10 +224,19 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.deepEqual(await idsOf(store, {}, 5), [newestFirst]);
     assert.deepEqual(await idsOf(store, { owner: mine.callerId }, 2), [[e, c], [a]]);
     assert.deepEqual(await idsOf(store, { owner: other.callerId }, 2), [[d, b]]);
-    assert.equal(await store.escrows.find(e, other.callerId), undefined);
-    assert.equal((await store.escrows.find(e, mine.callerId))?.escrowId, e);
-    assert.equal((await store.escrows.find(e, undefined))?.caller, 'gallery');
-    assert.equal(await store.escrows.find('ES-2026-', undefined), undefined);
+    assert.equal(await perform(store, { kind: 'GetEscrow', escrowId: e, owner: other.callerId }), undefined);
+    assert.equal(
+      (await perform(store, { kind: 'GetEscrow', escrowId: e, owner: mine.callerId }))?.escrowId,
+      e,
+    );
+    assert.equal(
+      (await perform(store, { kind: 'GetEscrow', escrowId: e, owner: undefined }))?.caller,
+      'gallery',
+    );
+    assert.equal(
+      await perform(store, { kind: 'GetEscrow', escrowId: 'ES-2026-', owner: undefined }),
+      undefined,
+    );
   });
 
   test('orders are listed by owner, state and filing, each alone and all together', async (t) => {
@@ -220,7 +254,7 @@ export function escrowPromises(engine: StoreEngine): void {
         if (state === 'CLOSED') await settled(store, escrowId, { to: 'CLOSED' });
         else if (!isUnpaid) await settled(store, escrowId, { to: 'FROZEN' });
         if (state === 'RELEASED') {
-          await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), by.callerId);
+          await perform(store, toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
           await settled(store, escrowId, { to: 'RELEASED' });
         }
         all.unshift({ escrowId, owner: by.callerId, state: isUnpaid ? 'UNPAID' : state, filingNo });
@@ -248,7 +282,11 @@ export function escrowPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     for (const state of states) await orderIn(store, by, state);
-    const { items } = await store.escrows.list(anyOrder, { from: undefined, size: 10 });
+    const { items } = await perform(store, {
+      kind: 'ListEscrows',
+      filter: anyOrder,
+      page: { from: undefined, size: 10 },
+    });
     assert.deepEqual(
       items.map(({ state, history }) => [state, history.map((been) => been.state)]),
       states.map((state) => [state, waysTo[state]]).reverse(),
@@ -261,9 +299,9 @@ export function escrowPromises(engine: StoreEngine): void {
     const ids: string[] = [];
     for (let count = 0; count < 4; count += 1) ids.push((await frozen(store, by)).escrowId);
     const filter = { ...anyOrder, state: 'FROZEN' } as const;
-    const first = await store.escrows.list(filter, { from: undefined, size: 2 });
+    const first = await perform(store, { kind: 'ListEscrows', filter, page: { from: undefined, size: 2 } });
     await frozen(store, by);
-    const second = await store.escrows.list(filter, { from: first.next, size: 2 });
+    const second = await perform(store, { kind: 'ListEscrows', filter, page: { from: first.next, size: 2 } });
     assert.deepEqual(
       [...first.items, ...second.items].map(({ escrowId }) => escrowId),
       ids.reverse(),

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { perform } from '../../../src/store/store.ts';
 import {
   addPlatform,
   allPages,
@@ -15,6 +16,7 @@ import {
   resolved,
   type StoreEngine,
   time,
+  toFile,
 } from './fixtures.ts';
 
 interface HashVector {
@@ -35,7 +37,12 @@ export function filingPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { filingNo, timestamp, price, ...texts } = record;
-      const filing = await store.filings.file({ ...texts, price: BigInt(price) }, time(timestamp), by);
+      const filing = await perform(store, {
+        kind: 'FileArtwork',
+        artwork: { ...texts, price: BigInt(price) },
+        at: time(timestamp),
+        by,
+      });
       assert.equal(filing.filingNo, filingNo);
       assert.equal(filing.hash, hash);
     });
@@ -44,7 +51,11 @@ export function filingPromises(engine: StoreEngine): void {
   test('anybody can recompute the evidence hash from what find answers', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const found = await store.filings.find(await fileOne(store, by), by.callerId);
+    const found = await perform(store, {
+      kind: 'GetFiling',
+      filingNo: await fileOne(store, by),
+      owner: by.callerId,
+    });
     assert.ok(found);
     const { author, condition, era, filingNo, material, price, size, timestamp } = found;
     const members = { author, condition, era, filingNo, material, price: Number(price), size, timestamp };
@@ -62,13 +73,21 @@ export function filingPromises(engine: StoreEngine): void {
       condition: 'x'.repeat(2000),
       price: BigInt(Number.MAX_SAFE_INTEGER),
     };
-    const filed = await store.filings.file(artwork, noon, by);
+    const filed = await perform(store, { kind: 'FileArtwork', artwork, at: noon, by });
     const { timestamp } = noon;
     const { filingNo, hash } = filed;
     assert.deepEqual(filed, { ...artwork, filingNo, hash, timestamp, caller: 'gallery' });
-    assert.deepEqual(await store.filings.find(filingNo, undefined), filed);
-    const free = await store.filings.file({ ...artwork, price: 0n }, noon, by);
-    assert.equal((await store.filings.find(free.filingNo, undefined))?.price, 0n);
+    assert.deepEqual(await perform(store, { kind: 'GetFiling', filingNo, owner: undefined }), filed);
+    const free = await perform(store, {
+      kind: 'FileArtwork',
+      artwork: { ...artwork, price: 0n },
+      at: noon,
+      by,
+    });
+    assert.equal(
+      (await perform(store, { kind: 'GetFiling', filingNo: free.filingNo, owner: undefined }))?.price,
+      0n,
+    );
   });
 
   test('an owner finds its own filings alone; no owner finds all', async (t) => {
@@ -76,20 +95,32 @@ export function filingPromises(engine: StoreEngine): void {
     const mine = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, mine);
-    assert.equal((await store.filings.find(filingNo, mine.callerId))?.filingNo, filingNo);
-    assert.equal((await store.filings.find(filingNo, undefined))?.caller, 'gallery');
-    assert.equal(await store.filings.find(filingNo, other.callerId), undefined);
-    assert.equal(await store.filings.find('AS-2026-000002', undefined), undefined);
-    assert.equal(await store.filings.find('', undefined), undefined);
+    assert.equal(
+      (await perform(store, { kind: 'GetFiling', filingNo, owner: mine.callerId }))?.filingNo,
+      filingNo,
+    );
+    assert.equal(
+      (await perform(store, { kind: 'GetFiling', filingNo, owner: undefined }))?.caller,
+      'gallery',
+    );
+    assert.equal(await perform(store, { kind: 'GetFiling', filingNo, owner: other.callerId }), undefined);
+    assert.equal(
+      await perform(store, { kind: 'GetFiling', filingNo: 'AS-2026-000002', owner: undefined }),
+      undefined,
+    );
+    assert.equal(await perform(store, { kind: 'GetFiling', filingNo: '', owner: undefined }), undefined);
   });
 
   test('a list is newest first, page by page, each filing once, the last page full or not', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => store.filings.file(painting, noon, by)));
+    const filed = await Promise.all([1, 2, 3, 4, 5, 6].map(() => perform(store, toFile(by))));
     const newestFirst = filed.map(({ filingNo }) => filingNo).reverse();
     for (const size of [1, 2, 4, 5, 6, 7, 100]) {
-      const pages = await allPages((page) => store.filings.list(anyFiling, page), size);
+      const pages = await allPages(
+        (page) => perform(store, { kind: 'ListFilings', filter: anyFiling, page }),
+        size,
+      );
       assert.deepEqual(
         pages.flat().map(({ filingNo }) => filingNo),
         newestFirst,
@@ -100,17 +131,29 @@ export function filingPromises(engine: StoreEngine): void {
 
   test('an empty list is one empty page', async (t) => {
     const store = await openStore(t, engine);
-    const page = await store.filings.list(anyFiling, { from: undefined, size: 1 });
+    const page = await perform(store, {
+      kind: 'ListFilings',
+      filter: anyFiling,
+      page: { from: undefined, size: 1 },
+    });
     assert.deepEqual(page, { items: [], next: undefined });
   });
 
   test('what is filed while somebody turns pages moves nothing', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    for (let count = 0; count < 4; count += 1) await store.filings.file(painting, noon, by);
-    const first = await store.filings.list(anyFiling, { from: undefined, size: 2 });
-    await store.filings.file(painting, noon, by);
-    const second = await store.filings.list(anyFiling, { from: first.next, size: 2 });
+    for (let count = 0; count < 4; count += 1) await perform(store, toFile(by));
+    const first = await perform(store, {
+      kind: 'ListFilings',
+      filter: anyFiling,
+      page: { from: undefined, size: 2 },
+    });
+    await perform(store, toFile(by));
+    const second = await perform(store, {
+      kind: 'ListFilings',
+      filter: anyFiling,
+      page: { from: first.next, size: 2 },
+    });
     assert.deepEqual(
       [...first.items, ...second.items].map(({ filingNo }) => filingNo.slice(-1)),
       ['4', '3', '2', '1'],
@@ -122,9 +165,9 @@ export function filingPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const mine = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
-    for (const by of [mine, other, other, mine, other, mine]) await store.filings.file(painting, noon, by);
+    for (const by of [mine, other, other, mine, other, mine]) await perform(store, toFile(by));
     const pages = await allPages(
-      (page) => store.filings.list({ ...anyFiling, owner: mine.callerId }, page),
+      (page) => perform(store, { kind: 'ListFilings', filter: { ...anyFiling, owner: mine.callerId }, page }),
       2,
     );
     assert.deepEqual(
@@ -149,9 +192,12 @@ export function filingPromises(engine: StoreEngine): void {
       [other, time('2027-01-01T00:00:00+08:00')],
       [mine, last],
     ];
-    for (const [by, at] of filed) await store.filings.file(painting, at, by);
+    for (const [by, at] of filed) await perform(store, toFile(by, at));
     const listed = async (owner: number | undefined, year: number) => {
-      const pages = await allPages((page) => store.filings.list({ owner, year }, page), 2);
+      const pages = await allPages(
+        (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
+        2,
+      );
       return pages.map((page) => page.map(({ filingNo }) => filingNo));
     };
     const of2026 = (...places: number[]) => places.map((place) => `AS-2026-00000${place}`);
@@ -168,12 +214,12 @@ export function filingPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by, time('2026-11-22T00:15:00+08:00'));
-    assert.deepEqual(await store.filings.provenance(filingNo), {
+    assert.deepEqual(await perform(store, { kind: 'GetProvenance', filingNo }), {
       filingNo,
       author: painting.author,
       records: [{ event: 'SUBMITTED', at: '2026-11-22' }],
     });
-    assert.equal(await store.filings.provenance('AS-2026-999999'), undefined);
+    assert.equal(await perform(store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' }), undefined);
   });
 
   test('provenance tells what happened in its order, to anybody', async (t) => {
@@ -185,7 +231,7 @@ export function filingPromises(engine: StoreEngine): void {
       const { escrowId } = await frozen(store, by, filingNo);
       await resolved(store, by, escrowId, 'RELEASE', at);
     }
-    const provenance = await store.filings.provenance(filingNo);
+    const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
     assert.deepEqual(provenance?.records, [
       { event: 'SUBMITTED', at: '2026-11-21' },
       { event: 'TRANSFER', at: '2026-11-22' },

@@ -5,22 +5,19 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../../../src/domain/reason.ts';
-import type {
-  BusinessTime,
-  CallerRef,
-  CaseSelection,
-  EscrowCase,
-  EscrowFilter,
-  FilingFilter,
-  NewKey,
-  NewToken,
-  Page,
-  PageQuery,
-  Settlement,
-  Store,
-  StoredKey,
-  StoreOptions,
-  Work,
+import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
+import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
+import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
+import type { Page, PageQuery } from '../../../src/store/paging.ts';
+import type { CaseSelection, EscrowCase, Settlement } from '../../../src/store/reconciliation-commands.ts';
+import {
+  type Admission,
+  type Command,
+  type Kind,
+  perform,
+  type Store,
+  type StoreOptions,
+  type Unit,
 } from '../../../src/store/store.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -100,19 +97,51 @@ export function newToken(over: Partial<NewToken> = {}): NewToken {
 
 /** Registers a platform without a quota. */
 export function addPlatform(store: Store, name: string): Promise<StoredKey> {
-  return store.callers.addPlatform({ name, tier: 'ENTERPRISE', monthlyQuota: undefined }, newKey());
+  return perform(store, {
+    kind: 'AddPlatform',
+    platform: { name, tier: 'ENTERPRISE', monthlyQuota: undefined },
+    key: newKey(),
+  });
 }
 
-/** Files an artwork and makes it durable; its number. */
+/** The command to file an artwork. */
+export function toFile({ callerId, caller }: CallerRef, at: BusinessTime = noon): Command<'FileArtwork'> {
+  return { kind: 'FileArtwork', artwork: painting, at, by: { callerId, caller } };
+}
+
+/** Files an artwork; its number. */
 export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = noon): Promise<string> {
-  const { filingNo } = await store.filings.file(painting, at, by);
-  await store.durable();
+  const { filingNo } = await perform(store, toFile(by, at));
   return filingNo;
 }
 
-/** What a caller gives an instruction under: a name that no other has, and no idempotency key. */
-export function workOf({ callerId, caller }: CallerRef, over: Partial<Work> = {}): Work {
-  return { callerId, caller, operationId: randomUUID(), idempotencyKey: undefined, ...over };
+/** What a caller gives an instruction under: a name that no other has. */
+export function workOf({ callerId, caller }: CallerRef): Work {
+  return { callerId, caller, operationId: randomUUID() };
+}
+
+/** The command to open an order for a filing of its caller. */
+export function toOpen(
+  by: CallerRef,
+  filingNo: string,
+  over: Partial<Command<'OpenEscrow'>> = {},
+): Command<'OpenEscrow'> {
+  const owner = by.callerId;
+  return {
+    ...{ kind: 'OpenEscrow', terms: terms(filingNo), violations: [], at: noon, work: workOf(by), owner },
+    ...over,
+  };
+}
+
+/** The command to have the money of an order paid out or back. */
+export function toResolve(
+  by: CallerRef,
+  resolution: 'RELEASE' | 'REFUND',
+  escrowId: string,
+  over: Partial<Command<'PrepareResolution'>> = {},
+): Command<'PrepareResolution'> {
+  const work = workOf(by);
+  return { kind: 'PrepareResolution', resolution, escrowId, at: noon, work, owner: undefined, ...over };
 }
 
 /** An order of a test. */
@@ -126,13 +155,13 @@ export interface TestOrder {
 /** Opens an order: for a new filing, or for a given one. */
 export async function opened(store: Store, by: CallerRef, filingNo?: string): Promise<TestOrder> {
   const number = filingNo ?? (await fileOne(store, by));
-  const { operationId, order } = await store.escrows.open(terms(number), noon, workOf(by), by.callerId);
+  const { operationId, order } = await perform(store, toOpen(by, number));
   return { escrowId: order.escrowId, filingNo: number, holdId: operationId };
 }
 
 /** An order as its settlement sees it. */
 export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase> {
-  const found = await store.escrows.findCase(escrowId);
+  const found = await perform(store, { kind: 'FindCase', escrowId });
   assert.ok(found, escrowId);
   return found;
 }
@@ -168,7 +197,7 @@ export async function settled(
 ): Promise<void> {
   const found = await caseOf(store, escrowId);
   const settlement = settlementOf(found, { ended: endedAs('CONFIRMED', found), ...over });
-  assert.equal(await store.escrows.settle(settlement, at), true);
+  assert.ok(await perform(store, { kind: 'Settle', settlement, at }));
 }
 
 /** Lets a FROZEN order be paid out or back; at the end it is RELEASED or REFUNDED. */
@@ -179,7 +208,7 @@ export async function resolved(
   kind: 'RELEASE' | 'REFUND',
   at: BusinessTime = noon,
 ): Promise<void> {
-  await store.escrows.prepare(kind, escrowId, at, workOf(by), undefined);
+  await perform(store, toResolve(by, kind, escrowId, { at }));
   await settled(store, escrowId, { to: kind === 'RELEASE' ? 'RELEASED' : 'REFUNDED' }, at);
 }
 
@@ -227,7 +256,7 @@ export async function stopped(store: Store, escrowId: string, why = 'The amounts
 
 /** The circulation records of a filing that say that it changed hands. */
 export async function transfersOf(store: Store, filingNo: string): Promise<number> {
-  const provenance = await store.filings.provenance(filingNo);
+  const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
   assert.ok(provenance, filingNo);
   return provenance.records.filter(({ event }) => event === 'TRANSFER').length;
 }
@@ -245,6 +274,44 @@ export async function allPages<T>(
     from = page.next;
   } while (from !== undefined);
   return pages;
+}
+
+/** An instant like any other, Unix seconds. */
+export const nowS = 1_790_000_000;
+
+/** What a key stands for, like any other. */
+export const fingerprint = new Uint8Array(32).fill(1);
+
+/** A command under an idempotency key of a caller. */
+export function underKey<K extends Kind>(
+  callerId: number,
+  key: string,
+  effect: Command<K>,
+  over: { readonly nowS?: number; readonly fingerprint?: Uint8Array } = {},
+): Unit<K> {
+  const asked = { nowS, fingerprint, ...over };
+  return {
+    admission: { nowS: asked.nowS, idempotency: { callerId, key, fingerprint: asked.fingerprint } },
+    effect,
+  };
+}
+
+/** Carries out a unit, which must be done. */
+export async function done<K extends Kind>(store: Store, unit: Unit<K>) {
+  const { outcome } = await store.execute(unit);
+  assert.ok(outcome.kind === 'DONE', outcome.kind);
+  return outcome;
+}
+
+/** Spends a nonce of a key: whether it was not spent before. */
+export function spend(store: Store, keyId: number, nonce: string, atS = nowS, sweepAtS = atS) {
+  return isAdmitted(store, { nowS: atS, nonce: { keyId, nonce, sweepAtS } });
+}
+
+/** Whether an admission by itself lets a call in. */
+export async function isAdmitted(store: Store, admission: Admission): Promise<boolean> {
+  const { outcome } = await store.execute({ admission });
+  return outcome.kind === 'DONE';
 }
 
 /** Asserts that a promise is refused with a reason. */

@@ -1,118 +1,210 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { idempotencyRetentionS, type Store } from '../../../src/store/store.ts';
+import { type Reason, reasons } from '../../../src/domain/reason.ts';
+import { type Command, type Executed, idempotencyRetentionS, perform } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { openStore, type StoreEngine } from './fixtures.ts';
+import {
+  addPlatform,
+  anyFiling,
+  crashCopy,
+  done,
+  newKey,
+  newToken,
+  nowS,
+  openStore,
+  orderIn,
+  type StoreEngine,
+  settled,
+  toFile,
+  toOpen,
+  underKey,
+} from './fixtures.ts';
 
-const start = 1_790_000_000;
-const [one, other] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
-const answer = { status: 200, body: '{"filingNo":"AS-2026-000001"} \u00e9\u{1F58C}' };
+const other = new Uint8Array(32).fill(2);
+const reused = { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' };
 
-const claimer =
-  (store: Store, callerId = 1) =>
-  (key: string, fingerprint = one, nowS = start) =>
-    store.idempotency.claim({ callerId, key, fingerprint, nowS });
+const refusing = (reason: Reason): Command<'Refuse'> => ({
+  kind: 'Refuse',
+  refusal: { reason, message: `because of ${reason}`, hints: { retryAfterS: 3 } },
+});
+
+/** HTTP statuses of refusals that a repetition may not meet again. */
+const passing = [401, 403, 413, 415, 429, 503, 504, 500];
+
+/** What became of a unit: how it ended, its number if it filed one, and whether an earlier one was given this. */
+function toldBy({ outcome }: Executed<'FileArtwork'>): string {
+  if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
+  const what = outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.refusal.reason;
+  return outcome.isReplay ? `${what} again` : what;
+}
 
 /** Idempotency keys. */
 export function idempotencyPromises(engine: StoreEngine): void {
-  test('a key can be claimed until its answer is kept, and then has that answer', async (t) => {
+  test('a command under a key takes effect once, and each repetition is told what the first was told', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store);
-    assert.deepEqual(await claim('k'), { kind: 'CLAIMED' });
-    assert.deepEqual(await claim('k'), { kind: 'CLAIMED' });
-    await store.idempotency.keep(1, 'k', answer);
-    assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
-    assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
+    const by = await addPlatform(store, 'gallery');
+    const { keyId } = by;
+    const token = newToken();
+    const { filingNo } = await orderIn(store, by, 'CLOSED');
+    const endsAtS = 1_790_086_400;
+    const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 5 } as const;
+    const commands: readonly Command[] = [
+      toFile(by),
+      { kind: 'GetFiling', filingNo, owner: undefined },
+      { kind: 'GetFiling', filingNo: 'AS-2026-000099', owner: undefined },
+      { kind: 'GetProvenance', filingNo },
+      { kind: 'HasCallers' },
+      { kind: 'AddPlatform', platform, key: newKey() },
+      { kind: 'RotateKey', keyId, key: newKey(), endsAtS },
+      { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' },
+      { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' },
+      { kind: 'AddToken', name: 'ledger', token },
+      { kind: 'RevokeToken', tokenId: token.tokenId, atS: nowS },
+      { kind: 'UseInstitution', name: 'stripe' },
+    ];
+    for (const [place, command] of commands.entries()) {
+      const unit = underKey(1, `key ${place}`, command);
+      const { outcome } = await store.execute(unit);
+      assert.partialDeepStrictEqual(outcome, { kind: 'DONE', isReplay: false });
+      for (let repeated = 0; repeated < 2; repeated += 1) {
+        const again = await store.execute(unit);
+        assert.deepEqual(again.outcome, { ...outcome, isReplay: true }, command.kind);
+      }
+    }
+    const page = { from: undefined, size: 10 };
+    const listed = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+    assert.equal(listed.items.length, 2);
   });
 
-  test('of claims for different requests made at once, the first is granted', async (t) => {
-    const claim = claimer(await openStore(t, engine));
-    const standings = await Promise.all([claim('k'), claim('k', other), claim('k'), claim('k', other)]);
+  test('a repetition is told what the first was told, though things have changed since', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { keyId } = by;
+    const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' });
+    await done(store, suspend);
+    await perform(store, { kind: 'SetKeyStatus', keyId, status: 'ACTIVE' });
+    assert.partialDeepStrictEqual(await done(store, suspend), {
+      result: { status: 'SUSPENDED' },
+      isReplay: true,
+    });
+    assert.equal(store.findKey(by.apiKey)?.status, 'ACTIVE');
+  });
+
+  for (const [reason, { http }] of Object.entries(reasons) as [Reason, { http: number }][]) {
+    const isFinal = !passing.includes(http);
+    const repeated = isFinal ? 'is told so again' : 'carries it out anew';
+    test(`who repeats a call that was refused with ${reason} ${repeated}`, async (t) => {
+      const store = await openStore(t, engine);
+      const by = await addPlatform(store, 'gallery');
+      const first = await store.execute(underKey(1, 'k', refusing(reason)));
+      const { refusal } = refusing(reason);
+      assert.deepEqual(first.outcome, { kind: 'REFUSED', refusal, isReplay: false });
+      const again = await store.execute(underKey(1, 'k', toFile(by)));
+      if (isFinal) assert.deepEqual(again.outcome, { kind: 'REFUSED', refusal, isReplay: true });
+      else assert.equal(toldBy(again), 'AS-2026-000001');
+    });
+  }
+
+  test('fields that broke a rule are told to repetitions, the first refusal whatever has changed since', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { filingNo, escrowId } = await orderIn(store, by, 'UNPAID');
+    const violations = [{ field: 'amount', rule: 'must be at least 1' }];
+    const invalid = underKey(1, 'invalid', toOpen(by, filingNo, { violations }));
+    const conflicting = underKey(1, 'conflict', toOpen(by, filingNo));
+    const told = async () =>
+      Promise.all([invalid, conflicting].map(async (unit) => (await store.execute(unit)).outcome));
+    const first = await told();
+    assert.partialDeepStrictEqual(first, [
+      { kind: 'REFUSED', refusal: { reason: 'VALIDATION_FAILED', violations }, isReplay: false },
+      { kind: 'REFUSED', refusal: { reason: 'ESCROW_ACTIVE' }, isReplay: false },
+    ]);
+    await settled(store, escrowId, { to: 'CLOSED' });
     assert.deepEqual(
-      standings.map(({ kind }) => kind),
-      ['CLAIMED', 'REUSED', 'CLAIMED', 'REUSED'],
+      await told(),
+      first.map((outcome) => ({ ...outcome, isReplay: true })),
     );
   });
 
-  test('another request under a key that is claimed or answered is REUSED', async (t) => {
+  test('of units submitted at once under a key, the first counts, and what differs from it is refused', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store);
-    await claim('k');
-    assert.deepEqual(await claim('k', other), { kind: 'REUSED' });
-    await store.idempotency.keep(1, 'k', answer);
-    assert.deepEqual(await claim('k', other), { kind: 'REUSED' });
-    assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
+    const by = await addPlatform(store, 'gallery');
+    const same = () => store.execute(underKey(1, 'k', toFile(by)));
+    const different = () => store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
+    assert.deepEqual((await Promise.all([same(), different(), same(), different()])).map(toldBy), [
+      'AS-2026-000001',
+      'IDEMPOTENCY_KEY_REUSED',
+      'AS-2026-000001 again',
+      'IDEMPOTENCY_KEY_REUSED',
+    ]);
   });
 
-  test('each caller has keys of its own', async (t) => {
+  test('each caller has keys of its own, and a key is told from others by each of its characters', async (t) => {
     const store = await openStore(t, engine);
-    await claimer(store, 1)('k');
-    await store.idempotency.keep(1, 'k', answer);
-    assert.deepEqual(await claimer(store, 2)('k', other), { kind: 'CLAIMED' });
-    assert.deepEqual(await claimer(store, 1)('K'), { kind: 'CLAIMED' });
-    await store.idempotency.release(2, 'k');
-    assert.deepEqual(await claimer(store, 1)('k'), { kind: 'ANSWERED', answer });
+    const by = await addPlatform(store, 'gallery');
+    const told = [];
+    for (const [callerId, key] of [
+      [1, 'k'],
+      [2, 'k'],
+      [1, 'K'],
+      [1, 'k '],
+      [1, ''],
+      [1, 'k'],
+    ] as const)
+      told.push(toldBy(await store.execute(underKey(callerId, key, toFile(by)))));
+    const numbers = [1, 2, 3, 4, 5].map((place) => `AS-2026-00000${place}`);
+    assert.deepEqual(told, [...numbers, 'AS-2026-000001 again']);
   });
 
-  test('a released key can be claimed again, for another request as well', async (t) => {
+  test('a command that fails leaves its key to any other one', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store);
-    await claim('k');
-    await store.idempotency.release(1, 'k');
-    assert.deepEqual(await claim('k', other), { kind: 'CLAIMED' });
-    await store.idempotency.release(1, 'no key');
+    const by = await addPlatform(store, 'gallery');
+    await assert.rejects(store.execute(underKey(1, 'k', toFile({ callerId: 99, caller: 'nobody' }))));
+    const free = await store.execute(underKey(1, 'k', toFile(by), { fingerprint: other }));
+    assert.equal(toldBy(free), 'AS-2026-000001');
   });
 
-  test('a key with a kept answer is not released', async (t) => {
+  test('a key is remembered for its time, counted from the first call under it, and then free', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store);
-    await claim('k');
-    await store.idempotency.keep(1, 'k', answer);
-    await store.idempotency.release(1, 'k');
-    assert.deepEqual(await claim('k'), { kind: 'ANSWERED', answer });
-  });
-
-  test('a claim that is made again does not make the key be remembered longer', async (t) => {
-    const claim = claimer(await openStore(t, engine));
-    await claim('k');
-    await claim('k', one, start + idempotencyRetentionS - 1);
-    assert.deepEqual(await claim('k', other, start + idempotencyRetentionS), { kind: 'CLAIMED' });
-  });
-
-  test('a key is remembered for its time, counted from its claim, and then free', async (t) => {
-    const store = await openStore(t, engine);
-    const claim = claimer(store);
-    await claim('answered');
-    await store.idempotency.keep(1, 'answered', answer);
-    await claim('unanswered');
-    const last = start + idempotencyRetentionS - 1;
-    // Others are claimed as time goes by, and may sweep.
-    for (let count = 0; count < 5; count += 1) await claim(`other ${count}`, other, last);
-    assert.deepEqual(await claim('answered', one, last), { kind: 'ANSWERED', answer });
-    assert.deepEqual(await claim('unanswered', one, last), { kind: 'CLAIMED' });
-    assert.deepEqual(await claim('unanswered', other, last), { kind: 'REUSED' });
-    assert.deepEqual(await claim('answered', other, last + 2), { kind: 'CLAIMED' });
-    assert.deepEqual(await claim('unanswered', other, last + 2), { kind: 'CLAIMED' });
+    const by = await addPlatform(store, 'gallery');
+    const at = async (key: string, atS: number, fingerprint?: Uint8Array) =>
+      toldBy(
+        await store.execute(underKey(1, key, toFile(by), { nowS: atS, ...(fingerprint && { fingerprint }) })),
+      );
+    const last = nowS + idempotencyRetentionS - 1;
+    assert.equal(await at('k', nowS), 'AS-2026-000001');
+    // Others are used as time goes by, and may sweep.
+    for (let count = 0; count < 5; count += 1) await at(`other ${count}`, last);
+    assert.equal(await at('k', last), 'AS-2026-000001 again');
+    assert.equal(await at('k', last, other), 'IDEMPOTENCY_KEY_REUSED');
+    assert.equal(await at('k', last + 1, other), 'AS-2026-000007');
+    assert.equal(await at('k', last + 2, other), 'AS-2026-000007 again');
   });
 
   test('a key stays what it is when the clock is set back', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store);
-    await claim('k');
-    await store.idempotency.keep(1, 'k', answer);
-    assert.deepEqual(await claim('k', one, start - 86_400), { kind: 'ANSWERED', answer });
+    const by = await addPlatform(store, 'gallery');
+    await done(store, underKey(1, 'k', toFile(by)));
+    const earlier = await store.execute(underKey(1, 'k', toFile(by), { nowS: nowS - 86_400 }));
+    assert.equal(toldBy(earlier), 'AS-2026-000001 again');
   });
 
-  test('a kept answer survives opening again, and so does what an unanswered key stands for', async (t) => {
+  test('a key stands for what it stood for after a crash, and after opening again', async (t) => {
     const dataDir = temporaryFolder(t);
-    const before = await openStore(t, engine, dataDir);
-    for (const key of ['answered', 'unanswered']) await claimer(before)(key);
-    await before.idempotency.keep(1, 'answered', answer);
-    await before.close();
-    const after = await openStore(t, engine, dataDir);
-    await after.beginServing();
-    assert.deepEqual(await claimer(after)('answered'), { kind: 'ANSWERED', answer });
-    assert.deepEqual(await claimer(after)('unanswered', other), { kind: 'REUSED' });
-    assert.deepEqual(await claimer(after)('unanswered'), { kind: 'CLAIMED' });
+    const store = await openStore(t, engine, dataDir);
+    const by = await addPlatform(store, 'gallery');
+    const { outcome } = await store.execute(underKey(1, 'filed', toFile(by)));
+    await store.execute(underKey(1, 'refused', refusing('ESCROW_ACTIVE')));
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    await store.close();
+    const again = await openStore(t, engine, dataDir);
+    for (const each of [crashed, again]) {
+      await each.beginServing();
+      const repeated = await each.execute(underKey(1, 'filed', toFile(by)));
+      assert.deepEqual(repeated.outcome, { ...outcome, isReplay: true });
+      assert.equal(toldBy(await each.execute(underKey(1, 'refused', toFile(by)))), 'ESCROW_ACTIVE again');
+      const different = await each.execute(underKey(1, 'refused', toFile(by), { fingerprint: other }));
+      assert.deepEqual(different.outcome, reused);
+    }
   });
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { perform } from '../../../src/store/store.ts';
 import {
   addPlatform,
   frozen,
@@ -17,21 +18,24 @@ export function institutionPromises(engine: StoreEngine): void {
   test('open orders keep a store at their institution, until the last has ended', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    await store.escrows.useInstitution('simulated');
+    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
     const { escrowId } = await frozen(store, by);
-    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
-    await store.escrows.useInstitution('simulated');
+    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
+    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
     await resolved(store, by, escrowId, 'RELEASE');
-    await store.escrows.useInstitution('stripe');
+    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
     await frozen(store, by);
-    await refused(store.escrows.useInstitution('simulated'), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseInstitution', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
   });
 
   test('orders from before a store knew its institution are at the simulated one', async (t) => {
     const store = await openStore(t, engine);
     await orderIn(store, await addPlatform(store, 'gallery'), 'UNPAID');
-    await assert.rejects(store.escrows.useInstitution('stripe'), /1.*simulated|simulated: 1/);
-    await store.escrows.useInstitution('simulated');
+    await assert.rejects(
+      perform(store, { kind: 'UseInstitution', name: 'stripe' }),
+      /1.*simulated|simulated: 1/,
+    );
+    await perform(store, { kind: 'UseInstitution', name: 'simulated' });
   });
 
   test('an order that is to be asked about, or waits for a person, keeps its store there though it ended', async (t) => {
@@ -39,20 +43,20 @@ export function institutionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await orderIn(store, by, 'CLOSED');
     await settled(store, escrowId, { lookUpAtMs: 9 });
-    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);
-    await refused(store.escrows.useInstitution('stripe'), 'ESCROW_STATE_CONFLICT');
-    await store.escrows.decide(escrowId, 'ACCEPT', 'x', 1);
+    await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
+    await perform(store, { kind: 'Decide', escrowId, decision: 'ACCEPT', operationId: 'x', nowMs: 1 });
     await settled(store, escrowId, {});
-    await store.escrows.useInstitution('stripe');
+    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
   });
 
   test('a store whose orders have all ended is at no institution yet', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     for (const state of ['RELEASED', 'REFUNDED', 'CLOSED'] as const) await orderIn(store, by, state);
-    await store.escrows.useInstitution('stripe');
+    await perform(store, { kind: 'UseInstitution', name: 'stripe' });
     await orderIn(store, by, 'FROZEN');
-    await refused(store.escrows.useInstitution('simulated'), 'ESCROW_STATE_CONFLICT');
+    await refused(perform(store, { kind: 'UseInstitution', name: 'simulated' }), 'ESCROW_STATE_CONFLICT');
   });
 }

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { perform } from '../../../src/store/store.ts';
+import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+
+/** Waits for a change that another open store made; far longer than the second that it may take. */
+const comes = (look: () => boolean) => eventually('the change is seen', 20_000, look);
 
 /** The life of keys and tokens. */
 export function keyAndTokenPromises(engine: StoreEngine): void {
@@ -9,30 +14,44 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE', 'ACTIVE', 'SUSPENDED', 'REVOKED'] as const) {
-      assert.equal((await store.callers.setKeyStatus(keyId, status)).status, status);
-      assert.equal((await store.admission.findKey(apiKey))?.status, status);
+      assert.equal((await perform(store, { kind: 'SetKeyStatus', keyId, status })).status, status);
+      assert.equal(store.findKey(apiKey)?.status, status);
     }
     for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
-      await refused(store.callers.setKeyStatus(keyId, status), 'VALIDATION_FAILED');
+      await refused(perform(store, { kind: 'SetKeyStatus', keyId, status }), 'VALIDATION_FAILED');
     }
-    assert.equal((await store.admission.findKey(apiKey))?.status, 'REVOKED');
+    assert.equal(store.findKey(apiKey)?.status, 'REVOKED');
   });
 
   test('a status is that of one key, not of its caller', async (t) => {
     const store = await openStore(t, engine);
     const first = await addPlatform(store, 'gallery');
-    const second = await store.callers.rotateKey(first.keyId, newKey(), 1_790_086_400);
-    await store.callers.setKeyStatus(first.keyId, 'REVOKED');
-    assert.equal((await store.admission.findKey(second.apiKey))?.status, 'ACTIVE');
+    const second = await perform(store, {
+      kind: 'RotateKey',
+      keyId: first.keyId,
+      key: newKey(),
+      endsAtS: 1_790_086_400,
+    });
+    await perform(store, { kind: 'SetKeyStatus', keyId: first.keyId, status: 'REVOKED' });
+    assert.equal(store.findKey(second.apiKey)?.status, 'ACTIVE');
   });
 
   test('what names no key or token is refused', async (t) => {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     for (const unknown of ['', 'key_unknown', apiKey]) {
-      await refused(store.callers.setKeyStatus(unknown, 'SUSPENDED'), 'NOT_FOUND');
-      await refused(store.callers.rotateKey(unknown, newKey(), 1_790_086_400), 'NOT_FOUND');
-      await refused(store.callers.revokeToken(unknown, 1_790_000_000), 'NOT_FOUND');
+      await refused(
+        perform(store, { kind: 'SetKeyStatus', keyId: unknown, status: 'SUSPENDED' }),
+        'NOT_FOUND',
+      );
+      await refused(
+        perform(store, { kind: 'RotateKey', keyId: unknown, key: newKey(), endsAtS: 1_790_086_400 }),
+        'NOT_FOUND',
+      );
+      await refused(
+        perform(store, { kind: 'RevokeToken', tokenId: unknown, atS: 1_790_000_000 }),
+        'NOT_FOUND',
+      );
     }
   });
 
@@ -40,19 +59,20 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const old = await addPlatform(store, 'gallery');
     const fresh = newKey();
-    const { callerId, caller, tier, status, expiresAtS } = await store.callers.rotateKey(
-      old.keyId,
-      fresh,
-      1_790_086_400,
-    );
+    const { callerId, caller, tier, status, expiresAtS } = await perform(store, {
+      kind: 'RotateKey',
+      keyId: old.keyId,
+      key: fresh,
+      endsAtS: 1_790_086_400,
+    });
     assert.deepEqual(
       { callerId, caller, tier, status, expiresAtS },
       { callerId: old.callerId, caller: 'gallery', tier: 'ENTERPRISE', status: 'ACTIVE', expiresAtS: null },
     );
-    const ended = await store.admission.findKey(old.apiKey);
+    const ended = store.findKey(old.apiKey);
     assert.deepEqual({ ...ended }, { ...old, expiresAtS: 1_790_086_400 });
     assert.deepEqual(
-      Buffer.from((await store.admission.findKey(fresh.apiKey))?.sealedSecret ?? []),
+      Buffer.from(store.findKey(fresh.apiKey)?.sealedSecret ?? []),
       Buffer.from(fresh.sealedSecret),
     );
   });
@@ -60,13 +80,18 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   test('a suspended key is rotated to a suspended one, and each is resumed by itself', async (t) => {
     const store = await openStore(t, engine);
     const old = await addPlatform(store, 'gallery');
-    await store.callers.setKeyStatus(old.keyId, 'SUSPENDED');
-    const fresh = await store.callers.rotateKey(old.keyId, newKey(), 1_790_086_400);
+    await perform(store, { kind: 'SetKeyStatus', keyId: old.keyId, status: 'SUSPENDED' });
+    const fresh = await perform(store, {
+      kind: 'RotateKey',
+      keyId: old.keyId,
+      key: newKey(),
+      endsAtS: 1_790_086_400,
+    });
     assert.equal(fresh.status, 'SUSPENDED');
     const statusesNow = async () =>
-      Promise.all([old, fresh].map(async ({ apiKey }) => (await store.admission.findKey(apiKey))?.status));
+      Promise.all([old, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
-    await store.callers.setKeyStatus(fresh.keyId, 'ACTIVE');
+    await perform(store, { kind: 'SetKeyStatus', keyId: fresh.keyId, status: 'ACTIVE' });
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
   });
 
@@ -78,136 +103,138 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       [3_000, 2_000],
       [1_000, 1_000],
     ] as const) {
-      await store.callers.rotateKey(keyId, newKey({ createdAtS: 500 }), asked);
-      assert.equal((await store.admission.findKey(apiKey))?.expiresAtS, ends);
+      await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 500 }), endsAtS: asked });
+      assert.equal(store.findKey(apiKey)?.expiresAtS, ends);
     }
   });
 
   test('a revoked key is not rotated, and nothing is issued', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await store.callers.setKeyStatus(keyId, 'REVOKED');
+    await perform(store, { kind: 'SetKeyStatus', keyId, status: 'REVOKED' });
     const fresh = newKey();
-    await refused(store.callers.rotateKey(keyId, fresh, 1_790_086_400), 'VALIDATION_FAILED');
-    await store.durable();
-    assert.equal(await store.admission.findKey(fresh.apiKey), undefined);
+    await refused(
+      perform(store, { kind: 'RotateKey', keyId, key: fresh, endsAtS: 1_790_086_400 }),
+      'VALIDATION_FAILED',
+    );
+    assert.equal(store.findKey(fresh.apiKey), undefined);
   });
 
   test('a key is rotated until it expires, and not after', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await store.callers.rotateKey(keyId, newKey({ createdAtS: 500 }), 1_000);
-    await store.callers.rotateKey(keyId, newKey({ createdAtS: 999 }), 1_000);
+    await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 500 }), endsAtS: 1_000 });
+    await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 999 }), endsAtS: 1_000 });
     const late = newKey({ createdAtS: 1_000 });
-    await refused(store.callers.rotateKey(keyId, late, 2_000), 'VALIDATION_FAILED');
-    assert.equal(await store.admission.findKey(late.apiKey), undefined);
+    await refused(
+      perform(store, { kind: 'RotateKey', keyId, key: late, endsAtS: 2_000 }),
+      'VALIDATION_FAILED',
+    );
+    assert.equal(store.findKey(late.apiKey), undefined);
   });
 
-  test('a key that was looked for in vain is found as soon as this or another open store has added it', async (t) => {
+  test('a key that was looked for in vain is found when this or another open store has added it', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     for (const [place, store] of [server, command, server, command].entries()) {
       const key = newKey();
-      assert.equal(await server.admission.findKey(key.apiKey), undefined);
+      assert.equal(server.findKey(key.apiKey), undefined);
       const platform = { name: `gallery ${place}`, tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-      await store.callers.addPlatform(platform, key);
-      if (store === command) await store.durable();
-      assert.equal((await server.admission.findKey(key.apiKey))?.keyId, key.keyId);
-      await store.durable();
+      await perform(store, { kind: 'AddPlatform', platform, key });
+      if (store === command) await comes(() => server.findKey(key.apiKey) !== undefined);
+      assert.equal(server.findKey(key.apiKey)?.keyId, key.keyId);
     }
   });
 
   test('a token is found by its hash until it is revoked', async (t) => {
     const store = await openStore(t, engine);
     const token = newToken({ operator: true });
-    const stored = await store.callers.addToken('ledger', token);
+    const stored = await perform(store, { kind: 'AddToken', name: 'ledger', token });
     const { tokenId, operator, createdAtS } = token;
     const { caller, revokedAtS } = stored;
     assert.deepEqual(
       [stored.tokenId, stored.operator, stored.createdAtS, caller, revokedAtS],
       [tokenId, operator, createdAtS, 'ledger', null],
     );
-    assert.equal((await store.admission.findToken(token.sha256))?.tokenId, tokenId);
-    assert.equal(await store.admission.findToken(newToken().sha256), undefined);
-    assert.equal((await store.callers.revokeToken(tokenId, 1_790_000_100)).revokedAtS, 1_790_000_100);
-    assert.equal(await store.admission.findToken(token.sha256), undefined);
-    const listed = await store.callers.listTokens({ from: undefined, size: 1 });
+    assert.equal(store.findToken(token.sha256)?.tokenId, tokenId);
+    assert.equal(store.findToken(newToken().sha256), undefined);
+    assert.equal(
+      (await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_100 })).revokedAtS,
+      1_790_000_100,
+    );
+    assert.equal(store.findToken(token.sha256), undefined);
+    const listed = await perform(store, { kind: 'ListTokens', page: { from: undefined, size: 1 } });
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
   });
 
   test('a token that is revoked again stays revoked since the first time', async (t) => {
     const store = await openStore(t, engine);
-    const { tokenId } = await store.callers.addToken('ledger', newToken());
-    await store.callers.revokeToken(tokenId, 1_790_000_100);
-    assert.equal((await store.callers.revokeToken(tokenId, 1_790_000_200)).revokedAtS, 1_790_000_100);
+    const { tokenId } = await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_100 });
+    assert.equal(
+      (await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_200 })).revokedAtS,
+      1_790_000_100,
+    );
   });
 
-  test('a change that another open store made durable is seen at once', async (t) => {
+  test('a change that another open store made is seen', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    const key = await addPlatform(command, 'gallery');
+    const { keyId, apiKey } = await addPlatform(command, 'gallery');
     const token = newToken();
-    await command.callers.addToken('ledger', token);
-    await command.durable();
-    assert.equal((await server.admission.findKey(key.apiKey))?.status, 'ACTIVE');
-    assert.equal((await server.admission.findToken(token.sha256))?.caller, 'ledger');
+    await perform(command, { kind: 'AddToken', name: 'ledger', token });
+    await comes(() => server.findKey(apiKey)?.status === 'ACTIVE');
+    await comes(() => server.findToken(token.sha256)?.caller === 'ledger');
 
     for (const status of ['SUSPENDED', 'ACTIVE', 'REVOKED'] as const) {
-      await command.callers.setKeyStatus(key.keyId, status);
-      await command.durable();
-      assert.equal((await server.admission.findKey(key.apiKey))?.status, status);
+      await perform(command, { kind: 'SetKeyStatus', keyId, status });
+      await comes(() => server.findKey(apiKey)?.status === status);
     }
-    await command.callers.revokeToken(token.tokenId, 1_790_000_100);
-    await command.durable();
-    assert.equal(await server.admission.findToken(token.sha256), undefined);
+    await perform(command, { kind: 'RevokeToken', tokenId: token.tokenId, atS: 1_790_000_100 });
+    await comes(() => server.findToken(token.sha256) === undefined);
   });
 
-  test('a change is seen at once by whoever read the key just before, in one turn and across turns', async (t) => {
+  test('a change is seen as soon as its unit resolved, by whoever read the key just before', async (t) => {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
-    const statusNow = async () => (await store.admission.findKey(apiKey))?.status;
     for (const status of ['SUSPENDED', 'ACTIVE', 'SUSPENDED', 'ACTIVE'] as const) {
-      await statusNow();
-      const [, seen] = await Promise.all([store.callers.setKeyStatus(keyId, status), statusNow()]);
-      assert.equal(seen, status);
-      await store.durable();
-      assert.equal(await statusNow(), status);
+      const before = store.findKey(apiKey)?.status;
+      const changing = perform(store, { kind: 'SetKeyStatus', keyId, status });
+      assert.ok([before, status].includes(store.findKey(apiKey)?.status));
+      const seen = changing.then(() => store.findKey(apiKey)?.status);
+      assert.equal(await seen, status);
     }
   });
 
-  test('a change of a platform is seen on each of its keys at once, here and in another open store', async (t) => {
+  test('the first callers come together, and are known', async (t) => {
+    const store = await openStore(t, engine);
+    const [key, token] = [newKey(), newToken({ operator: true })];
+    const platform = { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 } as const;
+    const addFirst = (service: string) =>
+      perform(store, { kind: 'AddFirstCallers', platform, key, service, token });
+    await refused(addFirst('gallery'), 'VALIDATION_FAILED');
+    assert.equal(await perform(store, { kind: 'HasCallers' }), false, 'all or nothing');
+    assert.equal(store.findKey(key.apiKey), undefined);
+    await addFirst('ledger');
+    assert.equal(store.findKey(key.apiKey)?.caller, 'gallery');
+    assert.equal(store.findToken(token.sha256)?.caller, 'ledger');
+  });
+
+  test('a change of a platform is seen on each of its keys, here and in another open store', async (t) => {
     const dataDir = temporaryFolder(t);
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const first = await addPlatform(server, 'gallery');
-    const second = await server.callers.rotateKey(first.keyId, newKey(), 1_790_086_400);
+    const rotation = { keyId: first.keyId, key: newKey(), endsAtS: 1_790_086_400 };
+    const second = await perform(server, { kind: 'RotateKey', ...rotation });
     const other = await addPlatform(server, 'auction house');
-    await server.durable();
-    const seen = () =>
-      Promise.all(
-        [first, second, other].map(
-          async ({ apiKey }) => (await server.admission.findKey(apiKey))?.platformStatus,
-        ),
-      );
+    const seen = () => [first, second, other].map(({ apiKey }) => server.findKey(apiKey)?.platformStatus);
     for (const store of [server, command]) {
       for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE'] as const) {
-        await seen();
-        assert.equal((await store.callers.setPlatformStatus('gallery', status)).status, status);
-        await store.durable();
-        assert.deepEqual(await seen(), [status, status, 'ACTIVE']);
+        const changed = await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status });
+        assert.equal(changed.status, status);
+        if (store === command) await comes(() => seen()[0] === status);
+        assert.deepEqual(seen(), [status, status, 'ACTIVE']);
       }
-    }
-  });
-
-  test('a key that was asked for before it existed is found when it does', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    for (const issuer of [server, command]) {
-      const key = newKey();
-      assert.equal(await server.admission.findKey(key.apiKey), undefined);
-      const name = issuer === server ? 'gallery' : 'auction house';
-      await issuer.callers.addPlatform({ name, tier: 'TRIAL', monthlyQuota: 1_000 }, key);
-      await issuer.durable();
-      assert.equal((await server.admission.findKey(key.apiKey))?.caller, name);
     }
   });
 }

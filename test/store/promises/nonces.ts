@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { nonceRetentionS, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, openStore, type StoreEngine } from './fixtures.ts';
+import { addPlatform, openStore, type StoreEngine, spend } from './fixtures.ts';
 
 const start = 1_790_000_000;
 
 function claimer(store: Store, keyId: number) {
-  return (nonce: string, nowS: number) => store.admission.claimNonce({ keyId, nonce, nowS });
+  return (nonce: string, atS: number) => spend(store, keyId, nonce, atS);
 }
 
 /** Spent nonces. */
@@ -93,9 +93,8 @@ export function noncePromises(engine: StoreEngine): void {
   });
 
   test('what is spent while the clock may have to be set back sweeps nothing that is needed then', async (t) => {
-    const { admission } = await openStore(t, engine);
-    const claim = (nonce: string, nowS: number, sweepAtS = nowS) =>
-      admission.claimNonce({ keyId: 1, nonce, nowS, sweepAtS });
+    const store = await openStore(t, engine);
+    const claim = (nonce: string, atS: number, sweepAtS = atS) => spend(store, 1, nonce, atS, sweepAtS);
     for (let each = 0; each < 100; each += 1) assert.equal(await claim(`before ${each}`, start), true);
     for (let each = 0; each < 500; each += 1)
       assert.equal(await claim(`ahead ${each}`, start + 10_000, start), true);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { notificationRetentionS } from '../../../src/store/store.ts';
+import { notificationRetentionS } from '../../../src/store/reconciliation-commands.ts';
+import { perform } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -25,31 +26,57 @@ export function notificationPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { lookUpAtMs: nowMs + 60_000 });
     await settled(store, other.escrowId, { lookUpAtMs: nowMs + 60_000 });
     const before = await caseOf(store, escrowId);
-    assert.equal(await store.escrows.notified('event', holdId, nowMs), true);
+    assert.equal(await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs }), true);
     assert.deepEqual(await caseOf(store, escrowId), { ...before, notices: before.notices + 1 });
-    assert.deepEqual(await store.escrows.due(nowMs - 1, nowMs + 60_000, 10), []);
-    assert.deepEqual(await store.escrows.due(nowMs, nowMs + 60_000, 10), [escrowId]);
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: nowMs - 1, horizonMs: nowMs + 60_000, count: 10 }),
+      [],
+    );
+    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs, horizonMs: nowMs + 60_000, count: 10 }), [
+      escrowId,
+    ]);
   });
 
   test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const [one, other] = [await opened(store, by), await frozen(store, by)];
-    assert.equal(await store.escrows.notified('event', one.holdId, nowMs), true);
+    assert.equal(
+      await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId: one.holdId, nowMs }),
+      true,
+    );
     await settled(store, one.escrowId, { to: 'FROZEN' });
     const repeated = await Promise.all(
-      [one, one, other].map(({ holdId }) => store.escrows.notified('event', holdId, nowMs + 1)),
+      [one, one, other].map(({ holdId }) =>
+        perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: nowMs + 1 }),
+      ),
     );
     assert.deepEqual(repeated, [false, false, false]);
-    assert.deepEqual(await store.escrows.due(nowMs + 1, nowMs + 60_000, 10), []);
-    assert.equal(await store.escrows.notified('another event', one.holdId, nowMs + 1), true);
-    assert.deepEqual(await store.escrows.due(nowMs + 1, nowMs + 60_000, 10), [one.escrowId]);
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: nowMs + 1, horizonMs: nowMs + 60_000, count: 10 }),
+      [],
+    );
+    assert.equal(
+      await perform(store, {
+        kind: 'TakeNotification',
+        eventId: 'another event',
+        holdId: one.holdId,
+        nowMs: nowMs + 1,
+      }),
+      true,
+    );
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: nowMs + 1, horizonMs: nowMs + 60_000, count: 10 }),
+      [one.escrowId],
+    );
   });
 
   test('of a notification that comes many times at once, one counts', async (t) => {
     const store = await openStore(t, engine);
     const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
-    const first = await Promise.all([1, 2, 3, 4].map(() => store.escrows.notified('event', holdId, nowMs)));
+    const first = await Promise.all(
+      [1, 2, 3, 4].map(() => perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs })),
+    );
     assert.deepEqual(first, [true, false, false, false]);
   });
 
@@ -58,54 +85,94 @@ export function notificationPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, await addPlatform(store, 'gallery'));
     const before = await caseOf(store, escrowId);
     for (const holdId of ['', 'unknown', "' OR 1 = 1", escrowId]) {
-      assert.equal(await store.escrows.notified(`event ${holdId}`, holdId, nowMs), true);
-      assert.equal(await store.escrows.notified(`event ${holdId}`, holdId, nowMs), false);
+      assert.equal(
+        await perform(store, { kind: 'TakeNotification', eventId: `event ${holdId}`, holdId, nowMs }),
+        true,
+      );
+      assert.equal(
+        await perform(store, { kind: 'TakeNotification', eventId: `event ${holdId}`, holdId, nowMs }),
+        false,
+      );
     }
     assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(await store.escrows.due(nowMs, nowMs, 10), []);
+    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs, horizonMs: nowMs, count: 10 }), []);
   });
 
   test('a notification is remembered for its time and then forgotten, however many there are', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const events = Array.from({ length: 20 }, (_, place) => `event ${place}`);
-    for (const event of events) assert.equal(await store.escrows.notified(event, holdId, nowMs), true);
+    for (const event of events)
+      assert.equal(await perform(store, { kind: 'TakeNotification', eventId: event, holdId, nowMs }), true);
     for (let place = 0; place < 5; place += 1) {
-      await store.escrows.notified(`late ${place}`, 'unknown', nowMs + retentionMs);
+      await perform(store, {
+        kind: 'TakeNotification',
+        eventId: `late ${place}`,
+        holdId: 'unknown',
+        nowMs: nowMs + retentionMs,
+      });
     }
     for (const event of events) {
-      assert.equal(await store.escrows.notified(event, holdId, nowMs + retentionMs), false, event);
+      assert.equal(
+        await perform(store, {
+          kind: 'TakeNotification',
+          eventId: event,
+          holdId,
+          nowMs: nowMs + retentionMs,
+        }),
+        false,
+        event,
+      );
     }
     await settled(store, escrowId, { ended: [] });
     const afterMs = nowMs + retentionMs + 1_000;
     for (const event of events.toReversed()) {
-      assert.equal(await store.escrows.notified(event, holdId, afterMs), true, event);
-      assert.equal(await store.escrows.notified(event, holdId, afterMs + retentionMs), false, event);
+      assert.equal(
+        await perform(store, { kind: 'TakeNotification', eventId: event, holdId, nowMs: afterMs }),
+        true,
+        event,
+      );
+      assert.equal(
+        await perform(store, {
+          kind: 'TakeNotification',
+          eventId: event,
+          holdId,
+          nowMs: afterMs + retentionMs,
+        }),
+        false,
+        event,
+      );
     }
-    assert.deepEqual(await store.escrows.due(afterMs, afterMs, 10), [escrowId]);
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: afterMs, horizonMs: afterMs, count: 10 }),
+      [escrowId],
+    );
   });
 
   test('a notification is not forgotten where the clock is set back', async (t) => {
     const store = await openStore(t, engine);
     const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
-    await store.escrows.notified('event', holdId, nowMs);
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs });
     for (const backMs of [1_000, retentionMs, 10 * retentionMs]) {
-      assert.equal(await store.escrows.notified('event', holdId, nowMs - backMs), false);
+      assert.equal(
+        await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: nowMs - backMs }),
+        false,
+      );
     }
   });
 
-  test('a durable notification is known after a crash, and its order due', async (t) => {
+  test('a notification is known after a crash, and its order due', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const { escrowId, holdId } = await frozen(store, await addPlatform(store, 'gallery'));
-    await store.durable();
-    await store.escrows.notified('event', holdId, nowMs);
-    const early = await openStore(t, engine, crashCopy(t, dataDir));
-    await store.durable();
+    const before = await openStore(t, engine, crashCopy(t, dataDir));
+    const notify = { kind: 'TakeNotification', eventId: 'event', holdId, nowMs } as const;
+    await perform(store, notify);
     const after = await openStore(t, engine, crashCopy(t, dataDir));
-    assert.deepEqual(await early.escrows.due(nowMs, nowMs, 10), []);
-    assert.equal(await early.escrows.notified('event', holdId, nowMs), true);
-    assert.deepEqual(await after.escrows.due(nowMs, nowMs, 10), [escrowId]);
-    assert.equal(await after.escrows.notified('event', holdId, nowMs), false);
+    const due = { kind: 'ListDue', nowMs, horizonMs: nowMs, count: 10 } as const;
+    assert.deepEqual(await perform(before, due), []);
+    assert.equal(await perform(before, notify), true);
+    assert.deepEqual(await perform(after, due), [escrowId]);
+    assert.equal(await perform(after, notify), false);
   });
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { perform } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -11,9 +12,9 @@ import {
   painting,
   refused,
   type StoreEngine,
-  terms,
   time,
-  workOf,
+  toFile,
+  toOpen,
 } from './fixtures.ts';
 
 const numbers = (first: number, count: number) =>
@@ -24,7 +25,7 @@ export function numberPromises(engine: StoreEngine): void {
   test('filings of one turn are numbered from 000001 in the order in which they were called', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const filed = await Promise.all(numbers(1, 50).map(() => store.filings.file(painting, noon, by)));
+    const filed = await Promise.all(numbers(1, 50).map(() => perform(store, toFile(by))));
     assert.deepEqual(
       filed.map(({ filingNo }) => filingNo),
       numbers(1, 50),
@@ -44,39 +45,32 @@ export function numberPromises(engine: StoreEngine): void {
   test('a filing that fails half-way takes no number and leaves nothing', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const broken = {
-      ...painting,
-      get condition(): string {
-        throw new Error('broken half-way');
-      },
-    };
-    const calls = [painting, broken, painting, broken, painting].map((artwork) =>
-      store.filings.file(artwork, noon, by),
-    );
+    const nobody = { callerId: 99, caller: 'nobody' };
+    const calls = [by, nobody, by, nobody, by].map((caller) => perform(store, toFile(caller)));
     const settled = await Promise.allSettled(calls);
-    await store.durable();
     assert.deepEqual(
       settled.flatMap((result) => (result.status === 'fulfilled' ? [result.value.filingNo] : [])),
       numbers(1, 3),
     );
-    assert.equal((await store.filings.list(anyFiling, { from: undefined, size: 10 })).items.length, 3);
+    const page = { from: undefined, size: 10 };
+    const listed = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+    assert.equal(listed.items.length, 3);
     assert.equal(await fileOne(store, by), 'AS-2026-000004');
   });
 
-  test('verbs that are refused in between leave no gap', async (t) => {
+  test('commands that are refused in between leave no gap', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const first = await fileOne(store, by);
-    await store.escrows.open(terms(first), noon, workOf(by), by.callerId);
+    await perform(store, toOpen(by, first));
     const filed: Promise<{ filingNo: string }>[] = [];
     const refusals: Promise<unknown>[] = [];
     for (let round = 0; round < 10; round += 1) {
-      refusals.push(store.escrows.open(terms(first), noon, workOf(by), by.callerId));
-      filed.push(store.filings.file(painting, noon, by));
+      refusals.push(perform(store, toOpen(by, first)));
+      filed.push(perform(store, toFile(by)));
     }
     assert.equal(await fulfilledOf(refusals, 'ESCROW_ACTIVE'), 0);
     await refused(addPlatform(store, 'gallery'), 'VALIDATION_FAILED');
-    await store.durable();
     assert.deepEqual(
       (await Promise.all(filed)).map(({ filingNo }) => filingNo),
       numbers(2, 10),
@@ -87,13 +81,13 @@ export function numberPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
-    await one.durable();
     const filed: string[] = [];
     for (const store of [one, other, other, one, one, other]) {
       filed.push(await fileOne(store, by));
       const artworks = [painting, painting];
-      const pair = await Promise.all(artworks.map((artwork) => store.filings.file(artwork, noon, by)));
-      await store.durable();
+      const pair = await Promise.all(
+        artworks.map((artwork) => perform(store, { kind: 'FileArtwork', artwork, at: noon, by })),
+      );
       filed.push(...pair.map(({ filingNo }) => filingNo));
     }
     assert.deepEqual(filed, numbers(1, 18));
@@ -103,7 +97,7 @@ export function numberPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const before = await openStore(t, engine, dataDir);
     const by = await addPlatform(before, 'gallery');
-    await before.filings.file(painting, noon, by);
+    await perform(before, toFile(by));
     await before.close();
     const after = await openStore(t, engine, dataDir);
     assert.equal(await fileOne(after, by), 'AS-2026-000002');

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CallerRef, idempotencyRetentionS, type Store } from '../../../src/store/store.ts';
+import { idempotencyRetentionS, perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   caseOf,
+  done,
   endedAs,
   fileOne,
   frozen,
   noon,
+  nowS,
   opened,
   openStore,
   orderIn,
@@ -18,25 +20,31 @@ import {
   settled,
   states,
   stopped,
-  terms,
+  toOpen,
+  toResolve,
+  underKey,
   workOf,
 } from './fixtures.ts';
 
 const kinds = ['RELEASE', 'REFUND'] as const;
-const start = 1_790_000_000;
-const fingerprint = new Uint8Array(32).fill(1);
 
 const otherThan = (kind: (typeof kinds)[number]) => (kind === 'RELEASE' ? 'REFUND' : 'RELEASE');
-
-/** Claims an idempotency key for a caller. */
-const claim = (store: Store, { callerId }: CallerRef, key: string, nowS = start) =>
-  store.idempotency.claim({ callerId, key, fingerprint, nowS });
 
 /** Whether an order is due at a time, and not before it. */
 async function assertDueAt(store: Store, escrowId: string, atMs: number): Promise<void> {
   const farMs = Number.MAX_SAFE_INTEGER;
-  assert.equal((await store.escrows.due(atMs - 1, farMs, 100)).includes(escrowId), false, 'too early');
-  assert.equal((await store.escrows.due(atMs, farMs, 100)).includes(escrowId), true, 'too late');
+  assert.equal(
+    (await perform(store, { kind: 'ListDue', nowMs: atMs - 1, horizonMs: farMs, count: 100 })).includes(
+      escrowId,
+    ),
+    false,
+    'too early',
+  );
+  assert.equal(
+    (await perform(store, { kind: 'ListDue', nowMs: atMs, horizonMs: farMs, count: 100 })).includes(escrowId),
+    true,
+    'too late',
+  );
 }
 
 /** Instructions: preparing, giving and asking about them. */
@@ -47,15 +55,27 @@ export function operationPromises(engine: StoreEngine): void {
       const by = await addPlatform(store, 'gallery');
       const { escrowId } = await frozen(store, by);
       const work = workOf(by);
-      const prepared = await store.escrows.prepare(kind, escrowId, noon, work, by.callerId);
-      const order = await store.escrows.find(escrowId, undefined);
+      const prepared = await perform(store, {
+        kind: 'PrepareResolution',
+        resolution: kind,
+        escrowId,
+        at: noon,
+        work,
+        owner: by.callerId,
+      });
+      const order = await perform(store, { kind: 'GetEscrow', escrowId, owner: undefined });
       assert.deepEqual(prepared, { operationId: work.operationId, kind, status: 'PREPARED', order });
-      assert.deepEqual(await store.escrows.findOperation(work.operationId), prepared);
+      assert.deepEqual(
+        await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+        prepared,
+      );
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await store.escrows.send(work.operationId, 1);
-        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1, 0);
-        const again = await store.escrows.prepare(kind, escrowId, noon, workOf(by), undefined);
+        if (status === 'SENT')
+          await perform(store, { kind: 'NoteSent', operationId: work.operationId, lookUpAtMs: 1 });
+        if (status === 'UNKNOWN')
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+        const again = await perform(store, toResolve(by, kind, escrowId));
         assert.deepEqual(again, { ...prepared, status });
       }
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
@@ -65,18 +85,19 @@ export function operationPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { escrowId } = await frozen(store, by);
-      const { operationId } = await store.escrows.prepare(kind, escrowId, noon, workOf(by), undefined);
+      const { operationId } = await perform(store, toResolve(by, kind, escrowId));
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
-        if (status === 'SENT') await store.escrows.send(operationId, 1);
-        if (status === 'UNKNOWN') await store.escrows.leaveOpen(escrowId, 1, 0);
-        const conflicting = store.escrows.prepare(other, escrowId, noon, workOf(by), undefined);
+        if (status === 'SENT') await perform(store, { kind: 'NoteSent', operationId, lookUpAtMs: 1 });
+        if (status === 'UNKNOWN')
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+        const conflicting = perform(store, toResolve(by, other, escrowId));
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
       }
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
-      const after = await store.escrows.prepare(other, escrowId, noon, workOf(by), undefined);
+      const after = await perform(store, toResolve(by, other, escrowId));
       assert.equal(after.kind, other);
-      assert.equal((await store.escrows.findOperation(operationId))?.status, 'DECLINED');
+      assert.equal((await perform(store, { kind: 'FindOperation', operationId }))?.status, 'DECLINED');
     });
 
     for (const state of states.filter((each) => each !== 'FROZEN')) {
@@ -87,11 +108,21 @@ export function operationPromises(engine: StoreEngine): void {
         const before = await caseOf(store, escrowId);
         const work = workOf(by);
         await refused(
-          store.escrows.prepare(kind, escrowId, noon, work, by.callerId),
+          perform(store, {
+            kind: 'PrepareResolution',
+            resolution: kind,
+            escrowId,
+            at: noon,
+            work,
+            owner: by.callerId,
+          }),
           'ESCROW_STATE_CONFLICT',
         );
         assert.deepEqual(await caseOf(store, escrowId), before);
-        assert.equal(await store.escrows.findOperation(work.operationId), undefined);
+        assert.equal(
+          await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+          undefined,
+        );
       });
     }
 
@@ -101,7 +132,7 @@ export function operationPromises(engine: StoreEngine): void {
       const other = await addPlatform(store, 'auction house');
       const { escrowId } = await frozen(store, mine);
       const prepare = (id: string, owner: number | undefined) =>
-        store.escrows.prepare(kind, id, noon, workOf(other), owner);
+        perform(store, toResolve(other, kind, id, { owner }));
       await refused(prepare(escrowId, other.callerId), 'ESCROW_NOT_FOUND');
       await refused(prepare('ES-2026-', undefined), 'ESCROW_NOT_FOUND');
       assert.deepEqual((await caseOf(store, escrowId)).open, []);
@@ -112,8 +143,7 @@ export function operationPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { escrowId } = await frozen(store, by);
-      const ask = (asked: (typeof kinds)[number]) =>
-        store.escrows.prepare(asked, escrowId, noon, workOf(by), undefined);
+      const ask = (asked: (typeof kinds)[number]) => perform(store, toResolve(by, asked, escrowId));
       const first = ask(kind);
       const conflicting = refused(ask(otherThan(kind)), 'ESCROW_STATE_CONFLICT');
       const prepared = await Promise.all([first, ask(kind), ask(kind)]);
@@ -122,24 +152,31 @@ export function operationPromises(engine: StoreEngine): void {
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
     });
 
-    test(`a ${kind} repeated under its key is the first one, whatever became of it`, async (t) => {
+    test(`a ${kind} repeated under its key goes on with the first one, and is told its end`, async (t) => {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { escrowId, filingNo } = await frozen(store, by);
-      await claim(store, by, 'k');
-      const repeat = () => {
-        const work = workOf(by, { idempotencyKey: 'k' });
-        return store.escrows.prepare(kind, escrowId, noon, work, by.callerId);
-      };
-      const { operationId } = await repeat();
+      const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
+      const { result: first, isReplay } = await repeat();
+      const { operationId } = first;
+      assert.equal(isReplay, false);
+      for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
+        if (status === 'SENT') await perform(store, { kind: 'NoteSent', operationId, lookUpAtMs: 1 });
+        if (status === 'UNKNOWN') {
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+        }
+        assert.deepEqual(await repeat(), { kind: 'DONE', result: { ...first, status }, isReplay: false });
+      }
+      const declined = { result: { operationId, kind, status: 'DECLINED' }, isReplay: true };
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
-      assert.partialDeepStrictEqual(await repeat(), { operationId, kind, status: 'DECLINED' });
+      assert.partialDeepStrictEqual(await repeat(), declined);
       await resolved(store, by, escrowId, otherThan(kind));
-      assert.partialDeepStrictEqual(await repeat(), { operationId, kind, status: 'DECLINED' });
+      assert.partialDeepStrictEqual(await repeat(), declined);
       await opened(store, by, filingNo);
       const last = await repeat();
-      assert.partialDeepStrictEqual(last, { operationId, kind, status: 'DECLINED', order: { escrowId } });
-      assert.equal(last.order.state, otherThan(kind) === 'RELEASE' ? 'RELEASED' : 'REFUNDED');
+      assert.partialDeepStrictEqual(last, declined);
+      assert.equal(last.result.order.escrowId, escrowId);
+      assert.equal(last.result.order.state, otherThan(kind) === 'RELEASE' ? 'RELEASED' : 'REFUNDED');
     });
   }
 
@@ -147,13 +184,14 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    const { operationId } = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
-    await claim(store, by, 'k');
-    const repeat = () =>
-      store.escrows.prepare('RELEASE', escrowId, noon, workOf(by, { idempotencyKey: 'k' }), undefined);
-    assert.equal((await repeat()).operationId, operationId);
+    const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+    const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
+    assert.equal((await repeat()).result.operationId, operationId);
     await settled(store, escrowId, { to: 'RELEASED' });
-    assert.partialDeepStrictEqual(await repeat(), { operationId, status: 'CONFIRMED' });
+    assert.partialDeepStrictEqual(await repeat(), {
+      result: { operationId, status: 'CONFIRMED' },
+      isReplay: true,
+    });
   });
 
   test('an order opened again under its key is the first one, whatever became of it', async (t) => {
@@ -161,63 +199,85 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
-    await claim(store, by, 'k');
-    const repeat = (of = store) =>
-      of.escrows.open(terms(filingNo), noon, workOf(by, { idempotencyKey: 'k' }), by.callerId);
+    const repeat = (of = store) => done(of, underKey(by.callerId, 'k', toOpen(by, filingNo)));
     const first = await repeat();
+    assert.equal(first.isReplay, false);
     assert.deepEqual(await repeat(), first);
-    await settled(store, first.order.escrowId, { to: 'FROZEN' });
-    assert.partialDeepStrictEqual(await repeat(), { operationId: first.operationId, status: 'CONFIRMED' });
-    await resolved(store, by, first.order.escrowId, 'REFUND');
-    await store.durable();
-    const later = await repeat(await openStore(t, engine, dataDir));
-    assert.equal(later.operationId, first.operationId);
-    assert.equal(later.order.state, 'REFUNDED');
-  });
-
-  test('a key that is released keeps its instruction: the next claim goes on with it', async (t) => {
-    const store = await openStore(t, engine);
-    const by = await addPlatform(store, 'gallery');
-    const filingNo = await fileOne(store, by);
-    await claim(store, by, 'k');
-    const repeat = () =>
-      store.escrows.open(terms(filingNo), noon, workOf(by, { idempotencyKey: 'k' }), by.callerId);
-    const { operationId } = await repeat();
-    await store.idempotency.release(by.callerId, 'k');
-    assert.deepEqual(await claim(store, by, 'k'), { kind: 'CLAIMED' });
-    assert.equal((await repeat()).operationId, operationId);
-    const other = new Uint8Array(32).fill(2);
-    const { callerId } = by;
-    assert.deepEqual(await store.idempotency.claim({ callerId, key: 'k', fingerprint: other, nowS: start }), {
-      kind: 'REUSED',
+    const { operationId, order } = first.result;
+    await settled(store, order.escrowId, { to: 'FROZEN' });
+    assert.partialDeepStrictEqual(await repeat(), {
+      result: { operationId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
+      isReplay: true,
+    });
+    await resolved(store, by, order.escrowId, 'REFUND');
+    assert.partialDeepStrictEqual(await repeat(await openStore(t, engine, dataDir)), {
+      result: { operationId, order: { state: 'REFUNDED' } },
+      isReplay: true,
     });
   });
 
-  test('an opening that was refused leaves its key without an instruction', async (t) => {
+  test('a call that goes on with its instruction is counted, one that is told its end is not', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { callerId } = by;
+    const filingNo = await fileOne(store, by);
+    const quota = { callerId, month: '2026-11', limit: 2, take: true };
+    const repeat = () => {
+      const { admission, effect } = underKey(callerId, 'k', toOpen(by, filingNo));
+      return store.execute({ admission: admission && { ...admission, quota }, effect });
+    };
+    const { outcome, calls } = await repeat();
+    assert.ok(outcome.kind === 'DONE' && calls === 1);
+    assert.equal((await repeat()).calls, 2);
+    assert.partialDeepStrictEqual(await repeat(), { outcome: { why: 'QUOTA_EXCEEDED' }, calls: 2 });
+    await settled(store, outcome.result.order.escrowId, { to: 'FROZEN' });
+    assert.partialDeepStrictEqual(await repeat(), { outcome: { isReplay: true }, calls: 2 });
+  });
+
+  test('a key that has its instruction stands for no other request', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
+    const fingerprint = new Uint8Array(32).fill(2);
+    const { outcome } = await store.execute(
+      underKey(by.callerId, 'k', toOpen(by, filingNo), { fingerprint }),
+    );
+    assert.deepEqual(outcome, { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' });
+  });
+
+  test('an opening that was refused leaves its key without an instruction: it tells the refusal', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, filingNo } = await opened(store, by);
-    await claim(store, by, 'k');
-    const open = () =>
-      store.escrows.open(terms(filingNo), noon, workOf(by, { idempotencyKey: 'k' }), by.callerId);
-    await refused(open(), 'ESCROW_ACTIVE');
+    const open = async () => (await store.execute(underKey(by.callerId, 'k', toOpen(by, filingNo)))).outcome;
+    const first = await open();
+    assert.partialDeepStrictEqual(first, { refusal: { reason: 'ESCROW_ACTIVE' }, isReplay: false });
     await settled(store, escrowId, { to: 'CLOSED' });
-    assert.notEqual((await open()).order.escrowId, escrowId);
+    assert.deepEqual(await open(), { ...first, isReplay: true });
+  });
+
+  test('an opening that was not permitted can be tried again under its key', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const filingNo = await fileOne(store, by);
+    const open = async (owner: number | undefined) =>
+      (await store.execute(underKey(other.callerId, 'k', toOpen(other, filingNo, { owner })))).outcome;
+    assert.partialDeepStrictEqual(await open(other.callerId), { refusal: { reason: 'PERMISSION_DENIED' } });
+    assert.partialDeepStrictEqual(await open(undefined), { kind: 'DONE', isReplay: false });
   });
 
   test('a key that was forgotten after its time opens anew', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
-    await claim(store, by, 'k');
-    const open = () =>
-      store.escrows.open(terms(filingNo), noon, workOf(by, { idempotencyKey: 'k' }), by.callerId);
-    const first = await open();
+    const openAt = async (atS: number) =>
+      (await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo), { nowS: atS }))).result;
+    const first = await openAt(nowS);
     await settled(store, first.order.escrowId, { to: 'CLOSED' });
-    await claim(store, by, 'k', start + idempotencyRetentionS - 1);
-    assert.equal((await open()).operationId, first.operationId);
-    await claim(store, by, 'k', start + idempotencyRetentionS);
-    const anew = await open();
+    assert.equal((await openAt(nowS + idempotencyRetentionS - 1)).operationId, first.operationId);
+    const anew = await openAt(nowS + idempotencyRetentionS);
     assert.notEqual(anew.operationId, first.operationId);
     assert.notEqual(anew.order.escrowId, first.order.escrowId);
   });
@@ -228,11 +288,8 @@ export function operationPromises(engine: StoreEngine): void {
     const other = await addPlatform(store, 'auction house');
     const ids: string[] = [];
     for (const by of [mine, other]) {
-      await claim(store, by, 'k');
-      await claim(store, by, '');
-      const filingNo = await fileOne(store, by);
-      const work = workOf(by, { idempotencyKey: 'k' });
-      ids.push((await store.escrows.open(terms(filingNo), noon, work, by.callerId)).order.escrowId);
+      const keyed = await done(store, underKey(by.callerId, 'k', toOpen(by, await fileOne(store, by))));
+      ids.push(keyed.result.order.escrowId);
       ids.push((await opened(store, by)).escrowId, (await opened(store, by)).escrowId);
     }
     assert.equal(new Set(ids).size, 6);
@@ -242,12 +299,12 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     await assertDueAt(store, escrowId, noon.atMs);
-    await store.escrows.send(holdId, 5_000);
-    assert.equal((await store.escrows.findOperation(holdId))?.status, 'SENT');
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 });
+    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
-    await store.escrows.leaveOpen(escrowId, 6_000, 0);
-    await store.escrows.send(holdId, 7_000);
-    assert.equal((await store.escrows.findOperation(holdId))?.status, 'SENT');
+    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 6_000, notices: 0 });
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 7_000 });
+    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'SENT');
     assert.equal((await caseOf(store, escrowId)).unanswered, 1);
     await assertDueAt(store, escrowId, 7_000);
   });
@@ -256,12 +313,17 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await frozen(store, by);
-    await assert.rejects(store.escrows.send(holdId, 5_000));
-    await assert.rejects(store.escrows.send('no instruction', 5_000));
-    assert.equal((await store.escrows.findOperation(holdId))?.status, 'CONFIRMED');
-    assert.deepEqual(await store.escrows.due(6_000, 9_000, 10), []);
+    await assert.rejects(perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(
+      perform(store, { kind: 'NoteSent', operationId: 'no instruction', lookUpAtMs: 5_000 }),
+    );
+    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'CONFIRMED');
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: 6_000, horizonMs: 9_000, count: 10 }),
+      [],
+    );
     await settled(store, escrowId, { to: 'CLOSED' });
-    await assert.rejects(store.escrows.send(holdId, 5_000));
+    await assert.rejects(perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 }));
   });
 
   test('what the institution did not answer is UNKNOWN, counted, and due again', async (t) => {
@@ -269,10 +331,10 @@ export function operationPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
     const { operationId } = workOf(by);
-    await store.escrows.send(holdId, 1);
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
     await settled(store, escrowId, { ended: [], prepared: { operationId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
-      await store.escrows.leaveOpen(escrowId, 1_000 * times, 0);
+      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1_000 * times, notices: 0 });
       const found = await caseOf(store, escrowId);
       assert.equal(found.unanswered, times);
       assert.deepEqual(
@@ -281,17 +343,20 @@ export function operationPromises(engine: StoreEngine): void {
       );
       await assertDueAt(store, escrowId, 1_000 * times);
     }
-    await refused(store.escrows.leaveOpen('ES-2026-', 1, 0), 'ESCROW_NOT_FOUND');
+    await refused(
+      perform(store, { kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notices: 0 }),
+      'ESCROW_NOT_FOUND',
+    );
   });
 
   test('what is left open of one order is no matter of others', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const [one, other] = [await opened(store, by), await opened(store, by)];
-    await store.escrows.send(one.holdId, 1);
-    await store.escrows.send(other.holdId, 2);
+    await perform(store, { kind: 'NoteSent', operationId: one.holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'NoteSent', operationId: other.holdId, lookUpAtMs: 2 });
     const before = await caseOf(store, other.escrowId);
-    await store.escrows.leaveOpen(one.escrowId, 9, 0);
+    await perform(store, { kind: 'NoteUnanswered', escrowId: one.escrowId, lookUpAtMs: 9, notices: 0 });
     assert.deepEqual(await caseOf(store, other.escrowId), before);
     await assertDueAt(store, other.escrowId, 2);
   });
@@ -302,27 +367,35 @@ export function operationPromises(engine: StoreEngine): void {
     const orders = new Map<string, string>();
     for (const state of states) orders.set(state, (await orderIn(store, by, state)).escrowId);
     const releasing = await frozen(store, by);
-    await store.escrows.prepare('RELEASE', releasing.escrowId, noon, workOf(by), undefined);
+    await perform(store, toResolve(by, 'RELEASE', releasing.escrowId));
     const sent = await opened(store, by);
-    await store.escrows.send(sent.holdId, 90_000);
+    await perform(store, { kind: 'NoteSent', operationId: sent.holdId, lookUpAtMs: 90_000 });
     const unknown = await opened(store, by);
-    await store.escrows.send(unknown.holdId, 90_000);
-    await store.escrows.leaveOpen(unknown.escrowId, 90_000, 0);
+    await perform(store, { kind: 'NoteSent', operationId: unknown.holdId, lookUpAtMs: 90_000 });
+    await perform(store, {
+      kind: 'NoteUnanswered',
+      escrowId: unknown.escrowId,
+      lookUpAtMs: 90_000,
+      notices: 0,
+    });
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
-    await store.escrows.resume(1_000);
-    assert.deepEqual(await store.escrows.due(999, 90_000, 100), []);
-    const due = await store.escrows.due(1_000, 90_000, 100);
+    await perform(store, { kind: 'ResumeOpen', nowMs: 1_000 });
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: 999, horizonMs: 90_000, count: 100 }),
+      [],
+    );
+    const due = await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 90_000, count: 100 });
     const expected = [orders.get('UNPAID'), releasing.escrowId, sent.escrowId, unknown.escrowId];
     assert.deepEqual([...due].sort(), expected.sort());
   });
 
   test('a start with nothing open changes nothing', async (t) => {
     const store = await openStore(t, engine);
-    await store.escrows.resume(1);
+    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     const { escrowId } = await frozen(store, await addPlatform(store, 'gallery'));
     await settled(store, escrowId, { lookUpAtMs: 5_000 });
-    await store.escrows.resume(1);
+    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     await assertDueAt(store, escrowId, 5_000);
   });
 
@@ -332,12 +405,14 @@ export function operationPromises(engine: StoreEngine): void {
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
       const { escrowId, holdId } = await opened(store, by);
-      await store.escrows.send(holdId, lookUpAtMs);
+      await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs });
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
     const due = async (nowMs: number, horizonMs: number, count: number) =>
-      (await store.escrows.due(nowMs, horizonMs, count)).map((escrowId) => at.get(escrowId));
+      (await perform(store, { kind: 'ListDue', nowMs, horizonMs, count })).map((escrowId) =>
+        at.get(escrowId),
+      );
     assert.deepEqual(await due(99, 10_000, 10), []);
     assert.deepEqual(await due(100, 10_000, 10), [100]);
     assert.deepEqual(await due(499, 10_000, 10), [100, 200, 300]);
@@ -358,20 +433,24 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    await store.escrows.send(holdId, 1);
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
     await stopped(store, escrowId, 'The amounts differ.');
     const assertNotDue = async (after: string) => {
-      assert.deepEqual(await store.escrows.due(1_000, 1_000, 10), [], after);
+      assert.deepEqual(
+        await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 1_000, count: 10 }),
+        [],
+        after,
+      );
       assert.equal((await caseOf(store, escrowId)).attention, 'The amounts differ.');
     };
     await assertNotDue('stopped');
-    await store.escrows.resume(1);
+    await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     await assertNotDue('resume');
-    await store.escrows.send(holdId, 1);
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
     await assertNotDue('send');
-    await store.escrows.leaveOpen(escrowId, 1, 0);
+    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
     await assertNotDue('leaveOpen');
-    await store.escrows.notified('event', holdId, 1);
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
     await assertNotDue('notified');
   });
 }

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { perform } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, openStore, type StoreEngine } from './fixtures.ts';
-
-const claim = { callerId: 1, fingerprint: new Uint8Array(32), nowS: 1_790_000_000 };
+import { addPlatform, done, openStore, type StoreEngine, spend, toFile, underKey } from './fixtures.ts';
 
 /** The one process that takes calls. */
 export function servingPromises(engine: StoreEngine): void {
@@ -11,11 +10,12 @@ export function servingPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     await serving.beginServing();
-    await serving.durable();
     await assert.rejects(other.beginServing());
     const { keyId } = await addPlatform(other, 'gallery');
-    await other.durable();
-    assert.equal((await serving.callers.setKeyStatus(keyId, 'SUSPENDED')).status, 'SUSPENDED');
+    assert.equal(
+      (await perform(serving, { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' })).status,
+      'SUSPENDED',
+    );
   });
 
   test('whoever could not take calls may when the one that did has closed', async (t) => {
@@ -25,7 +25,6 @@ export function servingPromises(engine: StoreEngine): void {
     await assert.rejects(other.beginServing());
     await serving.close();
     await other.beginServing();
-    await other.durable();
     await assert.rejects((await openStore(t, engine, dataDir)).beginServing());
   });
 
@@ -51,17 +50,17 @@ export function servingPromises(engine: StoreEngine): void {
     await assert.rejects(other.beginServing());
   });
 
-  test('who is refused forgets no call that is under way in the other', async (t) => {
+  test('who is refused changes nothing for the other: keys and nonces stay what they are', async (t) => {
     const dataDir = temporaryFolder(t);
     const [serving, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     await serving.beginServing();
-    await serving.idempotency.claim({ ...claim, key: 'k' });
-    await serving.durable();
+    const by = await addPlatform(serving, 'gallery');
+    const unit = underKey(by.callerId, 'k', toFile(by));
+    const { result } = await done(serving, unit);
+    assert.equal(await spend(serving, by.id, 'n'), true);
     await assert.rejects(other.beginServing());
-    await other.durable();
-    assert.deepEqual(await serving.idempotency.claim({ ...claim, key: 'k' }), { kind: 'CLAIMED' });
-    const another = { ...claim, key: 'k', fingerprint: new Uint8Array(32).fill(1) };
-    assert.deepEqual(await serving.idempotency.claim(another), { kind: 'REUSED' });
+    assert.deepEqual(await done(serving, unit), { kind: 'DONE', result, isReplay: true });
+    assert.equal(await spend(serving, by.id, 'n'), false);
   });
 
   test('stores on different folders are served at the same time', async (t) => {

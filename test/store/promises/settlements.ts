@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
-import type { Settlement, Store } from '../../../src/store/store.ts';
+import type { Settlement } from '../../../src/store/reconciliation-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -19,6 +20,7 @@ import {
   settlementOf,
   states,
   time,
+  toResolve,
   transfersOf,
   workOf,
 } from './fixtures.ts';
@@ -28,7 +30,10 @@ const later = time('2026-12-02T00:30:00+08:00');
 /** All that the store tells of an order and its filing. */
 async function toldOf(store: Store, escrowId: string) {
   const found = await caseOf(store, escrowId);
-  return { found, provenance: await store.filings.provenance(found.order.filingNo) };
+  return {
+    found,
+    provenance: await perform(store, { kind: 'GetProvenance', filingNo: found.order.filingNo }),
+  };
 }
 
 /** An order in a state, with an instruction that is open: what settling it may end. */
@@ -36,7 +41,7 @@ async function withOpenInstruction(store: Store, state: EscrowState) {
   const by = await addPlatform(store, 'gallery');
   const order = await orderIn(store, by, state);
   if (state === 'FROZEN') {
-    await store.escrows.prepare('RELEASE', order.escrowId, noon, workOf(by), by.callerId);
+    await perform(store, toResolve(by, 'RELEASE', order.escrowId, { owner: by.callerId }));
   } else if (state !== 'UNPAID') {
     const { operationId } = workOf(by);
     await settled(store, order.escrowId, { prepared: { operationId, kind: 'REFUND' } });
@@ -56,7 +61,8 @@ export function settlementPromises(engine: StoreEngine): void {
         const transfers = await transfersOf(store, filingNo);
         const ended = endedAs('DECLINED', before);
         const settlement = settlementOf(before, { to, ended, lookUpAtMs: 5 });
-        assert.equal(await store.escrows.settle(settlement, later), true);
+        const after = await perform(store, { kind: 'Settle', settlement, at: later });
+        assert.deepEqual(await caseOf(store, escrowId), after);
         const { order, open } = await caseOf(store, escrowId);
         assert.equal(order.state, to);
         const change = to === from ? [] : [{ state: to, at: later.timestamp }];
@@ -64,7 +70,9 @@ export function settlementPromises(engine: StoreEngine): void {
         assert.deepEqual(open, []);
         const isReleased = to === 'RELEASED' && from !== 'RELEASED';
         assert.equal(await transfersOf(store, filingNo), transfers + (isReleased ? 1 : 0));
-        assert.deepEqual(await store.escrows.due(5, 10, 10), [escrowId]);
+        assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: 10, count: 10 }), [
+          escrowId,
+        ]);
       });
 
       if (to === from) continue;
@@ -81,10 +89,13 @@ export function settlementPromises(engine: StoreEngine): void {
             attention: { why: 'why', found: oneUnitHeld },
             lookUpAtMs: 5,
           });
-          assert.equal(await store.escrows.settle(settlement, later), false);
+          assert.equal(await perform(store, { kind: 'Settle', settlement, at: later }), undefined);
         }
         assert.deepEqual(await toldOf(store, escrowId), before);
-        assert.deepEqual(await store.escrows.due(5, Number.MAX_SAFE_INTEGER, 10), []);
+        assert.deepEqual(
+          await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: Number.MAX_SAFE_INTEGER, count: 10 }),
+          [],
+        );
       });
     }
   }
@@ -94,7 +105,7 @@ export function settlementPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await frozen(store, by);
     const another = await opened(store, by);
-    const release = await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const before = await toldOf(store, escrowId);
     const confirmed = (operationId: string) => ({ operationId, status: 'CONFIRMED' }) as const;
     const prepared = { operationId: workOf(by).operationId, kind: 'REFUND' } as const;
@@ -105,23 +116,33 @@ export function settlementPromises(engine: StoreEngine): void {
       [confirmed(release.operationId), confirmed('no instruction')],
     ]) {
       const settlement = settlementOf(before.found, { to: 'RELEASED', ended, prepared, reference: 'theirs' });
-      assert.equal(await store.escrows.settle(settlement, later), false);
+      assert.equal(await perform(store, { kind: 'Settle', settlement, at: later }), undefined);
       assert.deepEqual(await toldOf(store, escrowId), before);
     }
-    assert.equal((await store.escrows.findOperation(another.holdId))?.status, 'PREPARED');
-    assert.equal(await store.escrows.findOperation(prepared.operationId), undefined);
+    assert.equal(
+      (await perform(store, { kind: 'FindOperation', operationId: another.holdId }))?.status,
+      'PREPARED',
+    );
+    assert.equal(
+      await perform(store, { kind: 'FindOperation', operationId: prepared.operationId }),
+      undefined,
+    );
   });
 
   test('of settlements made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { filingNo, escrowId } = await frozen(store, by);
-    await store.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
+    await perform(store, toResolve(by, 'RELEASE', escrowId));
     const found = await caseOf(store, escrowId);
     const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
-    const made = await Promise.all([1, 2, 3, 4].map(() => store.escrows.settle(settlement, noon)));
-    await store.durable();
-    assert.deepEqual(made, [true, false, false, false]);
+    const made = await Promise.all(
+      [1, 2, 3, 4].map(() => perform(store, { kind: 'Settle', settlement, at: noon })),
+    );
+    assert.deepEqual(
+      made.map((after) => after?.order.state),
+      ['RELEASED', undefined, undefined, undefined],
+    );
     assert.equal(await transfersOf(store, filingNo), 1);
     assert.equal((await caseOf(store, escrowId)).order.history.length, 3);
   });
@@ -131,14 +152,11 @@ export function settlementPromises(engine: StoreEngine): void {
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
     const { filingNo, escrowId } = await frozen(one, by);
-    await one.escrows.prepare('RELEASE', escrowId, noon, workOf(by), undefined);
-    await one.durable();
+    await perform(one, toResolve(by, 'RELEASE', escrowId));
     const found = await caseOf(other, escrowId);
     const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
-    assert.equal(await one.escrows.settle(settlement, noon), true);
-    await one.durable();
-    assert.equal(await other.escrows.settle(settlement, noon), false);
-    await other.durable();
+    assert.ok(await perform(one, { kind: 'Settle', settlement, at: noon }));
+    assert.equal(await perform(other, { kind: 'Settle', settlement, at: noon }), undefined);
     assert.equal(await transfersOf(other, filingNo), 1);
     assert.equal((await caseOf(other, escrowId)).order.state, 'RELEASED');
   });
@@ -155,7 +173,7 @@ export function settlementPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { filingNo, escrowId } = await frozen(store, by);
     await settled(store, escrowId, { to: 'RELEASED' }, later);
-    const provenance = await store.filings.provenance(filingNo);
+    const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
     assert.deepEqual(provenance?.records.at(-1), { event: 'TRANSFER', at: '2026-12-02' });
   });
 
@@ -163,7 +181,7 @@ export function settlementPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    await store.escrows.send(holdId, 1);
+    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
     const { operationId: cancelId } = workOf(by);
     await settled(store, escrowId, { ended: [], prepared: { operationId: cancelId, kind: 'CANCEL' } });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [
@@ -180,7 +198,11 @@ export function settlementPromises(engine: StoreEngine): void {
       ended,
       prepared: { operationId: refundId, kind: 'REFUND' },
     });
-    const statuses = await Promise.all([holdId, cancelId, refundId].map(store.escrows.findOperation));
+    const statuses = await Promise.all(
+      [holdId, cancelId, refundId].map((operationId) =>
+        perform(store, { kind: 'FindOperation', operationId }),
+      ),
+    );
     assert.deepEqual(
       statuses.map((operation) => [operation?.kind, operation?.status, operation?.order.state]),
       [
@@ -212,16 +234,27 @@ export function settlementPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     await settled(store, escrowId, { ended: [], lookUpAtMs: 9 });
-    assert.deepEqual(await store.escrows.due(8, 100, 10), []);
-    assert.deepEqual(await store.escrows.due(9, 100, 10), [escrowId]);
+    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 8, horizonMs: 100, count: 10 }), []);
+    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 9, horizonMs: 100, count: 10 }), [
+      escrowId,
+    ]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
-    assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
+    assert.deepEqual(
+      await perform(store, {
+        kind: 'ListDue',
+        nowMs: Number.MAX_SAFE_INTEGER,
+        horizonMs: Number.MAX_SAFE_INTEGER,
+        count: 10,
+      }),
+      [],
+    );
   });
 
   test('attempts in vain are counted until the institution is heard', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    for (let times = 0; times < 3; times += 1) await store.escrows.leaveOpen(escrowId, 7, 0);
+    for (let times = 0; times < 3; times += 1)
+      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 7, notices: 0 });
     await settled(store, escrowId, { ended: [], isHeard: false });
     assert.equal((await caseOf(store, escrowId)).unanswered, 3);
     await settled(store, escrowId, { ended: [], isHeard: true });
@@ -232,22 +265,59 @@ export function settlementPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const { notices } = await caseOf(store, escrowId);
-    await store.escrows.notified('event', holdId, later.atMs - 1);
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs - 1 });
     await settled(store, escrowId, { ended: [], notices, lookUpAtMs: undefined });
-    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), [escrowId]);
+    assert.deepEqual(
+      await perform(store, {
+        kind: 'ListDue',
+        nowMs: later.atMs,
+        horizonMs: Number.MAX_SAFE_INTEGER,
+        count: 10,
+      }),
+      [escrowId],
+    );
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
-    assert.deepEqual(await store.escrows.due(Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, 10), []);
+    assert.deepEqual(
+      await perform(store, {
+        kind: 'ListDue',
+        nowMs: Number.MAX_SAFE_INTEGER,
+        horizonMs: Number.MAX_SAFE_INTEGER,
+        count: 10,
+      }),
+      [],
+    );
   });
 
   test('a notification that comes while an attempt is in vain is not put off by it', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const { notices } = await caseOf(store, escrowId);
-    await store.escrows.notified('event', holdId, later.atMs);
-    await store.escrows.leaveOpen(escrowId, later.atMs + 300_000, notices);
-    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), [escrowId]);
-    await store.escrows.leaveOpen(escrowId, later.atMs + 300_000, notices + 1);
-    assert.deepEqual(await store.escrows.due(later.atMs, Number.MAX_SAFE_INTEGER, 10), []);
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs });
+    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: later.atMs + 300_000, notices });
+    assert.deepEqual(
+      await perform(store, {
+        kind: 'ListDue',
+        nowMs: later.atMs,
+        horizonMs: Number.MAX_SAFE_INTEGER,
+        count: 10,
+      }),
+      [escrowId],
+    );
+    await perform(store, {
+      kind: 'NoteUnanswered',
+      escrowId,
+      lookUpAtMs: later.atMs + 300_000,
+      notices: notices + 1,
+    });
+    assert.deepEqual(
+      await perform(store, {
+        kind: 'ListDue',
+        nowMs: later.atMs,
+        horizonMs: Number.MAX_SAFE_INTEGER,
+        count: 10,
+      }),
+      [],
+    );
   });
 
   test('attention stops the looking up, and lasts until a person has decided', async (t) => {
@@ -259,14 +329,28 @@ export function settlementPromises(engine: StoreEngine): void {
     const before = await caseOf(store, escrowId);
     assert.equal(before.attention, 'It differs.');
     assert.equal(before.open.length, 1);
-    assert.equal(await store.escrows.settle(settlementOf(before, { to: 'FROZEN' }), later), false);
-    await store.escrows.notified('event', holdId, 1);
-    assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), []);
+    assert.equal(
+      await perform(store, { kind: 'Settle', settlement: settlementOf(before, { to: 'FROZEN' }), at: later }),
+      undefined,
+    );
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
+    assert.deepEqual(
+      await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }),
+      [],
+    );
     assert.deepEqual({ ...(await caseOf(store, escrowId)), notices: 0 }, { ...before, notices: 0 });
-    await store.escrows.decide(escrowId, 'LOOK_AGAIN', workOf(by).operationId, 1);
+    await perform(store, {
+      kind: 'Decide',
+      escrowId,
+      decision: 'LOOK_AGAIN',
+      operationId: workOf(by).operationId,
+      nowMs: 1,
+    });
     await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
     assert.equal((await caseOf(store, escrowId)).attention, undefined);
-    assert.deepEqual(await store.escrows.due(1_000, 2_000, 10), [escrowId]);
+    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }), [
+      escrowId,
+    ]);
   });
 
   test('a settlement of which a part is impossible is not made at all', async (t) => {
@@ -282,8 +366,7 @@ export function settlementPromises(engine: StoreEngine): void {
       prepared,
       reference: 'theirs',
     });
-    await assert.rejects(store.escrows.settle(settlement, noon));
-    await store.durable();
+    await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }));
     assert.deepEqual(await toldOf(store, escrowId), before);
   });
 
@@ -291,6 +374,6 @@ export function settlementPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     const nowhere: Settlement = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };
-    await refused(store.escrows.settle(nowhere, noon), 'ESCROW_NOT_FOUND');
+    await refused(perform(store, { kind: 'Settle', settlement: nowhere, at: noon }), 'ESCROW_NOT_FOUND');
   });
 }

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Refusal } from '../../../src/domain/reason.ts';
+import { type Admission, type Command, perform, type Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  anyFiling,
+  crashCopy,
+  fingerprint,
+  nowS,
+  openStore,
+  refused,
+  type StoreEngine,
+  spend,
+  toFile,
+} from './fixtures.ts';
+
+const month = '2026-11';
+
+/** What a call by caller 1 with key 1 is let in by, with all that can be asked for. */
+function admission(nonce: string, key: string, limit: number | undefined = undefined): Admission {
+  return {
+    nowS,
+    nonce: { keyId: 1, nonce, sweepAtS: nowS },
+    idempotency: { callerId: 1, key, fingerprint },
+    quota: { callerId: 1, month, limit, take: true },
+  };
+}
+
+/** What is left of calls: which of these nonces are not spent, how many are counted, how many artworks are filed. */
+async function leftOf(store: Store, ...nonces: string[]) {
+  const calls = await perform(store, { kind: 'CountCalls', callerId: 1, month });
+  const page = { from: undefined, size: 100 };
+  const { items } = await perform(store, { kind: 'ListFilings', filter: anyFiling, page });
+  const granted = await Promise.all(nonces.map((nonce) => spend(store, 1, nonce)));
+  return { unspent: nonces.filter((_, place) => granted[place]), calls, filed: items.length };
+}
+
+/** Whether an idempotency key stands for nothing yet. */
+async function isFree(store: Store, key: string): Promise<boolean> {
+  const idempotency = { callerId: 1, key, fingerprint: new Uint8Array(32) };
+  const { outcome } = await store.execute({ admission: { nowS, idempotency } });
+  return outcome.kind !== 'NOT_ADMITTED';
+}
+
+const notFound: Command<'NoteUnanswered'> = {
+  ...{ kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notices: 0 },
+};
+/** Fails behind its first change, for no reason that anybody foresaw: there is no such caller. */
+const broken = toFile({ callerId: 99, caller: 'nobody' });
+
+/** Letting a call in, together with what it asks for. */
+export function admissionPromises(engine: StoreEngine): void {
+  test('a call is let in and carried out at once: nonce, key, quota and effect', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const by = await addPlatform(store, 'gallery');
+    const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+    assert.equal(outcome.kind === 'DONE' && outcome.result.filingNo, 'AS-2026-000001');
+    assert.equal(calls, 1);
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.deepEqual(await leftOf(crashed, 'n', 'other'), { unspent: ['other'], calls: 1, filed: 1 });
+    assert.equal(await isFree(crashed, 'k'), false);
+  });
+
+  test('NONCE_REUSED comes before everything else, and leaves nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+    for (const key of ['k', 'another']) {
+      const again = await store.execute({ admission: admission('n', key, 1), effect: toFile(by) });
+      assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: 1 });
+    }
+    assert.deepEqual(await leftOf(store), { unspent: [], calls: 1, filed: 1 });
+    assert.equal(await isFree(store, 'another'), true);
+  });
+
+  test('IDEMPOTENCY_KEY_REUSED comes before the quota, and leaves nothing but the nonce', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
+    const idempotency = { callerId: 1, key: 'k', fingerprint: new Uint8Array(32) };
+    const again = await store.execute({
+      admission: { ...admission('m', 'k', 1), idempotency },
+      effect: toFile(by),
+    });
+    assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: 1 });
+    assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
+  });
+
+  test('a replay comes before the quota: its nonce is spent, and it is not counted', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
+    const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(by) });
+    assert.deepEqual(again, { outcome: { ...first.outcome, isReplay: true }, calls: 1 });
+    assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
+  });
+
+  test('QUOTA_EXCEEDED leaves nothing but the nonce', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
+    const again = await store.execute({ admission: admission('m', 'another', 1), effect: toFile(by) });
+    assert.deepEqual(again, { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: 1 });
+    assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
+    assert.equal(await isFree(store, 'another'), true);
+  });
+
+  test('an effect that is refused leaves the nonce spent, the quota counted, the key with the refusal', async (t) => {
+    const store = await openStore(t, engine);
+    const { outcome, calls } = await store.execute({ admission: admission('n', 'k'), effect: notFound });
+    assert.equal(outcome.kind === 'REFUSED' && outcome.refusal.reason, 'ESCROW_NOT_FOUND');
+    assert.equal(calls, 1);
+    assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
+    assert.equal(await isFree(store, 'k'), false);
+  });
+
+  test('an effect that fails leaves the nonce spent, the quota counted, the key free, and nothing of itself', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await assert.rejects(
+      store.execute({ admission: admission('n', 'k'), effect: broken }),
+      (error) => !(error instanceof Refusal),
+    );
+    assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
+    assert.equal(await isFree(store, 'k'), true);
+    assert.equal((await perform(store, toFile(by))).filingNo, 'AS-2026-000001');
+  });
+
+  test('an admission by itself lets a call in that has no effect, and claims no key', async (t) => {
+    const store = await openStore(t, engine);
+    const { outcome, calls } = await store.execute({ admission: admission('n', 'k') });
+    assert.deepEqual(outcome, { kind: 'DONE', result: undefined, isReplay: false });
+    assert.equal(calls, 1);
+    assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
+    assert.equal(await isFree(store, 'k'), true);
+  });
+
+  test('Refuse refuses as it is told', async (t) => {
+    const store = await openStore(t, engine);
+    const refusal = {
+      reason: 'VALIDATION_FAILED',
+      message: 'author is required',
+      hints: {},
+      violations: [{ field: 'author', rule: 'is required' }],
+    } as const;
+    const effect = { kind: 'Refuse', refusal } as const;
+    const { outcome } = await store.execute({ admission: admission('n', 'k'), effect });
+    assert.deepEqual(outcome, { kind: 'REFUSED', refusal, isReplay: false });
+    assert.deepEqual(await leftOf(store, 'n'), { unspent: [], calls: 1, filed: 0 });
+    await refused(perform(store, effect), 'VALIDATION_FAILED');
+  });
+}

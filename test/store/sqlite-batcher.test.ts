@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { createBatcher } from '../../src/store/sqlite/batcher.ts';
+import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
+import type { Unit } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { refused, sandbox } from './promises/fixtures.ts';
+
+const waitingMax = 10_000;
+const batchMax = 1_000;
+
+/** A batcher before a core that begins when the gate opens, and the sizes of the batches that it was given. */
+function openGated(t: TestContext) {
+  const core = openCore({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => core.close());
+  const gate = Promise.withResolvers<void>();
+  const sizes: number[] = [];
+  const batcher = createBatcher(async (units) => {
+    sizes.push(units.length);
+    await gate.promise;
+    return core.executeBatch(units);
+  });
+  const submit = (count: number) => Array.from({ length: count }, () => batcher.execute({}));
+  return { batcher, sizes, submit, open: () => gate.resolve() };
+}
+
+test('units of one turn are one batch, and two batches are under way at most', async (t) => {
+  const { sizes, submit, open } = openGated(t);
+  const taken = [...submit(3)];
+  await turn();
+  assert.deepEqual(sizes, [3]);
+  taken.push(...submit(4));
+  await turn();
+  taken.push(...submit(2));
+  await turn();
+  taken.push(...submit(1));
+  await turn();
+  assert.deepEqual(sizes, [3, 4]);
+  open();
+  await Promise.all(taken);
+  assert.deepEqual(sizes, [3, 4, 3]);
+});
+
+test('a batch holds so many units at most, and the rest follow', async (t) => {
+  const { sizes, submit, open } = openGated(t);
+  open();
+  await Promise.all(submit(2 * batchMax + 1));
+  assert.deepEqual(sizes, [batchMax, batchMax, 1]);
+});
+
+test('more units than may wait are refused at once with UNAVAILABLE, those before them are answered', async (t) => {
+  const { submit, open } = openGated(t);
+  const taken = submit(1);
+  await turn();
+  taken.push(...submit(1));
+  await turn();
+  taken.push(...submit(waitingMax));
+  await Promise.all(submit(3).map((beyond) => refused(beyond, 'UNAVAILABLE')));
+  open();
+  const replies = await Promise.all(taken);
+  assert.ok(replies.every(({ outcome }) => outcome.kind === 'DONE'));
+  await Promise.all(submit(1));
+});
+
+test('closing waits for what was taken and refuses what comes then', async (t) => {
+  const { batcher, submit, open } = openGated(t);
+  const taken = submit(5);
+  let isClosed = false;
+  const closing = [batcher.close(), batcher.close()];
+  const closed = Promise.all(closing).then(() => {
+    isClosed = true;
+  });
+  await refused(batcher.execute({}), 'UNAVAILABLE');
+  await turn();
+  await turn();
+  assert.equal(isClosed, false);
+  open();
+  await Promise.all(taken);
+  await closed;
+  await refused(batcher.execute({}), 'UNAVAILABLE');
+});
+
+test('closing waits for nothing where nothing was taken', async (t) => {
+  const { batcher } = openGated(t);
+  await batcher.close();
+});
+
+test('what the engine rejects or leaves without a reply is told to its units, and later ones are carried out', async () => {
+  const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
+  const answers: ((units: readonly Unit[]) => readonly Reply[])[] = [
+    () => {
+      throw new Error('The thread died.');
+    },
+    () => [done],
+    () => [
+      { failure: { isUnavailable: true, message: 'Full.', cause: 'disk full' } },
+      { failure: { isUnavailable: false, message: 'Broken.', cause: 'Error: Broken.\n    at there' } },
+    ],
+    (units) => units.map(() => done),
+  ];
+  const { execute } = createBatcher(async (units) => answers.shift()?.(units) ?? []);
+  const pair = () => [execute({}), execute({})] as const;
+  await Promise.all(pair().map((lost) => assert.rejects(lost, /^Error: The thread died\.$/)));
+  const [answered, left] = pair();
+  assert.deepEqual([await answered, await assert.rejects(left, /did not reply/)], [done, undefined]);
+  const [full, broken] = pair();
+  await Promise.all([
+    refused(full, 'UNAVAILABLE'),
+    assert.rejects(
+      full,
+      (error: Error) => error.cause instanceof Error && error.cause.message === 'disk full',
+    ),
+    assert.rejects(broken, { message: 'Broken.', stack: 'Error: Broken.\n    at there' }),
+  ]);
+  assert.deepEqual(await Promise.all(pair()), [done, done]);
+});

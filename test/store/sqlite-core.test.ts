@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
+import type { Command, Unit } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { commitsIn } from './commits.ts';
+import {
+  anyFiling,
+  crashCopy,
+  newKey,
+  nowS,
+  painting,
+  sandbox,
+  toFile,
+  toOpen,
+  underKey,
+  workOf,
+} from './promises/fixtures.ts';
+
+const month = '2026-11';
+const by = { callerId: 1, caller: 'gallery' };
+const page = { from: undefined, size: 100 };
+const platform = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+
+const file: Unit = { effect: toFile(by) };
+const list: Unit = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
+
+/** A call that is let in by a nonce and counted. */
+const admitted = (nonce: string, effect?: Command): Unit => ({
+  admission: {
+    nowS,
+    nonce: { keyId: 1, nonce, sweepAtS: nowS },
+    quota: { callerId: 1, month, limit: undefined, take: true },
+  },
+  effect,
+});
+
+/** A reply in a word: the number of a filing or the operation of an order, why it is none, or what failed. */
+function wordOf(reply: Reply | undefined): string {
+  assert.ok(reply);
+  if ('failure' in reply) return reply.failure.isUnavailable ? 'UNAVAILABLE' : 'failed';
+  const { outcome } = reply;
+  if (outcome.kind === 'NOT_ADMITTED') return outcome.why;
+  if (outcome.kind === 'REFUSED') return outcome.refusal.reason;
+  const { result } = outcome;
+  if (typeof result !== 'object') return String(result);
+  if ('items' in result) return `${result.items.length} listed`;
+  return 'filingNo' in result ? result.filingNo : 'done';
+}
+
+/** A core with the platform of key and caller 1 in it, whose own connection the test holds, and with it its limits. */
+function openWithClient(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const { pragma } = Sqlite.prototype;
+  const connections = new Set<Sqlite.Database>();
+  const opening = t.mock.method(Sqlite.prototype, 'pragma', function (this: Sqlite.Database, ...words) {
+    connections.add(this);
+    return pragma.apply(this, words);
+  } satisfies typeof pragma);
+  const core = openCore({ dataDir, ...sandbox });
+  opening.mock.restore();
+  t.after(() => core.close());
+  const [client] = connections;
+  assert.ok(client !== undefined && connections.size === 1);
+  core.executeBatch([{ effect: { kind: 'AddPlatform', platform, key: newKey() } }]);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  return {
+    core,
+    dataDir,
+    raw,
+    /** Carries out a batch; its replies in a word each. */
+    batch: (...units: readonly Unit[]) => core.executeBatch(units).map(wordOf),
+    /** Lets the database have so many pages more, and no others. */
+    allowPages: (more: number) => {
+      const pages = Number(client.pragma('page_count', { simple: true }));
+      client.pragma(`max_page_count = ${pages + more}`);
+    },
+    rows: (table: string) => raw.prepare(`SELECT count(*) FROM ${table}`).pluck().get(),
+    calls: () => raw.prepare('SELECT coalesce(sum(calls), 0) FROM usage').pluck().get(),
+  };
+}
+
+test('a batch is one commit, and each unit sees those before it', (t) => {
+  const { batch, dataDir } = openWithClient(t);
+  const before = commitsIn(dataDir);
+  assert.deepEqual(batch(file, list, admitted('n', toFile(by)), list, admitted('n', toFile(by))), [
+    'AS-2026-000001',
+    '1 listed',
+    'AS-2026-000002',
+    '2 listed',
+    'NONCE_REUSED',
+  ]);
+  assert.equal(commitsIn(dataDir), before + 1);
+});
+
+test('a batch is on disk when it is answered, and nothing of it before its commit', (t) => {
+  const { prepare } = Sqlite.prototype;
+  let beforeCommit = () => {};
+  const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
+    const statement: Sqlite.Statement = prepare.call(this, sql);
+    const run = statement.run.bind(statement);
+    if (sql !== 'COMMIT') return statement;
+    statement.run = () => {
+      beforeCommit();
+      return run();
+    };
+    return statement;
+  } as typeof prepare);
+  const { batch, dataDir } = openWithClient(t);
+  opening.mock.restore();
+  let before = '';
+  beforeCommit = () => {
+    before = crashCopy(t, dataDir);
+  };
+  batch(file, admitted('n', toFile(by)));
+  const after = crashCopy(t, dataDir);
+  const leftIn = (folder: string) => {
+    const core = openCore({ dataDir: folder, ...sandbox });
+    t.after(() => core.close());
+    return core.executeBatch([list, admitted('n')]).map(wordOf);
+  };
+  assert.deepEqual(leftIn(before), ['0 listed', 'undefined']);
+  assert.deepEqual(leftIn(after), ['2 listed', 'NONCE_REUSED']);
+});
+
+test('a unit that is refused leaves the others, and its own admission', (t) => {
+  const { batch, dataDir, calls } = openWithClient(t);
+  const before = commitsIn(dataDir);
+  const refused = { kind: 'SetKeyStatus', keyId: 'no key', status: 'SUSPENDED' } as const;
+  const replies = batch(file, admitted('n', refused), file, admitted('n'));
+  assert.deepEqual(replies, ['AS-2026-000001', 'NOT_FOUND', 'AS-2026-000002', 'NONCE_REUSED']);
+  assert.equal(calls(), 1);
+  assert.equal(commitsIn(dataDir), before + 1);
+});
+
+/** Commands that fail behind their first change for a reason that nobody foresaw, by what handlers say of themselves. */
+const failing: Readonly<Record<string, (operationId: string) => Command>> = {
+  CHECKED_WRITE: () => toFile({ callerId: 99, caller: 'nobody' }),
+  // The name of its instruction is taken.
+  WRITE: (operationId) => toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), operationId } }),
+};
+
+for (const [access, fails] of Object.entries(failing)) {
+  test(`a ${access} that fails behind its first change leaves nothing, its admission and the others stay`, (t) => {
+    const { core, batch, dataDir, rows, raw, calls } = openWithClient(t);
+    const first = toOpen(by, 'AS-2026-000001');
+    batch(file, file, { effect: first });
+    const before = commitsIn(dataDir);
+    const failed = admitted('n', fails(first.work.operationId));
+    const keyed = {
+      ...failed,
+      admission: { nowS, ...failed.admission, ...underKey(1, 'k', file.effect ?? toFile(by)).admission },
+    };
+    assert.deepEqual(batch(file, keyed, keyed, file, list), [
+      ...['AS-2026-000003', 'failed', 'NONCE_REUSED', 'AS-2026-000004', '4 listed'],
+    ]);
+    assert.equal(commitsIn(dataDir), before + 1);
+    assert.equal(calls(), 1);
+    assert.deepEqual(
+      ['filing', 'provenance_record', 'escrow', 'escrow_operation', 'escrow_change', 'idempotency_key'].map(
+        rows,
+      ),
+      [4, 4, 1, 1, 1, 0],
+    );
+    const last = raw.prepare('SELECT last FROM number_sequence ORDER BY kind DESC').pluck().all();
+    assert.deepEqual(last, [4, 1], 'no number is used up');
+    const [reply] = core.executeBatch([{ effect: fails(first.work.operationId) }]);
+    assert.match(reply && 'failure' in reply ? (reply.failure.cause ?? '') : '', /constraint failed/);
+  });
+}
+
+test('a unit whose idempotency row cannot be read fails by itself, and leaves nothing', (t) => {
+  const { batch, raw, rows, calls } = openWithClient(t);
+  const keyed = underKey(1, 'k', toFile(by));
+  batch(keyed);
+  raw.exec("UPDATE idempotency_key SET outcome = x'00'");
+  const { nonce } = admitted('n').admission ?? {};
+  const broken = { ...keyed, admission: { nowS, ...keyed.admission, nonce } };
+  assert.deepEqual(batch(file, broken, admitted('m', toFile(by)), list), [
+    ...['AS-2026-000002', 'failed', 'AS-2026-000003', '3 listed'],
+  ]);
+  assert.deepEqual([rows('nonce_claim'), calls()], [1, 1]);
+  assert.deepEqual(batch(admitted('n')), ['undefined'], 'its nonce is not spent');
+});
+
+test('a unit that makes the commit fail is the only one that fails', (t) => {
+  const { batch, raw, rows } = openWithClient(t);
+  // A child without its parent is found out by the commit, and by nothing before it.
+  raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
+    CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
+    CREATE TRIGGER orphan AFTER INSERT ON escrow BEGIN INSERT INTO child VALUES (1); END;`);
+  const opening = { effect: toOpen(by, 'AS-2026-000001') };
+  assert.deepEqual(batch(file, opening, list, file), [
+    ...['AS-2026-000001', 'failed', '1 listed', 'AS-2026-000002'],
+  ]);
+  assert.equal(rows('escrow'), 0);
+  raw.exec('DROP TRIGGER orphan');
+  assert.deepEqual(batch(opening), ['done']);
+});
+
+test('a batch that finds the disk full leaves nothing; what only reads is answered, and it works when there is space', (t) => {
+  const { core, batch, allowPages, rows } = openWithClient(t);
+  const big: Unit = { effect: { ...toFile(by), artwork: { ...painting, condition: 'x'.repeat(2_000) } } };
+  allowPages(2);
+  let kept = 0;
+  for (let full = false; !full; ) {
+    const replies = batch(big, list, big, big);
+    full = replies.includes('UNAVAILABLE');
+    if (full) assert.deepEqual(replies, ['UNAVAILABLE', `${kept} listed`, 'UNAVAILABLE', 'UNAVAILABLE']);
+    else kept += 3;
+    assert.deepEqual([rows('filing'), rows('provenance_record')], [kept, kept]);
+  }
+  const [reply] = core.executeBatch([big, big, big]);
+  assert.partialDeepStrictEqual(reply, {
+    failure: {
+      message: 'The store could not keep the write; nothing was stored.',
+      cause: 'database or disk is full',
+    },
+  });
+  allowPages(1_000);
+  assert.deepEqual(batch(big), [`AS-2026-00000${kept + 1}`]);
+});
+
+test('a nonce whose claim found the disk full is not spent, one that was answered stays spent', (t) => {
+  const { batch, allowPages, rows, calls } = openWithClient(t);
+  const turnOf = (place: number) =>
+    Array.from({ length: 50 }, (_, each) => admitted(`${'n'.repeat(50)} ${place} ${each}`));
+  allowPages(2);
+  let kept = 0;
+  while (batch(...turnOf(kept)).every((word) => word === 'undefined')) kept += 1;
+  assert.ok(kept > 0, 'a turn was stored');
+  assert.deepEqual([rows('nonce_claim'), calls()], [50 * kept, 50 * kept]);
+  allowPages(1_000);
+  assert.ok(batch(...turnOf(0)).every((word) => word === 'NONCE_REUSED'));
+  assert.ok(batch(...turnOf(kept)).every((word) => word === 'undefined'));
+});
+
+test('a database that another connection holds refuses what writes, and answers what reads', (t) => {
+  const { batch, raw } = openWithClient(t);
+  batch(file);
+  raw.exec('BEGIN IMMEDIATE');
+  assert.deepEqual(batch(list, file, admitted('n'), list), [
+    '1 listed',
+    'UNAVAILABLE',
+    'UNAVAILABLE',
+    '1 listed',
+  ]);
+  raw.exec('ROLLBACK');
+  assert.deepEqual(batch(file, admitted('n')), ['AS-2026-000002', 'undefined']);
+});
+
+test('a core that is closed refuses all', (t) => {
+  const { core, batch } = openWithClient(t);
+  core.close();
+  assert.deepEqual(batch(file, list, admitted('n'), {}), Array(4).fill('UNAVAILABLE'));
+  assert.equal(core.changedCredentials(), undefined);
+});
+
+test('keys and tokens are told when they may have changed, and not otherwise', (t) => {
+  const { core, batch, raw } = openWithClient(t);
+  const namesTold = () => core.changedCredentials()?.keys.map(({ caller }) => caller);
+  assert.deepEqual(namesTold(), ['gallery']);
+  batch(file, list, admitted('n'));
+  assert.equal(namesTold(), undefined);
+  batch({ effect: { kind: 'AddPlatform', platform: { ...platform, name: 'second' }, key: newKey() } });
+  assert.deepEqual(namesTold(), ['gallery', 'second']);
+  assert.equal(namesTold(), undefined);
+  raw.exec("UPDATE caller SET name = 'other' WHERE name = 'second'");
+  assert.deepEqual(namesTold(), ['gallery', 'other']);
+});
