@@ -37,16 +37,20 @@ export const worldLimits = {
   /** Simulated time until a run counts as hung, for each order and in any case. */
   patiencePerOrderMs: 60_000,
   patienceMs: 7_200_000,
+  /** Statements of a transaction until something befalls it, at most; if it has fewer, at its commit. */
+  statementsMax: 12,
   /** Events of an order that a failure shows. */
   eventsShown: 80,
 } as const;
 
 /** How often something strikes: one in so many occasions. */
 export const odds = {
-  /** The service is killed at a commit or a call to the institution: more often where orders are few. */
+  /** The service is killed in a transaction, or at a call to the institution: more often where orders are few. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
-  /** The disk has no room for a commit, now and then. */
-  fullDisk: 200,
+  /** The disk fails a transaction, now and then. */
+  diskFault: 200,
+  /** Somebody sends a call again that was answered, as it was. */
+  replay: 20,
   /** The institution is killed before or after a call. */
   institutionKillAtCall: 250,
   /** An order whose amount the institution reports wrongly. */

@@ -1,0 +1,57 @@
+import { signature } from '../src/calls/canonical-request.ts';
+import type { SentCredentials } from '../src/calls/credentials.ts';
+import type { Service } from '../src/calls/principal.ts';
+import { createKeyRing } from '../src/keys/key-ring.ts';
+import { createSqliteStore } from '../src/store/sqlite/engine.ts';
+import { executorOf, type StoreOptions } from '../src/store/store.ts';
+import { bodyOf, signedMethod, targetOf } from './door.ts';
+import { worldLimits } from './limits.ts';
+import type { Request } from './requests.ts';
+
+/** A platform with the credentials that it was given. */
+export interface Platform {
+  readonly kind: 'platform';
+  readonly callerId: number;
+  readonly caller: string;
+  readonly apiKey: string;
+  readonly apiSecret: string;
+}
+
+/** Whoever calls. */
+export type Caller = Platform | Service;
+
+/** All who call. */
+export interface Callers {
+  readonly platforms: readonly Platform[];
+  readonly internal: Service;
+}
+
+/** The key ring of the simulated deployment. */
+export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }]);
+
+/** Registers those who call. */
+export async function registerCallers(options: StoreOptions): Promise<Callers> {
+  const store = createSqliteStore(options);
+  const execute = executorOf(store);
+  const platforms: Platform[] = [];
+  for (let number = 1; number <= worldLimits.platforms; number += 1) {
+    const platform = { name: `platform-${number}`, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+    const [keyId, apiKey, apiSecret] = [`key-${number}`, `ak-${number}`, `sk-${number}`];
+    const key = { keyId, apiKey, sealedSecret: keyRing.seal(apiSecret, keyId), createdAtS: 0 };
+    const { callerId, caller } = await execute({ kind: 'AddPlatform', platform, key });
+    platforms.push({ kind: 'platform', callerId, caller, apiKey, apiSecret });
+  }
+  const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
+  const { callerId, caller } = await execute({ kind: 'AddToken', name: 'internal', token });
+  await store.close();
+  return { platforms, internal: { kind: 'service', operator: false, callerId, caller } };
+}
+
+/** Signs a request of a platform at `nowMs`, Unix milliseconds. */
+export function sign(platform: Platform, request: Request, nowMs: number, nonce: string): SentCredentials {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const [target, body] = [targetOf(request), bodyOf(request)];
+  const canonical = { method: signedMethod, target, body, timestamp, nonce };
+  const signed = signature(canonical, platform.apiSecret).toString('hex');
+  return { apiKey: [platform.apiKey], timestamp: [timestamp], nonce: [nonce], signature: [signed] };
+}
