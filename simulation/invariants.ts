@@ -69,7 +69,16 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
   }
 }
 
-function checkLedger({ escrowId, state, history, operations }: BookedOrder): void {
+/** Whether a RELEASE that gave way to a person's decision while it was unanswered was carried out nevertheless. */
+function isPaidAllTheSame({ buyerId, operations, given }: BookedOrder): boolean {
+  const declined = operations.filter(({ kind, status }) => kind === 'RELEASE' && status === 'DECLINED');
+  const gaveWay = new Set(declined.map(({ operationId }) => operationId));
+  const paid = given.some(({ operationId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(operationId));
+  return isDiffering(buyerId) && paid;
+}
+
+function checkLedger(order: BookedOrder): void {
+  const { escrowId, state, history, operations } = order;
   const statusesOf = (...kinds: OperationKind[]) =>
     operations.filter(({ kind }) => kinds.includes(kind)).map(({ status }) => status);
   const confirmed = (...kinds: OperationKind[]) =>
@@ -79,11 +88,8 @@ function checkLedger({ escrowId, state, history, operations }: BookedOrder): voi
   const wasFrozen = history.includes('FROZEN');
   must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
   must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
-  must(
-    confirmed('RELEASE') === Number(state === 'RELEASED'),
-    escrowId,
-    `${state}, and its RELEASE is not so`,
-  );
+  const released = confirmed('RELEASE') + Number(isPaidAllTheSame(order));
+  must(released === Number(state === 'RELEASED'), escrowId, `${state}, and its RELEASE is not so`);
   must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
 }
 

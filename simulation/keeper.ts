@@ -90,7 +90,7 @@ export function createKeeper(
   function strike(life: Life): Strike | undefined {
     if (life !== current || world.isCalm()) return undefined;
     const statements = dice.upTo(worldLimits.statementsMax);
-    if (dice.oneIn(odds.killAtPoint(orders))) return { statements, befall: crashOf(life) };
+    if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(life) };
     return dice.oneIn(odds.diskFault) ? { statements, befall: failDisk } : undefined;
   }
   /** Kills a life whose transaction begins now, and sees to it that nothing of that is left. */

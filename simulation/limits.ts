@@ -45,7 +45,9 @@ export const worldLimits = {
 
 /** How often something strikes: one in so many occasions. */
 export const odds = {
-  /** The service is killed in a transaction, or at a call to the institution: more often where orders are few. */
+  /** The service is killed in a transaction that writes: more often where orders are few. */
+  killInBatch: (orders: number) => Math.max(50, orders / 4),
+  /** It is killed after a commit, or at a call to the institution. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
   /** The disk fails a transaction, now and then. */
   diskFault: 200,

@@ -71,6 +71,7 @@ export async function runSession({ world, callers, life }: SessionOptions, numbe
   };
   let filingNo: string | undefined;
   for (let left = dice.upTo(filingsMax); left > 0; left -= 1) {
+    await think(session);
     filingNo = await file(session, `Author ${left} of ${name}`);
   }
   const sales = dice.oneIn(3) ? dice.upTo(worldLimits.salesMax) : 1;
