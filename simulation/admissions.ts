@@ -1,6 +1,7 @@
 import { isMessage } from '@bufbuild/protobuf';
 import { CreateFilingRequestSchema } from '../gen/artseal/v1/filing_pb.ts';
 import type { Books } from './books.ts';
+import type { Platform } from './callers.ts';
 import type { Answer } from './door.ts';
 import type { Request } from './requests.ts';
 import { must } from './violation.ts';
@@ -9,7 +10,7 @@ import { must } from './violation.ts';
 export interface SignedCall {
   /** The name of the session that it belongs to. */
   readonly session: string;
-  readonly callerId: number;
+  readonly platform: Platform;
   /** No other call has it. */
   readonly nonce: string;
   readonly key: string | undefined;
@@ -21,13 +22,14 @@ export interface Attempt extends SignedCall {
   readonly answer: Answer | undefined;
 }
 
-/** Refusals after which the nonce of a call may be as good as new. */
-const beforeAdmission: readonly string[] = ['UNAVAILABLE'];
-/** Refusals of calls that are let in and not counted. */
-const notCounted: readonly string[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED'];
+/** Refusals of calls that spent their nonce and are not counted. */
+const notCounted: readonly string[] = ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_KEY_REUSED', 'QUOTA_EXCEEDED'];
 
-/** Whether a call that was answered so was let in. */
-export const isAdmitted = ({ json }: Answer): boolean => !beforeAdmission.includes(json.code);
+const gotCode = (answer: Answer | undefined, code: string): boolean => answer?.json.code === code;
+
+/** Whether the nonce of a call that was answered so is spent. */
+export const isSpending = (answer: Answer): boolean =>
+  !gotCode(answer, 'UNAVAILABLE') && !gotCode(answer, 'RATE_LIMITED');
 
 /**
  * Throws a Violation unless the books have of each signed call all or nothing: its nonce, its idempotency key, its count
@@ -37,11 +39,18 @@ export const isAdmitted = ({ json }: Answer): boolean => !beforeAdmission.includ
 export function checkAdmissions(books: Books, attempts: ReadonlyMap<string, Attempt>): void {
   const all = [...attempts.values()];
   for (const { session, nonce, answer } of all) {
-    const isForgotten = answer !== undefined && isAdmitted(answer) && !books.nonces.has(nonce);
+    const isSpent = books.nonces.has(nonce);
+    const isForgotten = answer !== undefined && isSpending(answer) && !isSpent;
     must(!isForgotten, session, `a client was answered, and its nonce ${nonce} is not spent`);
+    const isTooSoon = gotCode(answer, 'RATE_LIMITED') && isSpent;
+    must(!isTooSoon, session, `its call came too soon, and cost the nonce ${nonce}`);
   }
   for (const [nonce, callerId] of books.nonces) {
-    must(attempts.get(nonce)?.callerId === callerId, nonce, `it is spent, and ${callerId} never sent it`);
+    must(
+      attempts.get(nonce)?.platform.callerId === callerId,
+      nonce,
+      `it is spent, and ${callerId} never sent it`,
+    );
   }
   const admitted = all.filter(({ nonce }) => books.nonces.has(nonce));
   checkUsage(books, admitted);
@@ -50,23 +59,33 @@ export function checkAdmissions(books: Books, attempts: ReadonlyMap<string, Atte
 
 /** Each caller's count is that of the calls let in, except for repetitions of what was answered before. */
 function checkUsage({ usage }: Books, admitted: readonly Attempt[]): void {
-  const byCaller = Map.groupBy(admitted, ({ callerId }) => callerId);
-  for (const callerId of new Set([...usage.keys(), ...byCaller.keys()])) {
-    const counts = (byCaller.get(callerId) ?? []).map(isCounted);
+  for (const [{ caller, callerId, monthlyQuota }, calls] of Map.groupBy(
+    admitted,
+    ({ platform }) => platform,
+  )) {
+    const counts = calls.map(isCounted);
     const least = counts.filter((isOne) => isOne === true).length;
     const most = counts.filter((isOne) => isOne !== false).length;
     const counted = usage.get(callerId) ?? 0;
-    const told = `caller ${callerId} made ${least} to ${most} calls that count; ${counted} are counted`;
+    const told = `${caller} made ${least} to ${most} calls that count; ${counted} are counted`;
     must(least <= counted && counted <= most, 'world', told);
+    const isExceeded = calls.some(({ answer }) => gotCode(answer, 'QUOTA_EXCEEDED'));
+    const isWithin = monthlyQuota === undefined || counted <= monthlyQuota;
+    must(isWithin, 'world', `${counted} calls of ${caller} are counted; its quota is ${monthlyQuota}`);
+    must(
+      !isExceeded || counted === monthlyQuota,
+      'world',
+      `${caller} had calls left; ${counted} are counted`,
+    );
   }
 }
 
 /** Undefined if nobody can tell. */
-function isCounted({ answer, key }: Attempt): boolean | undefined {
-  const isKnown = answer !== undefined && isAdmitted(answer);
-  // What was not answered may have been a repetition.
-  if (!isKnown) return key === undefined ? true : undefined;
-  return !answer.isReplay && !notCounted.includes(answer.json.code);
+function isCounted({ answer, key, platform }: Attempt): boolean | undefined {
+  const isKnown = answer !== undefined && isSpending(answer);
+  if (isKnown) return !answer.isReplay && !notCounted.includes(answer.json.code);
+  // What was not answered may have been a repetition, or one too many.
+  return key === undefined && platform.monthlyQuota === undefined ? true : undefined;
 }
 
 /** Each call to file that was let in filed once; those under one key filed once together. */

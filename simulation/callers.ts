@@ -2,6 +2,7 @@ import { signature } from '../src/calls/canonical-request.ts';
 import type { SentCredentials } from '../src/calls/credentials.ts';
 import type { Service } from '../src/calls/principal.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
+import type { NewPlatform } from '../src/store/caller-commands.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { executorOf, type StoreOptions } from '../src/store/store.ts';
 import { bodyOf, signedMethod, targetOf } from './door.ts';
@@ -13,6 +14,8 @@ export interface Platform {
   readonly kind: 'platform';
   readonly callerId: number;
   readonly caller: string;
+  /** Calls a month; undefined for unlimited. */
+  readonly monthlyQuota: number | undefined;
   readonly apiKey: string;
   readonly apiSecret: string;
 }
@@ -22,7 +25,10 @@ export type Caller = Platform | Service;
 
 /** All who call. */
 export interface Callers {
+  /** Those that sell. */
   readonly platforms: readonly Platform[];
+  /** One that has few calls a second and a month. */
+  readonly limited: Platform;
   readonly internal: Service;
 }
 
@@ -33,18 +39,24 @@ export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }
 export async function registerCallers(options: StoreOptions): Promise<Callers> {
   const store = createSqliteStore(options);
   const execute = executorOf(store);
+  async function register(
+    name: string,
+    terms: Pick<NewPlatform, 'tier' | 'monthlyQuota'>,
+  ): Promise<Platform> {
+    const [keyId, apiKey, apiSecret] = [`key-${name}`, `ak-${name}`, `sk-${name}`];
+    const key = { keyId, apiKey, sealedSecret: keyRing.seal(apiSecret, keyId), createdAtS: 0 };
+    const { callerId, caller } = await execute({ kind: 'AddPlatform', platform: { name, ...terms }, key });
+    return { kind: 'platform', callerId, caller, monthlyQuota: terms.monthlyQuota, apiKey, apiSecret };
+  }
   const platforms: Platform[] = [];
   for (let number = 1; number <= worldLimits.platforms; number += 1) {
-    const platform = { name: `platform-${number}`, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-    const [keyId, apiKey, apiSecret] = [`key-${number}`, `ak-${number}`, `sk-${number}`];
-    const key = { keyId, apiKey, sealedSecret: keyRing.seal(apiSecret, keyId), createdAtS: 0 };
-    const { callerId, caller } = await execute({ kind: 'AddPlatform', platform, key });
-    platforms.push({ kind: 'platform', callerId, caller, apiKey, apiSecret });
+    platforms.push(await register(`platform-${number}`, { tier: 'ENTERPRISE', monthlyQuota: undefined }));
   }
+  const limited = await register('limited', { tier: 'TRIAL', monthlyQuota: worldLimits.monthlyQuota });
   const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
   const { callerId, caller } = await execute({ kind: 'AddToken', name: 'internal', token });
   await store.close();
-  return { platforms, internal: { kind: 'service', operator: false, callerId, caller } };
+  return { platforms, limited, internal: { kind: 'service', operator: false, callerId, caller } };
 }
 
 /** Signs a request of a platform at `nowMs`, Unix milliseconds. */

@@ -1,6 +1,6 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
-import { isAdmitted } from './admissions.ts';
+import { isSpending } from './admissions.ts';
 import { type Caller, type Platform, sign } from './callers.ts';
 import type { Dice } from './dice.ts';
 import type { Answer } from './door.ts';
@@ -46,12 +46,13 @@ export interface ClientOptions {
 const retryMaxMs = 15_000;
 /** Refusals that say nothing of what becomes of the request. */
 const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
+/** Refusals of a call that somebody else sends again. */
+const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
 /** Makes a client. */
 export function createClient({ world, name, dice, life }: ClientOptions): Client {
   const { trace, witness, tally } = world;
-
   let nonces = 0;
 
   async function send(
@@ -77,13 +78,13 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
     const nonce = `${name}-nonce-${nonces}`;
     const credentials = sign(who, request, world.clock.nowMs(), nonce);
     const attempt = () => life().door.signed(request, key, credentials);
-    witness.sent({ session: name, callerId: who.callerId, nonce, key, request });
+    witness.sent({ session: name, platform: who, nonce, key, request });
     const outcome = await exchange(what, refusals, attempt);
     if (outcome === 'LOST') return outcome;
     witness.answered(nonce, outcome);
-    if (isAdmitted(outcome) && dice.oneIn(odds.replay)) {
+    if (isSpending(outcome) && dice.oneIn(odds.replay)) {
       await sleep(world, dice.upTo(retryMaxMs));
-      const again = await exchange(`${what} again with ${nonce}`, ['NONCE_REUSED', 'UNAVAILABLE'], attempt);
+      const again = await exchange(`${what} again with ${nonce}`, ofReplay, attempt);
       must(again === 'LOST' || again.status !== 200, name, `${nonce} was taken twice`);
     }
     return outcome;

@@ -16,6 +16,10 @@ export const simulatedLimits: SettlementLimits = {
 /** How big and how patient the simulated world is. All times are in simulated milliseconds. */
 export const worldLimits = {
   platforms: 3,
+  /** Calls a month of the platform that has few. */
+  monthlyQuota: 40,
+  /** Calls that it makes at once, at most: more than it has a second. */
+  crowdMax: 15,
   /** Sessions under way at the same time. */
   clientsAtOnce: 64,
   /** Sendings of one request until its client gives up. */

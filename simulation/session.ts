@@ -175,6 +175,15 @@ async function intrude(session: Session, _: Caller, escrowId: string): Promise<v
   await refusedTo(session, session.stranger, request, 'ESCROW_NOT_FOUND');
 }
 
+/** A platform asks too often. */
+async function crowd({ client, callers, dice }: Session, _: Caller, escrowId: string): Promise<void> {
+  const refusals: readonly Reason[] = [...always, 'ESCROW_NOT_FOUND', 'RATE_LIMITED', 'QUOTA_EXCEEDED'];
+  const calls = Array.from({ length: dice.upTo(worldLimits.crowdMax) }, () =>
+    client.send(callers.limited, getRequest(escrowId), refusals),
+  );
+  await Promise.all(calls);
+}
+
 type Act = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
 
 const one =
@@ -199,4 +208,5 @@ const acts: readonly Act[] = [
   both('REFUND', 'REFUND'),
   intrude,
   look,
+  crowd,
 ];
