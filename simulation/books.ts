@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState, OperationKind, OperationStatus, Standing } from '../src/domain/escrow.ts';
@@ -42,13 +43,26 @@ export interface BookedOrder {
   readonly given: readonly GivenOperation[];
 }
 
+/** A filing, and what its provenance records tell, in their order. */
+export interface BookedFiling {
+  readonly filingNo: string;
+  readonly author: string;
+  readonly events: readonly string[];
+}
+
 /** What both sides have written down. */
 export interface Books {
   readonly orders: readonly BookedOrder[];
   readonly holds: readonly BookedHold[];
   readonly given: readonly GivenOperation[];
-  /** TRANSFER records by filing. */
-  readonly transfers: ReadonlyMap<string, number>;
+  /** In the order of their numbers. */
+  readonly filings: readonly BookedFiling[];
+  /** The spent nonces, each with the caller that spent it. */
+  readonly nonces: ReadonlyMap<string, number>;
+  /** The idempotency keys that are remembered. */
+  readonly keys: ReadonlySet<string>;
+  /** Calls counted, by caller. */
+  readonly usage: ReadonlyMap<number, number>;
 }
 
 type OrderRow = Omit<BookedOrder, 'history' | 'operations' | 'hold' | 'given'>;
@@ -72,7 +86,21 @@ export function readBooks(serviceFolder: string, institutionFolder: string): Boo
       given: givenOf.get(holdId) ?? [],
     };
   });
-  return { orders, holds, given, transfers: new Map(service.transfers) };
+  return { ...service, orders, holds, given };
+}
+
+/** Tells two databases of the service apart by all that they hold. */
+export function contentsOf(serviceFolder: string): string {
+  return reading(join(serviceFolder, 'artseal.db'), (client) => {
+    const sum = createHash('sha256');
+    const tables = client.prepare<[], string>(
+      `SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name`,
+    );
+    for (const table of tables.pluck().all()) {
+      sum.update(JSON.stringify([table, client.prepare(`SELECT * FROM "${table}"`).raw().all()]));
+    }
+    return sum.digest('hex');
+  });
 }
 
 function reading<T>(file: string, read: (client: Sqlite.Database) => T): T {
@@ -86,14 +114,26 @@ function reading<T>(file: string, read: (client: Sqlite.Database) => T): T {
 
 function readService(client: Sqlite.Database) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
-  const transfers = client
-    .prepare<[], [string, number]>(
-      `SELECT filing_no, count(*) FROM provenance_record WHERE event = 'TRANSFER' GROUP BY filing_no`,
-    )
-    .raw()
-    .all();
+  const pairs = <Key, Value>(sql: string) => new Map(client.prepare<[], [Key, Value]>(sql).raw().all());
+  const events = Map.groupBy(
+    all<{ filingNo: string; event: string }>(
+      'SELECT filing_no AS filingNo, event FROM provenance_record ORDER BY filing_no, position',
+    ),
+    ({ filingNo }) => filingNo,
+  );
+  const filings = all<{ filingNo: string; author: string }>(
+    'SELECT filing_no AS filingNo, author FROM filing ORDER BY filing_no',
+  );
   return {
-    transfers,
+    filings: filings.map((row) => ({
+      ...row,
+      events: (events.get(row.filingNo) ?? []).map(({ event }) => event),
+    })),
+    nonces: pairs<string, number>(
+      'SELECT nonce, caller_id FROM nonce_claim JOIN api_key ON api_key.id = api_key_id',
+    ),
+    keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
+    usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
       `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, attention
        FROM escrow ORDER BY id`,

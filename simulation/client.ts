@@ -1,10 +1,12 @@
-import type { Principal } from '../src/access/principal.ts';
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
+import { isSpending } from './admissions.ts';
+import { type Caller, type Platform, sign } from './callers.ts';
 import type { Dice } from './dice.ts';
-import type { Answer, Request } from './door.ts';
+import type { Answer } from './door.ts';
 import { ConnectionLost, type Life } from './life.ts';
-import { worldLimits } from './limits.ts';
+import { odds, worldLimits } from './limits.ts';
+import type { Request } from './requests.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
@@ -14,9 +16,9 @@ export type Outcome = Answer | 'LOST';
 /** Sends requests, and keeps in mind what the answers promise. */
 export interface Client {
   /** Sends a request once; any other refusal than these is a Violation. */
-  send(who: Principal, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
+  send(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
   /** Sends a request, and the same one again while nobody knows what came of it. */
-  insist(who: Principal, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
+  insist(who: Caller, request: Request, refusals: readonly Reason[], key?: string): Promise<Outcome>;
   /** An answer showed an order. */
   sawOrder(order: ShownOrder): void;
   /** An answer to the opening of an order came, under a key if there is one. */
@@ -44,23 +46,59 @@ export interface ClientOptions {
 const retryMaxMs = 15_000;
 /** Refusals that say nothing of what becomes of the request. */
 const unknown: readonly string[] = ['UNAVAILABLE', 'IDEMPOTENCY_IN_PROGRESS', 'PAYMENT_PENDING'];
+/** Refusals of a call that somebody else sends again. */
+const ofReplay: readonly string[] = ['NONCE_REUSED', 'RATE_LIMITED', 'UNAVAILABLE'];
 const escrowIdPattern = /ES-\d{4}-[0-9A-Z]{4}/;
 
 /** Makes a client. */
 export function createClient({ world, name, dice, life }: ClientOptions): Client {
   const { trace, witness, tally } = world;
+  let nonces = 0;
 
   async function send(
-    who: Principal,
+    who: Caller,
     request: Request,
     refusals: readonly string[],
     key?: string,
   ): Promise<Outcome> {
-    const what = `${request.method.name} ${request.target} by ${who.caller}${key ? ` under ${key}` : ''}`;
+    const what = `${request.method.name} ${request.subject} by ${who.caller}${key ? ` under ${key}` : ''}`;
+    if (who.kind === 'platform') return sendSigned(who, request, what, refusals, key);
+    return exchange(what, refusals, () => life().door.identified(request, key, who));
+  }
+
+  /** Sends a request with a nonce of its own; and some again as they were, as an eavesdropper would. */
+  async function sendSigned(
+    who: Platform,
+    request: Request,
+    what: string,
+    refusals: readonly string[],
+    key?: string,
+  ): Promise<Outcome> {
+    nonces += 1;
+    const nonce = `${name}-nonce-${nonces}`;
+    const credentials = sign(who, request, world.clock.nowMs(), nonce);
+    const attempt = () => life().door.signed(request, key, credentials);
+    witness.sent({ session: name, platform: who, nonce, key, request });
+    const outcome = await exchange(what, refusals, attempt);
+    if (outcome === 'LOST') return outcome;
+    witness.answered(nonce, outcome);
+    if (isSpending(outcome) && dice.oneIn(odds.replay)) {
+      await sleep(world, dice.upTo(retryMaxMs));
+      const again = await exchange(`${what} again with ${nonce}`, ofReplay, attempt);
+      must(again === 'LOST' || again.status !== 200, name, `${nonce} was taken twice`);
+    }
+    return outcome;
+  }
+
+  async function exchange(
+    what: string,
+    refusals: readonly string[],
+    attempt: () => Promise<Answer>,
+  ): Promise<Outcome> {
     trace.note(name, `-> ${what}`);
     tally.count('calls');
     try {
-      const answer = await life().door(who, request, key);
+      const answer = await attempt();
       const { status, json } = answer;
       trace.note(name, `<- ${what}: ${status} ${json.code ?? json.state ?? json.escrow?.state ?? ''}`);
       tally.count(`answer ${json.code ?? status}`);
@@ -75,7 +113,7 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
   }
 
   async function insist(
-    who: Principal,
+    who: Caller,
     request: Request,
     refusals: readonly string[],
     key?: string,

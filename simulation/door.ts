@@ -1,119 +1,55 @@
-import { create, type DescMethodUnary, type Message, toJsonString } from '@bufbuild/protobuf';
-import {
-  CreateEscrowRequestSchema,
-  Escrow_Type,
-  EscrowService,
-  GetEscrowRequestSchema,
-  ListEscrowsRequestSchema,
-  RefundEscrowRequestSchema,
-  ReleaseEscrowRequestSchema,
-} from '../gen/artseal/v1/escrow_pb.ts';
-import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
-import type { Idempotency, KeptAnswer } from '../src/access/idempotency.ts';
-import type { Principal } from '../src/access/principal.ts';
-import { asRefusal, reasons } from '../src/domain/reason.ts';
-import type { Dispatcher } from '../src/rpc/dispatcher.ts';
-
-/** A request of a client, as it is sent again and again. */
-export interface Request {
-  readonly method: DescMethodUnary;
-  readonly message: Message;
-  /** What an idempotency key stands for. */
-  readonly target: string;
-  readonly body: string;
-}
+import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
+import type { SentCredentials } from '../src/calls/credentials.ts';
+import type { Outcome, RoutedCall } from '../src/calls/incoming-call.ts';
+import type { Calls } from '../src/calls/pipeline.ts';
+import type { Service } from '../src/calls/principal.ts';
+import { Refusal, reasons } from '../src/domain/reason.ts';
+import type { Request } from './requests.ts';
 
 /** An answer as it went out. */
 export interface Answer {
   readonly status: number;
   // biome-ignore lint/suspicious/noExplicitAny: clients look into answers of every shape.
   readonly json: any;
+  readonly isReplay: boolean;
 }
 
-/** Takes calls of clients to their operations, as the two doors do, without their sockets and signatures. */
-export type Door = (principal: Principal, request: Request, key: string | undefined) => Promise<Answer>;
-
-/** What the door needs. */
-export interface DoorDependencies {
-  readonly idempotency: Idempotency;
-  readonly dispatcher: Dispatcher;
-  readonly durable: () => Promise<void>;
+/** Takes requests to the pipeline of calls, as the two doors do, without their sockets. */
+export interface Door {
+  /** A call of a platform, under an idempotency key if there is one. */
+  signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
+  /** A call of an internal system. */
+  identified(request: Request, key: string | undefined, service: Service): Promise<Answer>;
 }
 
-/** Opens the door to these operations. */
-export function openDoor({ idempotency, dispatcher, durable }: DoorDependencies): Door {
-  let requests = 0;
+/** The method and the target that all signatures cover, beside the body. */
+export const signedMethod = 'POST';
+export const targetOf = ({ method }: Request): string => `/${method.parent.typeName}/${method.name}`;
+/** The body that a signature covers. */
+export const bodyOf = ({ method, message }: Request): Uint8Array => toBinary(method.input, message);
 
-  async function invoke(principal: Principal, { method, message }: Request, idempotencyKey?: string) {
-    requests += 1;
-    const call = { requestId: `request-${requests}`, principal, idempotencyKey };
-    return { status: 200, body: toJsonString(method.output, await dispatcher.invoke(method, message, call)) };
-  }
-
-  async function answer(
-    principal: Principal,
-    request: Request,
-    key: string | undefined,
-  ): Promise<KeptAnswer> {
-    const { target, body } = request;
-    const signed = { method: 'POST', target, body: Buffer.from(body) };
-    const claimed = await idempotency.claim(principal, key === undefined ? [] : [key], signed);
-    if (claimed.replay) return claimed.replay;
-    const given = await invoke(principal, request, claimed.key).catch(refused);
-    await claimed.settle(given);
-    return given;
-  }
-
-  return async (principal, request, key) => {
-    const { status, body } = await answer(principal, request, key)
-      .then(async (given) => {
-        await durable();
-        return given;
-      })
-      .catch(refused);
-    return { status, json: JSON.parse(body) };
+/** Opens the door to these calls. */
+export function openDoor(calls: Calls): Door {
+  return {
+    signed: async (request, key, credentials) => {
+      const route = () => routed(request, key);
+      const readBody = async () => bodyOf(request);
+      const call = { method: signedMethod, target: targetOf(request), credentials, readBody, route };
+      return written(request.method, await calls.signed(call, { requestId: 'simulated' }));
+    },
+    identified: async (request, key, service) =>
+      written(request.method, await calls.identified(service, routed(request, key))),
   };
 }
 
-function refused(error: unknown): KeptAnswer {
-  const { reason, message, cause } = asRefusal(error);
+function routed({ method, message }: Request, key: string | undefined): RoutedCall {
+  const idempotencyKeys = key === undefined ? [] : [key];
+  return { method, idempotencyKeys, read: () => ({ message, violations: [] }) };
+}
+
+function written({ output }: DescMethodUnary, { answer, isReplay }: Outcome): Answer {
+  if (!(answer instanceof Refusal)) return { status: 200, json: toJson(output, answer), isReplay };
+  const { reason, message, cause } = answer;
   const why = reason === 'INTERNAL' && cause instanceof Error ? cause.stack : message;
-  return { status: reasons[reason].http, body: JSON.stringify({ code: reason, message: why }) };
-}
-
-/** An artwork to file. */
-export function filingRequest(author: string): Request {
-  const artwork = { author, era: '1947', size: '68 x 136 cm', material: 'ink', condition: 'good', price: 1n };
-  const message = create(CreateFilingRequestSchema, artwork);
-  return { method: FilingService.method.createFiling, message, target: '/api/v1/filing', body: author };
-}
-
-/** An order to open. */
-export function openingRequest(filingNo: string, amount: bigint, buyerId: string): Request {
-  const terms = { filingNo, type: Escrow_Type.GUARANTEE, amount, buyerId, sellerId: 'seller' };
-  const message = create(CreateEscrowRequestSchema, terms);
-  return { method: EscrowService.method.createEscrow, message, target: '/api/v1/escrow', body: buyerId };
-}
-
-/** An order to pay out or back. */
-export function resolvingRequest(kind: 'RELEASE' | 'REFUND', escrowId: string): Request {
-  const target = `/api/v1/escrow/${escrowId}/${kind.toLowerCase()}`;
-  if (kind === 'RELEASE') {
-    const message = create(ReleaseEscrowRequestSchema, { escrowId });
-    return { method: EscrowService.method.releaseEscrow, message, target, body: '' };
-  }
-  const message = create(RefundEscrowRequestSchema, { escrowId });
-  return { method: EscrowService.method.refundEscrow, message, target, body: '' };
-}
-
-/** An order to look at. */
-export function getRequest(escrowId: string): Request {
-  const message = create(GetEscrowRequestSchema, { escrowId });
-  return { method: EscrowService.method.getEscrow, message, target: `/api/v1/escrow/${escrowId}`, body: '' };
-}
-
-/** The orders of a filing. */
-export function listRequest(filingNo: string): Request {
-  const message = create(ListEscrowsRequestSchema, { filingNo });
-  return { method: EscrowService.method.listEscrows, message, target: '/api/v1/escrow', body: '' };
+  return { status: reasons[reason].http, json: { code: reason, message: why }, isReplay };
 }

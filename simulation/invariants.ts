@@ -38,9 +38,10 @@ export function checkAlways(books: Books, witness: Witness): void {
     }
   }
   checkGiven(books);
-  checkTransfers(books);
+  checkProvenance(books);
+  checkNumbers(books);
   checkUniqueness(books);
-  witness.check(new Map(books.orders.map(({ escrowId, history }) => [escrowId, history])));
+  witness.check(books);
 }
 
 /** Throws a Violation unless both sides agree, and nothing is left to do. */
@@ -68,7 +69,16 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
   }
 }
 
-function checkLedger({ escrowId, state, history, operations }: BookedOrder): void {
+/** Whether a RELEASE that gave way to a person's decision while it was unanswered was carried out nevertheless. */
+function isPaidAllTheSame({ buyerId, operations, given }: BookedOrder): boolean {
+  const declined = operations.filter(({ kind, status }) => kind === 'RELEASE' && status === 'DECLINED');
+  const gaveWay = new Set(declined.map(({ operationId }) => operationId));
+  const paid = given.some(({ operationId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(operationId));
+  return isDiffering(buyerId) && paid;
+}
+
+function checkLedger(order: BookedOrder): void {
+  const { escrowId, state, history, operations } = order;
   const statusesOf = (...kinds: OperationKind[]) =>
     operations.filter(({ kind }) => kinds.includes(kind)).map(({ status }) => status);
   const confirmed = (...kinds: OperationKind[]) =>
@@ -78,11 +88,8 @@ function checkLedger({ escrowId, state, history, operations }: BookedOrder): voi
   const wasFrozen = history.includes('FROZEN');
   must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
   must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
-  must(
-    confirmed('RELEASE') === Number(state === 'RELEASED'),
-    escrowId,
-    `${state}, and its RELEASE is not so`,
-  );
+  const released = confirmed('RELEASE') + Number(isPaidAllTheSame(order));
+  must(released === Number(state === 'RELEASED'), escrowId, `${state}, and its RELEASE is not so`);
   must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
 }
 
@@ -118,14 +125,24 @@ function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   must(returned.length <= 1, escrowId, `it was paid back ${returned.length} times`);
 }
 
-/** Each RELEASED order has its one TRANSFER record. */
-function checkTransfers({ orders, transfers }: Books): void {
+/** Each filing begins with its SUBMITTED record, and each RELEASED order has its one TRANSFER record. */
+function checkProvenance({ orders, filings }: Books): void {
   const byFiling = Map.groupBy(orders, ({ filingNo }) => filingNo);
-  for (const [filingNo, ofFiling] of byFiling) {
+  for (const { filingNo, events } of filings) {
+    const ofFiling = byFiling.get(filingNo) ?? [];
     const released = ofFiling.filter(({ state }) => state === 'RELEASED').length;
-    const recorded = transfers.get(filingNo) ?? 0;
+    const expected = ['SUBMITTED', ...Array.from({ length: released }, () => 'TRANSFER')];
     const subject = ofFiling.at(-1)?.escrowId ?? filingNo;
-    must(recorded === released, subject, `${filingNo} was sold ${released} times; ${recorded} are recorded`);
+    const told = `${filingNo} was sold ${released} times; its records are ${events}`;
+    must(events.join() === expected.join(), subject, told);
+  }
+}
+
+/** Filings are numbered without gaps. */
+function checkNumbers({ filings }: Books): void {
+  for (const [place, { filingNo }] of filings.entries()) {
+    const isNext = Number(/\d+$/.exec(filingNo)?.[0]) === place + 1;
+    must(isNext, filingNo, `it is filing ${place + 1}, as ${filings[place - 1]?.filingNo} is the one before`);
   }
 }
 

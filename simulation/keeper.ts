@@ -1,11 +1,15 @@
+import Sqlite from 'better-sqlite3';
 import pino, { type Logger } from 'pino';
+import { Refusal } from '../src/domain/reason.ts';
 import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
-import type { Service, ServiceParts } from '../src/service.ts';
+import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
+import { contentsOf } from './books.ts';
 import type { Disk } from './disk.ts';
-import { beginLife, ConnectionLost, type Life } from './life.ts';
+import { beginLife, ConnectionLost, type Life, type Strike } from './life.ts';
 import { odds, worldLimits } from './limits.ts';
 import { everybody } from './trace.ts';
+import { Violation } from './violation.ts';
 import type { World } from './world.ts';
 
 /** Keeps the service going, as a supervisor does: after each end comes the next life. */
@@ -32,14 +36,14 @@ export interface KeeperOptions {
   readonly orders: number;
   readonly disk: Disk;
   readonly bank: () => Bank;
-  readonly createService: (parts: ServiceParts) => Service;
+  readonly assembly: Assembly;
   /** Looks at what an earlier life left, before the next one touches it. */
   readonly inspect: (folder: string) => void;
 }
 
 /** Begins with no life, on the database of a folder. */
 export function createKeeper(
-  { world, orders, disk, bank, createService, inspect }: KeeperOptions,
+  { world, orders, disk, bank, assembly, inspect }: KeeperOptions,
   first: string,
 ): Keeper {
   const { clock, trace, tally } = world;
@@ -70,18 +74,40 @@ export function createKeeper(
       inspect(folder);
       const connection = bank().connect();
       current = beginLife({
-        ...{ world, folder, connection, createService, newOperationId, random, log, point, isDiskFull },
+        ...{ world, folder, connection, assembly, newOperationId, random, log, point, strike },
       });
-      current.start().catch(world.fail);
+      start(current);
     } catch (error) {
       world.fail(error);
     }
   }
-  function isDiskFull(): boolean {
-    if (world.isCalm() || !dice.oneIn(odds.fullDisk)) return false;
-    tally.count('fault full disk');
-    trace.note(everybody, 'the disk is full for a moment');
-    return true;
+  function start(life: Life): void {
+    life.start().catch((error) => {
+      if (!(error instanceof Refusal && error.reason === 'UNAVAILABLE')) world.fail(error);
+      else if (life === current) end(life, 'as it cannot start');
+    });
+  }
+  function strike(life: Life): Strike | undefined {
+    if (life !== current || world.isCalm()) return undefined;
+    const statements = dice.upTo(worldLimits.statementsMax);
+    if (dice.oneIn(odds.killInBatch(orders))) return { statements, befall: crashOf(life) };
+    return dice.oneIn(odds.diskFault) ? { statements, befall: failDisk } : undefined;
+  }
+  /** Kills a life whose transaction begins now, and sees to it that nothing of that is left. */
+  function crashOf(life: Life): Strike['befall'] {
+    const before = contentsOf(life.folder);
+    return (place) => {
+      tally.count(`kill ${place}`);
+      end(life, place);
+      if (contentsOf(folder) === before) return;
+      world.fail(new Violation(everybody, `the crash ${place} left a part of what was not committed`));
+    };
+  }
+  function failDisk(place: Parameters<Strike['befall']>[0]): never {
+    tally.count(`fault disk ${place}`);
+    trace.note(everybody, `the disk fails ${place}`);
+    if (place === 'in a batch') throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
+    throw new Sqlite.SqliteError('database or disk is full', 'SQLITE_FULL');
   }
   function point(name: string, life: Life): void {
     if (life !== current || world.isCalm() || !dice.oneIn(odds.killAtPoint(orders))) return;

@@ -1,23 +1,23 @@
 import type { Logger } from 'pino';
-import { createIdempotency } from '../src/access/idempotency.ts';
-import type { Issuance } from '../src/access/issuance.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import type { Clock } from '../src/domain/clock.ts';
 import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
 import type { SimulatorConnection } from '../src/payment/simulated/simulator.ts';
-import type { Service, ServiceParts } from '../src/service.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
-import type { Store } from '../src/store/store.ts';
+import { type Execute, executorOf, type Store } from '../src/store/store.ts';
+import type { Assembly } from './assembly.ts';
+import { keyRing } from './callers.ts';
 import { type Door, openDoor } from './door.ts';
-import { fillDisk } from './full-disk.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
-import { currency, sleep, turn, type World } from './world.ts';
+import { type Around, watchStatements } from './statements.ts';
+import { deployment, sleep, turn, type World } from './world.ts';
 
 /** One life of the service, from its start to its end, be it killed or stopped. */
 export interface Life {
   readonly folder: string;
-  readonly store: Store;
   readonly door: Door;
+  /** Carries commands out on the store. */
+  readonly execute: Execute;
   /** Waits for some work of this life; rejects with ConnectionLost when the life ends before. */
   during<T>(work: () => Promise<T>): Promise<T>;
   take(notification: SignedNotification): Promise<void>;
@@ -36,14 +36,22 @@ export interface LifeOptions {
   readonly world: World;
   readonly folder: string;
   readonly connection: SimulatorConnection;
-  readonly createService: (parts: ServiceParts) => Service;
+  readonly assembly: Assembly;
   readonly newOperationId: () => string;
   readonly random: () => number;
   readonly log: Logger;
-  /** Whether the disk has no room for the commit that comes now. */
-  readonly isDiskFull: () => boolean;
+  /** What befalls the transaction that begins now, which writes; undefined for nothing. */
+  readonly strike: (life: Life) => Strike | undefined;
   /** Called at each point at which a kill is told apart; it may kill this life. */
   readonly point: (name: string, life: Life) => void;
+}
+
+/** Something that befalls a transaction before it is committed. */
+export interface Strike {
+  /** Statements of the transaction that are still run; with fewer than that, it comes at the commit. */
+  readonly statements: number;
+  /** Kills the life, or throws what the disk fails with. */
+  befall(place: 'in a batch' | 'before a commit'): void;
 }
 
 /** The service is not there, or went away before it answered. */
@@ -54,83 +62,118 @@ export class ConnectionLost extends Error {
 /** How many turns of the event loop a killed life has until its files are closed. */
 const turnsUntilBurial = 3;
 
-/** Nobody governs keys here. */
-const noIssuance = undefined as unknown as Issuance;
-
 /** Begins a life on the database of a folder. */
 export function beginLife(options: LifeOptions): Life {
   const { world, folder, connection, random, newOperationId, log } = options;
   const clock = createMortalClock(world.clock);
   let isDead = false;
-  const freeDisk = fillDisk(folder, () => !isDead && options.isDiskFull());
-  const store = createSqliteStore({ dataDir: folder, environment: 'sandbox', currency, opening: 'EXISTING' });
-  const calls = createCallsUnderWay();
+  const stopWatching = watchStatements(
+    folder,
+    createBatchWatch({
+      begun: () => (isDead ? undefined : options.strike(life)),
+      committed: () => reach('after a commit'),
+    }),
+  );
+  const storeOptions = { ...deployment, dataDir: folder, opening: 'EXISTING' } as const;
+  const opened = createSqliteStore(storeOptions, options.assembly.openCore(storeOptions));
+  const callsUnderWay = createCallsUnderWay();
 
-  /** Does something between two points; what is dead waits for ever. */
-  async function between<T>(name: string, work: () => Promise<T>): Promise<T> {
-    reach(`before ${name}`);
+  /** Does something; what is dead waits for ever. */
+  async function surviving<T>(work: () => Promise<T>): Promise<T> {
     if (isDead) return never();
     const [outcome] = await Promise.allSettled([work()]);
-    reach(`after ${name}`);
     if (isDead) return never();
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;
+  }
+  /** Does something between two points. */
+  function between<T>(name: string, work: () => Promise<T>): Promise<T> {
+    reach(`before ${name}`);
+    return surviving(() => work().finally(() => reach(`after ${name}`)));
   }
   function reach(point: string): void {
     if (!isDead) options.point(point, life);
   }
 
-  const durable = () => between('commit', store.durable);
-  const service = options.createService({
-    store: { ...store, durable },
-    issuance: noIssuance,
+  const store: Store = { ...opened, execute: (unit) => surviving(() => opened.execute(unit)) };
+  const { service, calls } = options.assembly.assemble({
+    ...deployment,
+    ...{ store, keyRing, clock, random, newOperationId, log },
     institution: {
       ...connection,
       instruct: (instruction, signal) =>
         between(instruction.kind, () => connection.instruct(instruction, signal)),
       lookUp: (order, signal) => between('look-up', () => connection.lookUp(order, signal)),
     },
-    ...{ clock, currency, random, newOperationId, log },
     calendar: createCalendar('Asia/Shanghai'),
     limits: simulatedLimits,
   });
-  const idempotency = createIdempotency(store.idempotency, clock);
-  const door = openDoor({ idempotency, dispatcher: service.dispatcher, durable });
+  const door = openDoor(calls);
+  const { during } = callsUnderWay;
 
   const life: Life = {
     folder,
-    store: { ...store, durable },
-    door: (principal, request, key) => calls.during(() => door(principal, request, key)),
-    during: calls.during,
+    door: {
+      signed: (...call) => during(() => door.signed(...call)),
+      identified: (...call) => during(() => door.identified(...call)),
+    },
+    execute: executorOf(store),
+    during,
     take: ({ headers, body }) => {
       const lists = Object.entries(headers).map(([name, value]) => [name, [value]]);
-      return calls.during(() => service.takeNotification({ headers: Object.fromEntries(lists), body }));
+      return during(() => service.takeNotification({ headers: Object.fromEntries(lists), body }));
     },
     start: service.start,
     kill: () => {
       isDead = true;
       clock.end();
       connection.cut();
-      calls.lose();
+      callsUnderWay.lose();
     },
     stop: async () => {
-      calls.refuse();
-      await Promise.race([calls.ended(), sleep(world, worldLimits.drainMs)]);
+      callsUnderWay.refuse();
+      await Promise.race([callsUnderWay.ended(), sleep(world, worldLimits.drainMs)]);
       await service.stop();
       await connection.close();
-      calls.lose();
+      callsUnderWay.lose();
       if (isDead) return;
-      // What the disk had no room for at the very end was promised to nobody.
-      await store.close().catch(() => {});
-      freeDisk();
+      await opened.close();
+      stopWatching();
     },
     bury: async () => {
       for (let turns = 0; turns < turnsUntilBurial; turns += 1) await turn();
-      await store.close();
-      freeDisk();
+      await opened.close();
+      stopWatching();
     },
   };
   return life;
+}
+
+/** Watches the transactions that write: what is to befall each is asked for at its beginning. */
+function createBatchWatch(asked: { begun(): Strike | undefined; committed(): void }): Around {
+  let isWriting = false;
+  let strike: Strike | undefined;
+  let statements = 0;
+  return ({ source }, run) => {
+    if (source === 'BEGIN IMMEDIATE') {
+      isWriting = true;
+      strike = asked.begun();
+      statements = 0;
+    }
+    const isCommit = source === 'COMMIT';
+    statements += 1;
+    if (strike !== undefined && (isCommit || statements > strike.statements)) {
+      const { befall } = strike;
+      strike = undefined;
+      befall(isCommit ? 'before a commit' : 'in a batch');
+    }
+    const result = run();
+    if (isCommit && isWriting) {
+      isWriting = false;
+      asked.committed();
+    }
+    return result;
+  };
 }
 
 /** A clock whose callbacks end with a life. */

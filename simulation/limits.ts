@@ -16,6 +16,10 @@ export const simulatedLimits: SettlementLimits = {
 /** How big and how patient the simulated world is. All times are in simulated milliseconds. */
 export const worldLimits = {
   platforms: 3,
+  /** Calls a month of the platform that has few. */
+  monthlyQuota: 40,
+  /** Calls that it makes at once, at most: more than it has a second. */
+  crowdMax: 15,
   /** Sessions under way at the same time. */
   clientsAtOnce: 64,
   /** Sendings of one request until its client gives up. */
@@ -37,16 +41,22 @@ export const worldLimits = {
   /** Simulated time until a run counts as hung, for each order and in any case. */
   patiencePerOrderMs: 60_000,
   patienceMs: 7_200_000,
+  /** Statements of a transaction until something befalls it, at most; if it has fewer, at its commit. */
+  statementsMax: 12,
   /** Events of an order that a failure shows. */
   eventsShown: 80,
 } as const;
 
 /** How often something strikes: one in so many occasions. */
 export const odds = {
-  /** The service is killed at a commit or a call to the institution: more often where orders are few. */
+  /** The service is killed in a transaction that writes: more often where orders are few. */
+  killInBatch: (orders: number) => Math.max(50, orders / 4),
+  /** It is killed after a commit, or at a call to the institution. */
   killAtPoint: (orders: number) => Math.max(100, orders / 2),
-  /** The disk has no room for a commit, now and then. */
-  fullDisk: 200,
+  /** The disk fails a transaction, now and then. */
+  diskFault: 200,
+  /** Somebody sends a call again that was answered, as it was. */
+  replay: 20,
   /** The institution is killed before or after a call. */
   institutionKillAtCall: 250,
   /** An order whose amount the institution reports wrongly. */

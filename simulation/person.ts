@@ -1,6 +1,6 @@
 import type { Decision } from '../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../src/domain/reason.ts';
-import type { EscrowCase } from '../src/store/store.ts';
+import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
 import { isDiffering } from './bank.ts';
 import { ConnectionLost, type Life } from './life.ts';
 import { strikesMs } from './limits.ts';
@@ -18,7 +18,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
   const dice = world.dice.fork('person');
   let decided = 0;
 
-  async function decide({ store }: Life, { order, attention }: EscrowCase): Promise<void> {
+  async function decide({ execute }: Life, { order, attention }: EscrowCase): Promise<void> {
     const { escrowId, buyerId } = order;
     must(isDiffering(buyerId), escrowId, `it needs a person: ${attention}`);
     if (!world.isCalm() && dice.oneIn(3)) return;
@@ -27,8 +27,8 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     world.trace.note(escrowId, `a person decides ${decision}; it is ${order.state}: ${attention}`);
     world.tally.count(`decision ${decision}`);
     try {
-      await store.escrows.decide(escrowId, decision, `person-${decided}`, world.clock.nowMs());
-      await store.durable();
+      const [operationId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
+      await execute({ kind: 'Decide', escrowId, decision, operationId, nowMs });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       world.trace.note(escrowId, `the decision is refused: ${error.message}`);
@@ -42,7 +42,8 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
       const current = life();
       await current.during(async () => {
         const page = { from: undefined, size: casesAtATime };
-        const { items } = await current.store.escrows.listCases({ state: undefined, isInNeed: true }, page);
+        const selection = { state: undefined, isInNeed: true };
+        const { items } = await current.execute({ kind: 'ListCases', selection, page });
         for (const item of items) await decide(current, item);
       });
     } catch (error) {

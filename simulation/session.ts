@@ -1,9 +1,11 @@
-import type { Platform, Principal, Service } from '../src/access/principal.ts';
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
 import { differing } from './bank.ts';
+import type { Caller, Callers, Platform } from './callers.ts';
 import { type Client, createClient, type Outcome } from './client.ts';
 import type { Dice } from './dice.ts';
+import type { Life } from './life.ts';
+import { odds, worldLimits } from './limits.ts';
 import {
   filingRequest,
   getRequest,
@@ -11,17 +13,9 @@ import {
   openingRequest,
   type Request,
   resolvingRequest,
-} from './door.ts';
-import type { Life } from './life.ts';
-import { odds, worldLimits } from './limits.ts';
+} from './requests.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
-
-/** Who calls. */
-export interface Callers {
-  readonly platforms: readonly Platform[];
-  readonly internal: Service;
-}
 
 /** What sessions need. */
 export interface SessionOptions {
@@ -39,13 +33,14 @@ interface Session extends Pick<SessionOptions, 'world' | 'callers'> {
   readonly client: Client;
   readonly seller: Platform;
   readonly stranger: Platform;
-  /** A key for most calls of a platform; internal systems have none. */
-  perhapsKey(who: Principal): string | undefined;
+  /** A key for most calls. */
+  perhapsKey(): string | undefined;
 }
 
 type Resolution = 'RELEASE' | 'REFUND';
 
 const thinkMaxMs = 20_000;
+const filingsMax = 3;
 const actsMax = 3;
 const amountMax = 1_000_000;
 
@@ -58,7 +53,7 @@ const ofResolving: readonly Reason[] = [
   'ESCROW_STATE_CONFLICT',
 ];
 
-/** One platform files an artwork and sells it, once or a few times; others meddle. */
+/** One platform files artworks and sells one of them, once or a few times; others meddle. */
 export async function runSession({ world, callers, life }: SessionOptions, number: number): Promise<void> {
   const name = `session-${number}`;
   const dice = world.dice.fork(name);
@@ -68,13 +63,17 @@ export async function runSession({ world, callers, life }: SessionOptions, numbe
     ...{ world, callers, name, number, dice, seller },
     client: createClient({ world, name, dice, life }),
     stranger: dice.pick(callers.platforms.filter((platform) => platform !== seller)),
-    perhapsKey: (who) => {
-      if (who.kind !== 'platform' || dice.oneIn(3)) return undefined;
+    perhapsKey: () => {
+      if (dice.oneIn(3)) return undefined;
       keys += 1;
       return `${name}-key-${keys}`;
     },
   };
-  const filingNo = await file(session);
+  let filingNo: string | undefined;
+  for (let left = dice.upTo(filingsMax); left > 0; left -= 1) {
+    await think(session);
+    filingNo = await file(session, `Author ${left} of ${name}`);
+  }
   const sales = dice.oneIn(3) ? dice.upTo(worldLimits.salesMax) : 1;
   for (let sale = 1; filingNo !== undefined && sale <= sales; sale += 1) {
     await think(session);
@@ -84,8 +83,8 @@ export async function runSession({ world, callers, life }: SessionOptions, numbe
 
 const think = ({ world, dice }: Session) => sleep(world, dice.below(thinkMaxMs));
 
-async function file({ client, seller, name, perhapsKey }: Session): Promise<string | undefined> {
-  const filed = await client.insist(seller, filingRequest(`Author of ${name}`), always, perhapsKey(seller));
+async function file({ client, seller, perhapsKey }: Session, author: string): Promise<string | undefined> {
+  const filed = await client.insist(seller, filingRequest(author), always, perhapsKey());
   return filed === 'LOST' ? undefined : filed.json.filingNo;
 }
 
@@ -107,10 +106,10 @@ async function sell(session: Session, filingNo: string, sale: number): Promise<v
 }
 
 /** Opens an order: once without a key; with one until something is known, sometimes twice at a time. */
-async function open(session: Session, who: Principal, request: Request, filingNo: string): Promise<void> {
+async function open(session: Session, who: Caller, request: Request, filingNo: string): Promise<void> {
   const { client, dice, stranger } = session;
   if (dice.oneIn(8)) await refusedTo(session, stranger, request, 'PERMISSION_DENIED');
-  const key = session.perhapsKey(who);
+  const key = session.perhapsKey();
   if (key === undefined) {
     client.sawOpening(await client.send(who, request, ofOpening), key);
     return;
@@ -128,14 +127,14 @@ function isKept(outcome: Outcome): boolean {
 }
 
 /** The key of one request under another. */
-async function reuse(session: Session, who: Principal, key: string, filingNo: string): Promise<void> {
+async function reuse(session: Session, who: Caller, key: string, filingNo: string): Promise<void> {
   const other = openingRequest(filingNo, 1n, 'another buyer');
   await refusedTo(session, who, other, 'IDEMPOTENCY_KEY_REUSED', key);
 }
 
 async function refusedTo(
   { client, name }: Session,
-  who: Principal,
+  who: Caller,
   request: Request,
   reason: Reason,
   key?: string,
@@ -144,7 +143,7 @@ async function refusedTo(
   must(outcome === 'LOST' || outcome.status !== 200, name, `${who.caller} was not refused with ${reason}`);
 }
 
-async function newestOf({ client }: Session, who: Principal, filingNo: string): Promise<string | undefined> {
+async function newestOf({ client }: Session, who: Caller, filingNo: string): Promise<string | undefined> {
   const listed = await client.insist(who, listRequest(filingNo), always);
   const newest = listed === 'LOST' ? undefined : listed.json.escrows?.[0];
   if (newest === undefined) return undefined;
@@ -152,10 +151,10 @@ async function newestOf({ client }: Session, who: Principal, filingNo: string): 
   return newest.escrowId;
 }
 
-async function resolve(session: Session, who: Principal, kind: Resolution, escrowId: string): Promise<void> {
+async function resolve(session: Session, who: Caller, kind: Resolution, escrowId: string): Promise<void> {
   const { client, perhapsKey } = session;
   const request = resolvingRequest(kind, escrowId);
-  const outcome = await client.insist(who, request, ofResolving, perhapsKey(who));
+  const outcome = await client.insist(who, request, ofResolving, perhapsKey());
   if (outcome === 'LOST' || outcome.status !== 200) return;
   const { escrow } = outcome.json;
   client.sawOrder(escrow);
@@ -164,19 +163,28 @@ async function resolve(session: Session, who: Principal, kind: Resolution, escro
 }
 
 /** Looks at an order; the state that it is in, as far as the answer comes. */
-async function look({ client }: Session, who: Principal, escrowId: string): Promise<EscrowState | undefined> {
+async function look({ client }: Session, who: Caller, escrowId: string): Promise<EscrowState | undefined> {
   const outcome = await client.send(who, getRequest(escrowId), always);
   if (outcome === 'LOST' || outcome.status !== 200) return undefined;
   client.sawOrder(outcome.json.escrow);
   return outcome.json.escrow.state;
 }
 
-async function intrude(session: Session, _: Principal, escrowId: string): Promise<void> {
+async function intrude(session: Session, _: Caller, escrowId: string): Promise<void> {
   const request = session.dice.oneIn(2) ? getRequest(escrowId) : resolvingRequest('RELEASE', escrowId);
   await refusedTo(session, session.stranger, request, 'ESCROW_NOT_FOUND');
 }
 
-type Act = (session: Session, who: Principal, escrowId: string) => Promise<unknown>;
+/** A platform asks too often. */
+async function crowd({ client, callers, dice }: Session, _: Caller, escrowId: string): Promise<void> {
+  const refusals: readonly Reason[] = [...always, 'ESCROW_NOT_FOUND', 'RATE_LIMITED', 'QUOTA_EXCEEDED'];
+  const calls = Array.from({ length: dice.upTo(worldLimits.crowdMax) }, () =>
+    client.send(callers.limited, getRequest(escrowId), refusals),
+  );
+  await Promise.all(calls);
+}
+
+type Act = (session: Session, who: Caller, escrowId: string) => Promise<unknown>;
 
 const one =
   (kind: Resolution): Act =>
@@ -200,4 +208,5 @@ const acts: readonly Act[] = [
   both('REFUND', 'REFUND'),
   intrude,
   look,
+  crowd,
 ];

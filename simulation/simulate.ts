@@ -1,21 +1,20 @@
-import type { Platform } from '../src/access/principal.ts';
-import { createService as createRealService, type Service, type ServiceParts } from '../src/service.ts';
-import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { createManualClock } from '../test/support/clock.ts';
+import { type Assembly, real } from './assembly.ts';
 import { type Bank, nowAndThen, openBank } from './bank.ts';
 import { type Books, readBooks } from './books.ts';
+import { type Callers, registerCallers } from './callers.ts';
 import { createDice } from './dice.ts';
 import { createDisk, type Disk, prepareDatabase } from './disk.ts';
 import { checkAlways, checkFinally } from './invariants.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
 import { runPerson } from './person.ts';
-import { type Callers, runSession } from './session.ts';
+import { runSession } from './session.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTrace, everybody } from './trace.ts';
 import { Violation } from './violation.ts';
 import { createWitness } from './witness.ts';
-import { currency, turn, type World } from './world.ts';
+import { deployment, turn, type World } from './world.ts';
 
 /** What to simulate. */
 export interface SimulationOptions {
@@ -23,8 +22,8 @@ export interface SimulationOptions {
   readonly seed: string;
   /** Sessions, each of which opens an order at least if it gets that far. */
   readonly orders: number;
-  /** Makes the service; the real one if not given. */
-  readonly createService?: (parts: ServiceParts) => Service;
+  /** What the service is put together of, where it is not the real one. */
+  readonly assembly?: Partial<Assembly>;
 }
 
 /** What a run came to. */
@@ -66,7 +65,8 @@ class Simulation {
   #sessionsLeft: number;
 
   constructor(options: SimulationOptions, disk: Disk) {
-    const { seed, orders, createService = createRealService } = options;
+    const { seed, orders } = options;
+    const assembly = { ...real, ...options.assembly };
     this.#options = options;
     this.#disk = disk;
     this.#sessionsLeft = orders;
@@ -85,20 +85,18 @@ class Simulation {
     };
     this.#world = world;
     const folder = disk.newFolder();
-    prepareDatabase(
-      { dataDir: folder, environment: 'sandbox', currency, opening: 'NEW' },
-      world.dice.fork('database'),
-    );
+    prepareDatabase({ ...deployment, dataDir: folder, opening: 'NEW' }, world.dice.fork('database'));
     this.#bank = openBank(world, disk.institution, (notification) => this.#keeper.deliver(notification));
     const bank = () => this.#bank;
     const inspect = (left: string) => checkAlways(readBooks(left, disk.institution), world.witness);
-    this.#keeper = createKeeper({ world, orders, disk, bank, createService, inspect }, folder);
+    this.#keeper = createKeeper({ world, orders, disk, bank, assembly, inspect }, folder);
   }
 
   async run(): Promise<SimulationReport> {
     const world = this.#world;
     try {
-      const callers = await this.#register();
+      const dataDir = this.#keeper.folder();
+      const callers = await registerCallers({ ...deployment, dataDir, opening: 'EXISTING' });
       await this.#rage(callers);
       await this.#calmDown();
       const books = this.#inspectFinally();
@@ -110,23 +108,6 @@ class Simulation {
       await this.#keeper.buried();
       this.#bank.close();
     }
-  }
-
-  /** Registers those who call. */
-  async #register(): Promise<Callers> {
-    const dataDir = this.#keeper.folder();
-    const store = createSqliteStore({ dataDir, environment: 'sandbox', currency, opening: 'EXISTING' });
-    const platforms: Platform[] = [];
-    for (let number = 1; number <= worldLimits.platforms; number += 1) {
-      const platform = { name: `platform-${number}`, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-      const key = { keyId: `k${number}`, apiKey: `a${number}`, sealedSecret: Buffer.alloc(1), createdAtS: 0 };
-      const { callerId, caller, tier } = await store.callers.addPlatform(platform, key);
-      platforms.push({ kind: 'platform', callerId, caller, tier, monthlyQuota: undefined });
-    }
-    const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
-    const { callerId, caller } = await store.callers.addToken('internal', token);
-    await store.close();
-    return { platforms, internal: { kind: 'service', operator: false, callerId, caller } };
   }
 
   /** Everything that can go wrong does, until all sessions are at their end. */

@@ -1,4 +1,7 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
+import { type Attempt, checkAdmissions, type SignedCall } from './admissions.ts';
+import type { Books } from './books.ts';
+import type { Answer } from './door.ts';
 import { must } from './violation.ts';
 
 /** What clients were told, which must hold for ever. */
@@ -9,8 +12,12 @@ export interface Witness {
   shown(escrowId: string, history: readonly EscrowState[]): void;
   /** An answer under an idempotency key named an order. */
   keyed(key: string, escrowId: string): void;
-  /** Throws a Violation if the history of an order is not as clients were told. */
-  check(histories: ReadonlyMap<string, readonly EscrowState[]>): void;
+  /** A platform sends a signed call. */
+  sent(call: SignedCall): void;
+  /** The call with that nonce was answered. */
+  answered(nonce: string, answer: Answer): void;
+  /** Throws a Violation if the books are not as clients were told. */
+  check(books: Books): void;
 }
 
 /** Starts with nothing told. */
@@ -18,6 +25,7 @@ export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly EscrowState[]>();
   const orderOf = new Map<string, string>();
+  const attempts = new Map<string, Attempt>();
 
   function checkOne(escrowId: string, history: readonly EscrowState[] = []): void {
     for (const state of states.get(escrowId) ?? []) {
@@ -42,7 +50,16 @@ export function createWitness(): Witness {
       must(before === escrowId, escrowId, `the idempotency key ${key} named ${before} before`);
       orderOf.set(key, escrowId);
     },
-    check: (histories) => {
+    sent: (call) => {
+      attempts.set(call.nonce, { ...call, answer: undefined });
+    },
+    answered: (nonce, answer) => {
+      const attempt = attempts.get(nonce);
+      if (attempt !== undefined) attempts.set(nonce, { ...attempt, answer });
+    },
+    check: (books) => {
+      const histories = new Map(books.orders.map(({ escrowId, history }) => [escrowId, history]));
+      checkAdmissions(books, attempts);
       for (const escrowId of new Set([...states.keys(), ...shown.keys()])) {
         checkOne(escrowId, histories.get(escrowId));
       }

@@ -17,8 +17,8 @@ export interface World {
   fail(error: unknown): void;
 }
 
-/** ISO 4217 code of all amounts. */
-export const currency = 'CNY';
+/** What the service is deployed as. */
+export const deployment = { environment: 'sandbox', currency: 'CNY' } as const;
 
 /** Resolves so many simulated milliseconds later. */
 export function sleep({ clock }: Pick<World, 'clock'>, ms: number): Promise<void> {

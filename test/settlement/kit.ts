@@ -7,9 +7,12 @@ import type { Institution, Instruction, PaymentOrder } from '../../src/payment/i
 import { type SettlementLimits, settlementLimits } from '../../src/settlement/limits.ts';
 import { createRecovery } from '../../src/settlement/recovery.ts';
 import { createSettlement } from '../../src/settlement/settlement.ts';
+import type { StoredKey } from '../../src/store/caller-commands.ts';
+import type { Operation } from '../../src/store/escrow-commands.ts';
+import type { EscrowCase } from '../../src/store/reconciliation-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
-import type { EscrowCase, Operation, Store, StoredKey } from '../../src/store/store.ts';
-import { addPlatform, painting, terms } from '../store/promises/fixtures.ts';
+import { type Execute, type Kind, perform } from '../../src/store/store.ts';
+import { newKey, painting, terms } from '../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -75,10 +78,13 @@ export function createScriptedInstitution(): ScriptedInstitution {
 
 /** A settlement on a real store, with time and institution in the hand of the test. */
 export interface Kit {
-  readonly store: Store;
+  /** Carries a command out, whatever fails for the settlement. */
+  readonly execute: Execute;
   readonly clock: ManualClock;
   readonly institution: ScriptedInstitution;
   readonly platform: StoredKey;
+  /** Has all commands of a kind that the settlement gives fail; the returned function ends that, and says how many did. */
+  fail(kind: Kind, error: Error): () => number;
   /** Opens an order and gives its FREEZE; the id of the order, whatever became of it. */
   open(): Promise<string>;
   /** Prepares a resolution and gives it. */
@@ -113,6 +119,14 @@ export async function openKit(
   const logged: { msg: string; level: number }[] = [];
   const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
   const now = () => ({ atMs: clock.nowMs(), timestamp: calendar.timestamp(clock.nowMs()) });
+  const execute: Execute = (command) => perform(store, command);
+  let failing: { readonly kind: Kind; readonly error: Error } | undefined;
+  let failures = 0;
+  const executeOrFail: Execute = async (command) => {
+    if (command.kind !== failing?.kind) return execute(command);
+    failures += 1;
+    throw failing.error;
+  };
   let named = 0;
   const newOperationId = () => {
     named += 1;
@@ -120,8 +134,7 @@ export async function openKit(
   };
   const begin = () => {
     const parts = {
-      ...{ escrows: store.escrows, institution, clock, now, newOperationId, log },
-      durable: () => store.durable(),
+      ...{ execute: executeOrFail, institution, clock, now, newOperationId, log },
       currency: 'CNY',
       random: () => 0,
       limits: { ...kitLimits, ...limits },
@@ -138,27 +151,38 @@ export async function openKit(
     await end();
     await store.close();
   });
-  const platform = await addPlatform(store, 'gallery');
-  await store.durable();
+  const gallery = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+  const platform = await execute({ kind: 'AddPlatform', platform: gallery, key: newKey() });
   await recovery.start();
-  const work = () => ({ ...platform, operationId: newOperationId(), idempotencyKey: undefined });
+  const { callerId, caller } = platform;
+  const by = { callerId, caller };
+  const ordered = () => ({ at: now(), work: { ...by, operationId: newOperationId() }, owner: undefined });
 
   return {
-    store,
+    execute,
     clock,
     institution,
     platform,
     logged,
+    fail: (kind, error) => {
+      failing = { kind, error };
+      failures = 0;
+      return () => {
+        failing = undefined;
+        return failures;
+      };
+    },
     open: async () => {
-      const { filingNo } = await store.filings.file(painting, now(), platform);
-      const operation = await store.escrows.open(terms(filingNo), now(), work(), undefined);
+      const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
+      const opening = { terms: terms(filingNo), violations: [], ...ordered() };
+      const operation = await execute({ kind: 'OpenEscrow', ...opening });
       await settlement.carryOut(operation).catch(() => {});
       return operation.order.escrowId;
     },
-    resolve: async (kind, escrowId) =>
-      settlement.carryOut(await store.escrows.prepare(kind, escrowId, now(), work(), undefined)),
+    resolve: async (resolution, escrowId) =>
+      settlement.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
     case: async (escrowId) => {
-      const found = await store.escrows.findCase(escrowId);
+      const found = await execute({ kind: 'FindCase', escrowId });
       if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
       return found;
     },

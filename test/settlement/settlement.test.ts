@@ -14,6 +14,13 @@ async function stateOf(kit: Kit, escrowId: string): Promise<string> {
   return (await kit.case(escrowId)).order.state;
 }
 
+/** A person's decision about an order; an instruction that it takes bears the name. */
+async function decide(kit: Kit, escrowId: string, decision: Decision, operationId?: string): Promise<void> {
+  const nowMs = kit.clock.nowMs();
+  const name = operationId ?? `decision-${nowMs}`;
+  await kit.execute({ kind: 'Decide', escrowId, decision, operationId: name, nowMs });
+}
+
 /** An order whose FREEZE was answered HELD. */
 async function frozen(kit: Kit): Promise<string> {
   const escrowId = await kit.open();
@@ -54,10 +61,9 @@ test('while what is due cannot be read, that is logged once, and once when it is
     [new TypeError('unforeseen'), 50],
   ] as const) {
     const before = lines().length;
-    const reading = t.mock.method(kit.store.escrows, 'due', () => Promise.reject(error));
+    const endFailing = kit.fail('ListDue', error);
     await kit.pass(10 * pollMs);
-    assert.ok(reading.mock.callCount() > 1);
-    reading.mock.restore();
+    assert.ok(endFailing() > 1);
     await kit.pass(2 * pollMs);
     assert.deepEqual(lines().slice(before), [
       [level, 'the orders that are due cannot be read'],
@@ -70,7 +76,8 @@ test('an instruction is on disk as SENT before it is given, under the id by whic
   const kit = await openKit(t);
   const seen: unknown[] = [];
   kit.institution.answer(async (instruction) => {
-    seen.push((await kit.store.escrows.findOperation(instruction.operationId))?.status);
+    const { operationId } = instruction;
+    seen.push((await kit.execute({ kind: 'FindOperation', operationId }))?.status);
     return held(instruction);
   });
   const { order, holdId } = await kit.case(await kit.open());
@@ -194,7 +201,7 @@ test('a compensation that the institution declines needs a person, who may try a
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
-  await kit.store.escrows.decide(escrowId, 'RETURN', 'anew', kit.clock.nowMs());
+  await decide(kit, escrowId, 'RETURN', 'anew');
   kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
   await kit.pass(1_000);
   assert.equal(kit.institution.told.at(-1)?.operationId, 'anew');
@@ -218,11 +225,11 @@ for (const [what, differs] of [
     assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
 
     kit.institution.say(async (asked) => differs(held(asked)));
-    await kit.store.escrows.decide(escrowId, 'LOOK_AGAIN', 'd-1', kit.clock.nowMs());
+    await decide(kit, escrowId, 'LOOK_AGAIN', 'd-1');
     await kit.pass(1_000);
     assert.ok((await kit.case(escrowId)).attention !== undefined, 'it differs still');
     kit.institution.say(async (asked) => held(asked));
-    await kit.store.escrows.decide(escrowId, 'LOOK_AGAIN', 'd-2', kit.clock.nowMs());
+    await decide(kit, escrowId, 'LOOK_AGAIN', 'd-2');
     await kit.pass(1_000);
     assert.equal(await stateOf(kit, escrowId), 'FROZEN');
   });
@@ -235,9 +242,6 @@ async function short(kit: Kit): Promise<string> {
   kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
   return escrowId;
 }
-
-const decide = (kit: Kit, escrowId: string, decision: Decision) =>
-  kit.store.escrows.decide(escrowId, decision, `decision-${kit.clock.nowMs()}`, kit.clock.nowMs());
 
 test('a person may accept what differs, and that is what is paid out', async (t) => {
   const kit = await openKit(t);
@@ -341,11 +345,11 @@ test('an instruction that is on disk and cannot be given now is not denied, and 
   const answer = await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
-  const { mock } = t.mock.method(kit.store.escrows, 'send', () => Promise.reject(unavailable('Disk full.')));
+  const endFailing = kit.fail('NoteSent', unavailable('Disk full.'));
   kit.institution.say(async (order) => held(order));
   answer.resolve({ standing: 'HELD', amount: 128_000_000n, currency: 'CNY' });
   assert.equal((await release).status, 'PREPARED');
-  mock.restore();
+  endFailing();
   kit.institution.answer(async (instruction) => held(instruction, 'PAID_OUT'));
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
@@ -365,7 +369,7 @@ test('a notification that comes while the institution is asked has it asked agai
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
   const answer = await askedAbout(kit);
-  await kit.store.escrows.notified('event', holdId, kit.clock.nowMs());
+  await kit.execute({ kind: 'TakeNotification', eventId: 'event', holdId, nowMs: kit.clock.nowMs() });
   const asked = kit.institution.asked.at(-1);
   assert.ok(asked);
   kit.institution.say(async (order) => held(order, 'LAPSED'));

@@ -1,0 +1,69 @@
+import { signature } from '../src/calls/canonical-request.ts';
+import type { SentCredentials } from '../src/calls/credentials.ts';
+import type { Service } from '../src/calls/principal.ts';
+import { createKeyRing } from '../src/keys/key-ring.ts';
+import type { NewPlatform } from '../src/store/caller-commands.ts';
+import { createSqliteStore } from '../src/store/sqlite/engine.ts';
+import { executorOf, type StoreOptions } from '../src/store/store.ts';
+import { bodyOf, signedMethod, targetOf } from './door.ts';
+import { worldLimits } from './limits.ts';
+import type { Request } from './requests.ts';
+
+/** A platform with the credentials that it was given. */
+export interface Platform {
+  readonly kind: 'platform';
+  readonly callerId: number;
+  readonly caller: string;
+  /** Calls a month; undefined for unlimited. */
+  readonly monthlyQuota: number | undefined;
+  readonly apiKey: string;
+  readonly apiSecret: string;
+}
+
+/** Whoever calls. */
+export type Caller = Platform | Service;
+
+/** All who call. */
+export interface Callers {
+  /** Those that sell. */
+  readonly platforms: readonly Platform[];
+  /** One that has few calls a second and a month. */
+  readonly limited: Platform;
+  readonly internal: Service;
+}
+
+/** The key ring of the simulated deployment. */
+export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }]);
+
+/** Registers those who call. */
+export async function registerCallers(options: StoreOptions): Promise<Callers> {
+  const store = createSqliteStore(options);
+  const execute = executorOf(store);
+  async function register(
+    name: string,
+    terms: Pick<NewPlatform, 'tier' | 'monthlyQuota'>,
+  ): Promise<Platform> {
+    const [keyId, apiKey, apiSecret] = [`key-${name}`, `ak-${name}`, `sk-${name}`];
+    const key = { keyId, apiKey, sealedSecret: keyRing.seal(apiSecret, keyId), createdAtS: 0 };
+    const { callerId, caller } = await execute({ kind: 'AddPlatform', platform: { name, ...terms }, key });
+    return { kind: 'platform', callerId, caller, monthlyQuota: terms.monthlyQuota, apiKey, apiSecret };
+  }
+  const platforms: Platform[] = [];
+  for (let number = 1; number <= worldLimits.platforms; number += 1) {
+    platforms.push(await register(`platform-${number}`, { tier: 'ENTERPRISE', monthlyQuota: undefined }));
+  }
+  const limited = await register('limited', { tier: 'TRIAL', monthlyQuota: worldLimits.monthlyQuota });
+  const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
+  const { callerId, caller } = await execute({ kind: 'AddToken', name: 'internal', token });
+  await store.close();
+  return { platforms, limited, internal: { kind: 'service', operator: false, callerId, caller } };
+}
+
+/** Signs a request of a platform at `nowMs`, Unix milliseconds. */
+export function sign(platform: Platform, request: Request, nowMs: number, nonce: string): SentCredentials {
+  const timestamp = String(Math.floor(nowMs / 1000));
+  const [target, body] = [targetOf(request), bodyOf(request)];
+  const canonical = { method: signedMethod, target, body, timestamp, nonce };
+  const signed = signature(canonical, platform.apiSecret).toString('hex');
+  return { apiKey: [platform.apiKey], timestamp: [timestamp], nonce: [nonce], signature: [signed] };
+}

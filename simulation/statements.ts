@@ -1,0 +1,40 @@
+import Sqlite from 'better-sqlite3';
+
+/** A statement that is about to be run, and the connection that runs it. */
+export interface Statement {
+  readonly source: string;
+  readonly client: Sqlite.Database;
+}
+
+/** Stands around each statement of a database: `run` runs it. */
+export type Around = <T>(statement: Statement, run: () => T) => T;
+
+/** By the folder of the database, the outermost first. */
+const watched = new Map<string, Around[]>();
+
+/**
+ * Puts something around each statement that a connection to the database in a folder prepares from now on; what comes
+ * first stands around what follows. Ends for all of the folder when called off.
+ */
+export function watchStatements(folder: string, around: Around): () => void {
+  watched.set(folder, [...(watched.get(folder) ?? []), around]);
+  return () => watched.delete(folder);
+}
+
+const prepare = Sqlite.prototype.prepare;
+
+// The engine has no hook for it, and shall have none.
+Sqlite.prototype.prepare = function prepared(this: Sqlite.Database, source: string) {
+  const statement = prepare.call(this, source);
+  const around = [...watched].find(([folder]) => this.name.startsWith(`${folder}/`))?.[1];
+  if (around === undefined) return statement;
+  for (const verb of ['run', 'get', 'all'] as const) {
+    const run = statement[verb].bind(statement) as (...values: unknown[]) => unknown;
+    statement[verb] = ((...values: unknown[]) =>
+      around.reduceRight<() => unknown>(
+        (inner, outer) => () => outer({ source, client: this }, inner),
+        () => run(...values),
+      )()) as never;
+  }
+  return statement;
+} as typeof prepare;
