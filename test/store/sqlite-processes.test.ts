@@ -49,7 +49,7 @@ test('processes that make and use the same stores at once share one sequence of 
   }
 });
 
-test('what was durable survives kill -9, and the numbers go on without gap or double', async (t) => {
+test('what was answered survives kill -9, and the numbers go on without gap or double', async (t) => {
   const dataDir = temporaryFolder(t);
   const child = fileInAChild(t, 'gallery', 1_000_000, 0, [dataDir]);
   let output = '';
