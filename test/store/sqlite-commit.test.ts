@@ -4,29 +4,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
+import { sqliteInThisThread } from './engines.ts';
 import {
   addPlatform,
   anyFiling,
   nowS,
+  openStore,
   refused,
-  type StoreEngine,
-  sandbox,
   spend,
   toFile,
   underKey,
 } from './promises/fixtures.ts';
 
-const engine: StoreEngine = { open: async (options) => createSqliteStore(options) };
-
 /** A store with a platform in it, and its folder. */
 async function openFiling(t: TestContext) {
   const dataDir = temporaryFolder(t);
-  const store = await engine.open({ dataDir, ...sandbox });
-  t.after(() => store.close());
+  const store = await openStore(t, sqliteInThisThread, dataDir);
   return { store, by: await addPlatform(store, 'gallery'), dataDir };
 }
 

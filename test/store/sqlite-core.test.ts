@@ -117,6 +117,7 @@ test('a batch is on disk when it is answered, and nothing of it before its commi
   };
   batch(file, admitted('n', toFile(by)));
   const after = crashCopy(t, dataDir);
+  assert.ok(before, 'the batch was committed');
   const leftIn = (folder: string) => {
     const core = openCore({ dataDir: folder, ...sandbox });
     t.after(() => core.close());
@@ -149,13 +150,15 @@ for (const [access, fails] of Object.entries(failing)) {
     const first = toOpen(by, 'AS-2026-000001');
     batch(file, file, { effect: first });
     const before = commitsIn(dataDir);
-    const failed = admitted('n', fails(first.work.operationId));
-    const keyed = {
-      ...failed,
-      admission: { nowS, ...failed.admission, ...underKey(1, 'k', file.effect ?? toFile(by)).admission },
-    };
-    assert.deepEqual(batch(file, keyed, keyed, file, list), [
-      ...['AS-2026-000003', 'failed', 'NONCE_REUSED', 'AS-2026-000004', '4 listed'],
+    const effect = fails(first.work.operationId);
+    const { idempotency } = underKey(1, 'k', effect).admission ?? {};
+    const failed = { admission: { nowS, ...admitted('n').admission, idempotency }, effect };
+    assert.deepEqual(batch(file, failed, failed, file, list), [
+      'AS-2026-000003',
+      'failed',
+      'NONCE_REUSED',
+      'AS-2026-000004',
+      '4 listed',
     ]);
     assert.equal(commitsIn(dataDir), before + 1);
     assert.equal(calls(), 1);
@@ -180,7 +183,10 @@ test('a unit whose idempotency row cannot be read fails by itself, and leaves no
   const { nonce } = admitted('n').admission ?? {};
   const broken = { ...keyed, admission: { nowS, ...keyed.admission, nonce } };
   assert.deepEqual(batch(file, broken, admitted('m', toFile(by)), list), [
-    ...['AS-2026-000002', 'failed', 'AS-2026-000003', '3 listed'],
+    'AS-2026-000002',
+    'failed',
+    'AS-2026-000003',
+    '3 listed',
   ]);
   assert.deepEqual([rows('nonce_claim'), calls()], [1, 1]);
   assert.deepEqual(batch(admitted('n')), ['undefined'], 'its nonce is not spent');
@@ -194,7 +200,10 @@ test('a unit that makes the commit fail is the only one that fails', (t) => {
     CREATE TRIGGER orphan AFTER INSERT ON escrow BEGIN INSERT INTO child VALUES (1); END;`);
   const opening = { effect: toOpen(by, 'AS-2026-000001') };
   assert.deepEqual(batch(file, opening, list, file), [
-    ...['AS-2026-000001', 'failed', '1 listed', 'AS-2026-000002'],
+    'AS-2026-000001',
+    'failed',
+    '1 listed',
+    'AS-2026-000002',
   ]);
   assert.equal(rows('escrow'), 0);
   raw.exec('DROP TRIGGER orphan');

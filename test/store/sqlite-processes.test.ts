@@ -4,14 +4,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { sqliteInThisThread } from './engines.ts';
 import { allPages, anyFiling, openStore, toFile } from './promises/fixtures.ts';
 
-const engine = {
-  open: async (options: Parameters<typeof createSqliteStore>[0]) => createSqliteStore(options),
-};
 const script = join(import.meta.dirname, 'children', 'file-artworks.ts');
 
 /** How far ahead children begin together, so that all of them have started. */
@@ -46,13 +43,13 @@ test('processes that make and use the same stores at once share one sequence of 
   for (const [place, dataDir] of folders.entries()) {
     const answered = printed.flatMap((lists) => lists[place] ?? []);
     assert.deepEqual(answered.toSorted(), numbers(24), `folder ${place}`);
-    const store = await openStore(t, engine, dataDir);
+    const store = await openStore(t, sqliteInThisThread, dataDir);
     const keys = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
     assert.deepEqual(keys.items.map(({ caller }) => caller).toSorted(), ['one', 'three', 'two']);
   }
 });
 
-test('what was durable survives kill -9, and the numbers go on without gap or double', async (t) => {
+test('what was answered survives kill -9, and the numbers go on without gap or double', async (t) => {
   const dataDir = temporaryFolder(t);
   const child = fileInAChild(t, 'gallery', 1_000_000, 0, [dataDir]);
   let output = '';
@@ -61,7 +58,7 @@ test('what was durable survives kill -9, and the numbers go on without gap or do
     if (output.split('\n').length > 40) child.kill('SIGKILL');
   }
   const answered = output.split('\n').slice(0, -1);
-  const store = await openStore(t, engine, dataDir);
+  const store = await openStore(t, sqliteInThisThread, dataDir);
   const stored = (
     await allPages((page) => perform(store, { kind: 'ListFilings', filter: anyFiling, page }), 1_000)
   ).flat();

@@ -1,4 +1,4 @@
-import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { sqliteInThisThread } from './engines.ts';
 import { storeSuite } from './store-suite.ts';
 
-storeSuite('SQLite', { open: async (options) => createSqliteStore(options) });
+storeSuite('SQLite', sqliteInThisThread);
