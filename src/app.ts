@@ -29,11 +29,13 @@ const drainTimeoutMs = 10_000;
 /** How often closing looks for connections that fell idle, in milliseconds. */
 const idleCheckMs = 50;
 
-/** What tests replace: time, patience and the institution, nothing else. */
+/** What tests replace: time, patience, the institution, and the thread of the store, which takes long to start. */
 export interface Simulated {
   readonly clock?: Clock;
   readonly institution?: Institution;
   readonly limits?: Partial<SettlementLimits>;
+  /** Whether the store works in this thread. */
+  readonly isStoreInThisThread?: boolean;
 }
 
 /** A serving process. */
@@ -49,12 +51,12 @@ export interface App extends Registry {
 export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
   const faults = faultsForServing(config);
   if (faults.length > 0) throw new ConfigRefused(faults);
-  const { clock = systemClock } = simulated;
+  const { clock = systemClock, isStoreInThisThread = false } = simulated;
   // What was opened is closed in the reverse order, here if the start fails.
   await using opened = new AsyncDisposableStack();
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  const registry = await openRegistry(config, opening, clock, true);
+  const registry = await openRegistry(config, opening, clock, { isStoreInThisThread });
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
   for (const file of readableByOthers(trustedFiles(config)))

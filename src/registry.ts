@@ -42,19 +42,25 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
   return [dataDir, databaseFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys, ...namedFiles];
 }
 
+/** How a process that takes calls opens the store. */
+export interface Serving {
+  readonly isStoreInThisThread: boolean;
+}
+
 /**
- * Opens the store and what issues credentials into it, for a process that takes calls if `serving`. Throws FilesExposed
- * if other users may change what is trusted, DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
+ * Opens the store and what issues credentials into it; `serving` for a process that takes calls. Throws FilesExposed if
+ * other users may change what is trusted, DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
  */
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
   clock: Clock = systemClock,
-  serving = false,
+  serving?: Serving,
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const store = await openStore({ dataDir, environment, currency, opening, serving, madeLater });
+  const options = { dataDir, environment, currency, opening, serving: serving !== undefined, madeLater };
+  const store = await openStore(options, serving === undefined || serving.isStoreInThisThread);
   try {
     const execute = executorOf(store);
     const keyRing = openKeyRing(config.masterKeys, !(await execute({ kind: 'HasCallers' })));
@@ -71,13 +77,13 @@ export async function openRegistry(
   }
 }
 
-/** Opens the store; who serves has a thread for it, so that neither the disk nor another process holds up the doors. */
-async function openStore(options: StoreOptions): Promise<Store> {
-  // Loaded when needed: only what works on the database in its own thread loads the driver.
-  if (options.serving) {
-    const { openThreadedStore } = await import('./store/sqlite/threaded-store.ts');
-    return openThreadedStore(options);
+/** Opens the store; in a thread of its own neither the disk nor another process holds up the doors. */
+async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
+  // Loaded when needed: only the thread that works on the database loads its driver.
+  if (isInThisThread) {
+    const { createSqliteStore } = await import('./store/sqlite/engine.ts');
+    return createSqliteStore(options);
   }
-  const { createSqliteStore } = await import('./store/sqlite/engine.ts');
-  return createSqliteStore(options);
+  const { openThreadedStore } = await import('./store/sqlite/threaded-store.ts');
+  return openThreadedStore(options);
 }

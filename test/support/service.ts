@@ -29,16 +29,16 @@ export interface ServiceOptions extends Simulated {
 
 let named = 0;
 
-/** Starts a service, closed after the test. */
+/** Starts a service, closed after the test; its store works in this thread unless asked otherwise. */
 export async function startService(
   test: Pick<TestContext, 'after'>,
-  { env = {}, dataDir = temporaryFolder(test), ...simulated }: ServiceOptions = {},
+  { env = {}, dataDir = temporaryFolder(test), isStoreInThisThread = true, ...simulated }: ServiceOptions = {},
 ): Promise<TestService> {
   const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
   const config = readConfig({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env });
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
-  const app = await startApp(config, log, simulated);
+  const app = await startApp(config, log, { ...simulated, isStoreInThisThread });
   let closing: Promise<void> | undefined;
   const close = () => {
     closing ??= app.close();

@@ -4,6 +4,8 @@ import type { Failure, Reply } from './core.ts';
 
 /** Units that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
+/** Characters that the effects of these may hold, at most. */
+const waitingCharactersMax = 64 * 1_048_576;
 /** Units of one batch, at most. */
 const batchMax = 1_000;
 /** Batches handed over at a time: while one is carried out, the next one is at hand. */
@@ -19,6 +21,7 @@ export interface Batcher {
 /** A unit that waits for its reply. */
 interface Waiting {
   readonly unit: Unit;
+  readonly characters: number;
   readonly resolve: (executed: Executed) => void;
   readonly reject: (error: Error) => void;
 }
@@ -26,6 +29,7 @@ interface Waiting {
 /** Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order. */
 export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
   let waiting: Waiting[] = [];
+  let waitingCharacters = 0;
   let underWay = 0;
   let isScheduled = false;
   let isClosed = false;
@@ -42,6 +46,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     isScheduled = false;
     const batch = waiting.slice(0, batchMax);
     waiting = waiting.slice(batchMax);
+    for (const { characters } of batch) waitingCharacters -= characters;
     underWay += 1;
     send(batch.map(({ unit }) => unit)).then(
       (replies) => settle(batch, replies),
@@ -69,12 +74,15 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   return {
     execute: <K extends Kind>(unit: Unit<K>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
-      if (isClosed) reject(unavailable('The store is closed.'));
-      else if (waiting.length >= waitingMax) reject(unavailable('The store takes no more at this moment.'));
-      else {
-        waiting.push({ unit, resolve: resolve as Waiting['resolve'], reject });
-        schedule();
+      const characters = charactersIn(unit.effect);
+      const isFull = waiting.length >= waitingMax || waitingCharacters + characters > waitingCharactersMax;
+      if (isClosed || isFull) {
+        reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
+        return promise;
       }
+      waiting.push({ unit, characters, resolve: resolve as Waiting['resolve'], reject });
+      waitingCharacters += characters;
+      schedule();
       return promise;
     },
     close: () => {
@@ -90,4 +98,13 @@ function errorOf({ isUnavailable, message, cause }: Failure): Error | Refusal {
   const error = new Error(message);
   if (cause !== undefined) error.stack = cause;
   return error;
+}
+
+/** How many characters and bytes a value holds, as far as a caller can make it large. */
+function charactersIn(value: unknown): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let sum = 0;
+  for (const part of Object.values(value)) sum += charactersIn(part);
+  return sum;
 }

@@ -185,15 +185,16 @@ export function openCore(options: StoreOptions): Core {
         ? replies
         : units.map(() => ({ failure: unavailableFor(fateUnknown, displaced) }));
     } catch (error) {
-      if (!isMachineFault(error)) return units.length > 1 ? apart(units) : [{ failure: unforeseen(error) }];
-      const failure = unavailableFor(isWriting ? nothingStored : cannotWork, error);
+      if (!isMachineFault(error)) return units.length > 1 ? halved(units) : [{ failure: unforeseen(error) }];
+      const failure = unavailableFor(fateOf(error, isWriting), error);
       return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
     }
   }
 
-  /** Each unit in a transaction of its own: what is wrong with one of them is no fault of the others. */
-  function apart(units: readonly Unit[]): readonly Reply[] {
-    return units.flatMap((unit) => attempt([unit]));
+  /** Each half in a transaction of its own, and so on: what is wrong with one unit is no fault of the others. */
+  function halved(units: readonly Unit[]): readonly Reply[] {
+    const middle = Math.ceil(units.length / 2);
+    return [...attempt(units.slice(0, middle)), ...attempt(units.slice(middle))];
   }
 
   function transactTwice(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
@@ -233,9 +234,19 @@ class EffectFailed extends Error {
 /** The files of the database are not in their place. */
 class Displaced extends Error {}
 
+/** What is known of the writes of a batch that the machine refused. */
+function fateOf(error: unknown, isWriting: boolean): string {
+  if (!isWriting) return cannotWork;
+  // A commit that could not be synchronised may be found on disk if the machine stops before the next one.
+  return codeOf(error).startsWith('SQLITE_IOERR') ? fateUnknown : nothingStored;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
 function isMachineFault(error: unknown): boolean {
-  if (error instanceof Displaced) return true;
-  return error instanceof Error && 'code' in error && machineFaults.test(String(error.code));
+  return error instanceof Displaced || machineFaults.test(codeOf(error));
 }
 
 function unavailableFor(message: string, cause: unknown): Failure {

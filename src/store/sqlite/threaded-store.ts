@@ -49,10 +49,11 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     if (!isClosed) losing.resolve(error);
   }
 
-  function ask(asked: Asked): Promise<Told> {
+  async function ask(asked: Asked): Promise<Told> {
     const { promise, resolve, reject } = Promise.withResolvers<Told>();
-    questions.push({ resolve, reject });
+    // Before it is noted: what cannot be sent throws, and is never answered.
     worker.postMessage(asked);
+    questions.push({ resolve, reject });
     return promise;
   }
 
