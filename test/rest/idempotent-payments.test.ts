@@ -81,10 +81,11 @@ test('an escrow that is sent fifty times at once under one key is one order', as
   assert.equal(first.json.state, 'FROZEN');
   assertReplays(await open(), first);
   assert.equal(institution.instructions.length, 1);
-  const { items } = await service.store.escrows.list(
-    { owner: undefined, state: undefined, filingNo: undefined },
-    { from: undefined, size: 10 },
-  );
+  const { items } = await service.execute({
+    kind: 'ListEscrows',
+    filter: { owner: undefined, state: undefined, filingNo: undefined },
+    page: { from: undefined, size: 10 },
+  });
   assert.equal(items.length, 1);
 });
 
@@ -128,7 +129,12 @@ for (const [kind, resolve, state] of [
     assertRefused(await call(), 503, 'PAYMENT_PENDING');
     institution.treat('DECLINED');
     const declined = await untilSettled(escrowId, call);
-    assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is FROZEN/);
+    assertRefused(
+      declined,
+      402,
+      'PAYMENT_DECLINED',
+      /^The payment institution declined the \w+ of ES-[-\w]+\.$/,
+    );
     // What was declined stays so, even if the order is paid out or back by another call.
     institution.treat('CONFIRMED');
     assert.equal((await resolve(service, platform, escrowId, keyed('other'))).json.state, state);
@@ -181,7 +187,7 @@ test('after PAYMENT_PENDING the key of an escrow keeps that it was declined', as
   const escrowId = escrowIdIn(await open());
   institution.treat('DECLINED');
   const declined = await untilSettled(escrowId, open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', new RegExp(`${escrowId}, which is CLOSED`));
+  assertRefused(declined, 402, 'PAYMENT_DECLINED', new RegExp(`${escrowId}\\.$`));
   assertReplays(await open(), declined);
   institution.treat('CONFIRMED');
   const next = await openEscrow(service, platform, filingNo, {}, keyed('another'));
@@ -197,7 +203,12 @@ test('an order that waited too long is declined under its key', async (t) => {
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const pending = await open();
   const declined = await untilSettled(escrowIdIn(pending), open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  assertRefused(
+    declined,
+    402,
+    'PAYMENT_DECLINED',
+    /^The payment institution declined the FREEZE of ES-[-\w]+\.$/,
+  );
   assertReplays(await open(), declined);
 });
 
@@ -211,7 +222,12 @@ test('a hold that went back before its order was FROZEN is never answered as FRO
   const target = `${service.publicUrl}/payment/notifications`;
   assert.equal((await fetch(target, { method: 'POST', headers, body: Buffer.from(body) })).status, 200);
   const settled = await untilSettled(escrowId, open);
-  assertRefused(settled, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  assertRefused(
+    settled,
+    402,
+    'PAYMENT_DECLINED',
+    /^The payment institution declined the FREEZE of ES-[-\w]+\.$/,
+  );
   assert.deepEqual(
     (await getEscrow(service, platform, escrowId)).json.history.map(({ state }: { state: string }) => state),
     ['UNPAID', 'CLOSED'],
@@ -237,7 +253,12 @@ test('a late hold that is being given back is pending under its key, and then de
   assertRefused(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   institution.treat('CONFIRMED', 'CANCEL');
   const declined = await untilSettled(escrowId, open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  assertRefused(
+    declined,
+    402,
+    'PAYMENT_DECLINED',
+    /^The payment institution declined the FREEZE of ES-[-\w]+\.$/,
+  );
   assert.equal(institution.standingOf(escrowId), 'RETURNED');
 });
 

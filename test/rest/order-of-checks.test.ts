@@ -41,7 +41,7 @@ async function platformsInTrouble() {
   for (const each of [platform, suspended, usedUp, hasty]) {
     assert.equal((await fileArtwork(service, each, { nonce: spent, timestamp: stamp() })).status, 200);
   }
-  await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
   for (let call = 1; call < 10; call += 1) await fileArtwork(service, hasty, { timestamp: stamp() });
   return { platform, suspended, usedUp, hasty, spent };
 }
