@@ -33,8 +33,10 @@ export interface Reading {
 export interface Outcome {
   /** The answer, or why there is none. */
   readonly answer: Message | Refusal;
-  /** Whether an earlier call under the same Idempotency-Key was given the answer. */
+  /** Whether an earlier call under the same Idempotency-Key was given the answer, or would have been had it waited. */
   readonly isReplay: boolean;
+  /** Id of the earlier call that the answer is that of, if there is one. */
+  readonly answeredTo?: string | undefined;
   /** Of an authenticated platform. */
   readonly limits?: Limits | undefined;
 }

@@ -267,6 +267,8 @@ export const idempotencyKey = sqliteTable(
     outcome: blob({ mode: 'buffer' }),
     /** The instruction that the call gave, for a repetition to go on with. */
     operationId: text('operation_id'),
+    /** Of the call that claimed it. */
+    requestId: text('request_id'),
   },
   (table) => [
     primaryKey({ columns: [table.callerId, table.key] }),
