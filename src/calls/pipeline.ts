@@ -139,10 +139,11 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   };
 }
 
-/** An answer, and whether it is that of an earlier call; one that says to come again is of its own call. */
+/** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
 function told(answer: Message | Refusal, units: Units): Outcome {
   if (answer instanceof Refusal && !isFinal(answer.reason)) return { answer, isReplay: false };
-  return { answer, isReplay: units.isReplay(), answeredTo: units.claimedBy() };
+  const answeredTo = units.claimedBy();
+  return { answer, isReplay: units.isReplay() || answeredTo !== undefined, answeredTo };
 }
 
 /** Whether a repetition of a call has to be told from a second one. */
