@@ -65,7 +65,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
     await perform(other, { kind: 'AddPlatform', platform, key: newKey() });
     assert.equal((await file()).json.code, 'UNAVAILABLE');
-    await isLogged('artseal.db is not the file that was opened","msg"', 1);
+    await isLogged('artseal.db is not the file that was opened","msg":"the database is not', 1);
     assert.equal((await list()).status, 503);
     assert.equal(await service.stop(), 0, service.stderr());
     assert.ok(existsSync(join(dataDir, 'artseal.db-wal')), 'the log of the other database is there');

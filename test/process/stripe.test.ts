@@ -88,7 +88,7 @@ test('an order is held, released, refunded and declined by Stripe', { timeout: 3
   assert.equal(standIn.intents.at(-1)?.status, 'canceled');
 
   const declined = await openEscrow(service, platform, filingNo, { amount, buyerId: 'buyer-2' });
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /CLOSED/);
+  assertRefused(declined, 402, 'PAYMENT_DECLINED', /declined the FREEZE/);
   const unknown = await openEscrow(service, platform, filingNo, { buyerId: 'nobody', sellerId: 'no one' });
   assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
 });
