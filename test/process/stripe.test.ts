@@ -111,8 +111,10 @@ test('a webhook of Stripe leads to a question, a forged one to nothing', { timeo
   const { standIn, service, platform, file, order, becomes, notify } = await servedByStripe(t);
   const { escrowId } = (await openEscrow(service, platform, await file(), { amount })).json;
   const [intent = assert.fail()] = standIn.intents;
+  const asked = standIn.requests.length;
   // It claims what is not so.
   assert.equal((await notify('evt_1', 'payment_intent.canceled', intent)).status, 200);
+  await eventually('Stripe is asked', settledWithinMs, () => standIn.requests.length > asked);
   const headers = { 'Stripe-Signature': 't=1,v1=00' };
   const forged = await fetch(`${service.publicUrl}/payment/notifications`, {
     method: 'POST',
