@@ -38,7 +38,10 @@ export function openDoor(calls: Calls): Door {
       return written(request.method, await calls.signed(call, { requestId: 'simulated' }));
     },
     identified: async (request, key, service) =>
-      written(request.method, await calls.identified(service, routed(request, key))),
+      written(
+        request.method,
+        await calls.identified(service, routed(request, key), { requestId: 'simulated' }),
+      ),
   };
 }
 

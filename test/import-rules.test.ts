@@ -30,41 +30,42 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/domain/any.ts': {
     allowed: ['./money.ts', 'node:crypto'],
+    refused: ['../config.ts', '../keys/mint.ts', '../../gen/a_pb.ts', 'node:fs', 'pino', ...drivers, ...web],
+  },
+  'src/keys/any.ts': {
+    allowed: ['./mint.ts', '../domain/money.ts', '../store/store.ts', '../store/paging.ts', 'node:crypto'],
     refused: [
-      '../config.ts',
-      '../access/mint.ts',
-      '../../gen/a_pb.ts',
-      'node:fs',
-      'pino',
-      ...drivers,
-      ...web,
+      ...['../store/sqlite/engine.ts', '../calls/principal.ts', '../rpc/paging.ts', '../../gen/a_pb.ts'],
+      ...['pino', ...drivers, ...connect, ...web],
     ],
   },
-  'src/access/any.ts': {
-    allowed: ['./mint.ts', '../domain/money.ts', '../store/store.ts', 'node:crypto'],
+  'src/calls/any.ts': {
+    allowed: [
+      ...['./limits.ts', '../domain/money.ts', '../observe/trace.ts', '../store/store.ts'],
+      ...['../store/caller-commands.ts', '../keys/key-ring.ts', '../keys/mint.ts', '../keys/seal.ts'],
+      ...['node:crypto', '@bufbuild/protobuf', '@bufbuild/protobuf/wkt'],
+    ],
     refused: [
-      '../store/sqlite/engine.ts',
-      '../rpc/paging.ts',
-      '../../gen/a_pb.ts',
-      'pino',
-      ...drivers,
-      ...web,
+      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../rpc/paging.ts', '../rest/routes.ts'],
+      ...['../internal/typed-calls.ts', '../json/integer.ts', '../../gen/a_pb.ts', 'pino'],
+      ...['@connectrpc/connect', '@connectrpc/connect-node', ...drivers, ...web],
     ],
   },
   'src/store/store.ts': {
-    allowed: ['../domain/money.ts'],
-    refused: ['./sqlite/engine.ts', '../access/mint.ts', '../payment/institution.ts', 'node:crypto', 'pino'],
+    allowed: ['./paging.ts', './escrow-commands.ts', '../domain/money.ts'],
+    refused: ['./sqlite/engine.ts', '../keys/mint.ts', '../payment/institution.ts', 'node:crypto', 'pino'],
   },
   'src/store/sqlite/any.ts': {
     allowed: [
       './schema.ts',
       '../store.ts',
+      '../filing-commands.ts',
       '../../domain/money.ts',
       'better-sqlite3',
       'drizzle-orm',
       'node:fs',
     ],
-    refused: ['../other/engine.ts', '../../access/mint.ts', 'stripe', ...connect, ...web],
+    refused: ['../other/engine.ts', '../../keys/mint.ts', 'stripe', ...connect, ...web],
   },
   'src/payment/institution.ts': {
     allowed: ['../domain/money.ts'],
@@ -87,7 +88,14 @@ const parts: Readonly<Record<string, Imports>> = {
     refused: ['../stripe/client.ts', '../../store/store.ts', ...drivers, ...connect],
   },
   'src/settlement/any.ts': {
-    allowed: ['./limits.ts', '../domain/money.ts', '../store/store.ts', '../payment/institution.ts', 'pino'],
+    allowed: [
+      './limits.ts',
+      '../domain/money.ts',
+      '../store/store.ts',
+      '../store/paging.ts',
+      '../payment/institution.ts',
+      'pino',
+    ],
     refused: [
       '../store/sqlite/engine.ts',
       '../payment/stripe/client.ts',
@@ -99,17 +107,19 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/rpc/any.ts': {
     allowed: [
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
-      ...['../payment/institution.ts', '@connectrpc/connect'],
-      ...[
-        '../settlement/settlement.ts',
-        '../access/principal.ts',
-        '../access/issuance.ts',
-        '../access/seal.ts',
-      ],
+      ...['../store/paging.ts', '../payment/institution.ts', '../settlement/settlement.ts'],
+      ...['../calls/operation.ts', '../calls/principal.ts', '../keys/issuance.ts', '../keys/seal.ts'],
     ],
     refused: [
-      ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../settlement/recovery.ts'],
-      ...['../access/key-ring.ts', '@connectrpc/connect-node', ...drivers, ...web],
+      ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../payment/stripe/client.ts'],
+      ...[
+        '../calls/pipeline.ts',
+        '../calls/idempotency.ts',
+        '@connectrpc/connect',
+        '@connectrpc/connect-node',
+        ...drivers,
+        ...web,
+      ],
     ],
   },
   'src/json/any.ts': {
@@ -119,13 +129,14 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/rest/any.ts': {
     allowed: [
       '../json/integer.ts',
-      ...['./routes.ts', '../../gen/a_pb.ts', '../access/admission.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', '../rpc/dispatcher.ts', 'node:http'],
+      ...['./routes.ts', '../../gen/a_pb.ts', '../calls/pipeline.ts', '../domain/reason.ts'],
+      ...['../domain/violation.ts', '../observe/trace.ts', 'node:http'],
     ],
     refused: [
       ...[
         '../rpc/filing-service.ts',
         '../store/store.ts',
+        '../keys/mint.ts',
         '../domain/filing.ts',
         '../internal/typed-calls.ts',
       ],
@@ -135,11 +146,12 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/internal/any.ts': {
     allowed: [
       '../json/integer.ts',
-      ...['./typed-calls.ts', '../../gen/a_pb.ts', '../access/bearer.ts', '../domain/reason.ts'],
-      ...['../observe/trace.ts', '../rpc/dispatcher.ts', '../rpc/errors.ts', ...connect, ...web],
+      ...['./typed-calls.ts', '../../gen/a_pb.ts', '../calls/bearer.ts', '../domain/reason.ts'],
+      ...['../domain/violation.ts', '../observe/trace.ts', ...connect, ...web],
     ],
     refused: [
-      ...['../rpc/filing-service.ts', '../store/store.ts', '../domain/filing.ts', '../rest/routes.ts'],
+      ...['../rpc/filing-service.ts', '../store/store.ts', '../keys/mint.ts', '../domain/filing.ts'],
+      '../rest/routes.ts',
       ...drivers,
     ],
   },
@@ -151,11 +163,11 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       './sign.ts',
       '../../gen/a_pb.ts',
-      '../access/canonical-request.ts',
-      '../access/credentials.ts',
+      '../calls/canonical-request.ts',
+      '../calls/credentials.ts',
       ...connect,
     ],
-    refused: ['../access/key-ring.ts', '../domain/money.ts', '../store/store.ts', ...drivers],
+    refused: ['../calls/pipeline.ts', '../domain/money.ts', '../store/store.ts', ...drivers],
   },
 };
 

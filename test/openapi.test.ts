@@ -18,7 +18,7 @@ import { CreateEscrowRequestSchema, Escrow_State, EscrowService } from '../gen/a
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
-import { clockDifferenceMaxS, credentialHeaders } from '../src/access/credentials.ts';
+import { clockDifferenceMaxS, credentialHeaders } from '../src/calls/credentials.ts';
 import { settings } from '../src/config.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
@@ -564,9 +564,9 @@ for (const route of routes) {
 
 test('the limits that the service tells fit their headers, with and without a monthly quota', () => {
   const rate = { callsPerSecond: 10, allowed: true, remaining: 7, resetS: 1, retryAfterS: 0 };
-  const month = { allowed: true, month: '2026-11', monthS: 2_592_000, remaining: 812, resetS: 1_036_800 };
+  const month = { month: '2026-11', monthS: 2_592_000, remaining: 812, resetS: 1_036_800 };
   for (const limit of [1_000, undefined]) {
-    const sent = rateLimitHeaders(rate, { ...month, limit });
+    const sent = rateLimitHeaders({ rate, quota: { ...month, limit } });
     assert.deepEqual(misfits(member(headerComponents, 'RateLimit').schema, sent.RateLimit), []);
     assert.deepEqual(
       misfits(member(headerComponents, 'RateLimitPolicy').schema, sent['RateLimit-Policy']),
@@ -733,7 +733,7 @@ test('what the service answers to a call that is signed wrongly is documented', 
   await expect('TIMESTAMP_EXPIRED', { timestamp: '1000000000' });
   await expect('SIGNATURE_INVALID', { signature: '0'.repeat(64) });
   await expect('NONCE_REUSED', { nonce: 'once' });
-  await service.store.callers.setKeyStatus(platform.keyId, 'SUSPENDED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: platform.keyId, status: 'SUSPENDED' });
   await expect('KEY_SUSPENDED');
 });
 

@@ -33,8 +33,10 @@ export interface Reading {
 export interface Outcome {
   /** The answer, or why there is none. */
   readonly answer: Message | Refusal;
-  /** Whether an earlier call under the same Idempotency-Key was given the answer. */
+  /** Whether it is the answer to an earlier call under the same Idempotency-Key, which may not have waited for it. */
   readonly isReplay: boolean;
+  /** Id of that call. */
+  readonly answeredTo?: string | undefined;
   /** Of an authenticated platform. */
   readonly limits?: Limits | undefined;
 }

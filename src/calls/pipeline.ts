@@ -3,7 +3,7 @@ import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Calendar } from '../domain/calendar.ts';
 import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
+import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { Trace } from '../observe/trace.ts';
 import type { Store } from '../store/store.ts';
@@ -22,7 +22,7 @@ export interface Calls {
   /** A call of an external platform. Rejects with what `readBody` throws beside refusals, and with nothing else. */
   signed(call: SignedCall, trace: Trace): Promise<Outcome>;
   /** A call of somebody who is identified already. Never rejects. */
-  identified(principal: Principal, call: RoutedCall): Promise<Outcome>;
+  identified(principal: Principal, call: RoutedCall, trace: Trace): Promise<Outcome>;
 }
 
 /** What calls work with. */
@@ -61,15 +61,20 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
       return found;
     };
     const answer = rate.allowed
-      ? await carryOut(platform, units, routed).catch(asRefusal)
+      ? await carryOut(platform, units, routed, trace).catch(asRefusal)
       : rateLimited(rate);
     const calls = units.calls() ?? (await countedCalls(platform, nowMs));
     const limits = calls === undefined ? undefined : { rate, quota: standing(calls) };
-    return { answer, isReplay: units.isReplay(), limits };
+    return { ...told(answer, units), limits };
   }
 
   /** From the route on. Throws Refusal; whatever it throws, the call is admitted, and what it tells is durable. */
-  async function carryOut(principal: Principal, units: Units, route: () => RoutedCall): Promise<Message> {
+  async function carryOut(
+    principal: Principal,
+    units: Units,
+    route: () => RoutedCall,
+    { requestId }: Trace,
+  ): Promise<Message> {
     let endKey = () => {};
     try {
       const { method, idempotencyKeys, read } = route();
@@ -77,7 +82,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
       const reading = attempt(read);
       if (key !== undefined) {
         const { callerId } = principal;
-        const claim = { callerId, key, fingerprint: fingerprintOf(method, reading) };
+        const claim = { callerId, key, requestId, fingerprint: fingerprintOf(method, reading) };
         endKey = runningKeys.begin(claim);
         units.claim(claim);
       }
@@ -126,13 +131,19 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
         if (isUnderWay) callsUnderWay -= 1;
       }
     },
-    identified: async (principal, call) => {
+    identified: async (principal, call, trace) => {
       const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
       const units = createUnits(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
-      const answer = await carryOut(principal, units, () => call).catch(asRefusal);
-      return { answer, isReplay: units.isReplay() };
+      return told(await carryOut(principal, units, () => call, trace).catch(asRefusal), units);
     },
   };
+}
+
+/** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
+function told(answer: Message | Refusal, units: Units): Outcome {
+  if (answer instanceof Refusal && !isFinal(answer.reason)) return { answer, isReplay: false };
+  const answeredTo = units.claimedBy();
+  return { answer, isReplay: units.isReplay() || answeredTo !== undefined, answeredTo };
 }
 
 /** Whether a repetition of a call has to be told from a second one. */

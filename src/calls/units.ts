@@ -26,6 +26,8 @@ export interface Units {
   admitRefused(error: unknown): Promise<void>;
   /** Whether the call got what an earlier one was given. */
   isReplay(): boolean;
+  /** Id of the earlier call that claimed its idempotency key, if one did. */
+  claimedBy(): string | undefined;
   /** Calls counted in the month, as far as is known. */
   calls(): number | undefined;
 }
@@ -42,12 +44,15 @@ export function createUnits(
   let pending: Admission | undefined = admission;
   let isReplay = false;
   let calls: number | undefined;
+  let claimedBy: string | undefined;
 
   async function submit<K extends Kind>(effect: Command<K> | undefined): Promise<Admitted<K>> {
     const unit = { admission: pending, effect };
     pending = undefined;
-    const { outcome, calls: counted } = await store.execute<K>(unit);
-    calls ??= counted;
+    const executed = await store.execute<K>(unit);
+    const { outcome } = executed;
+    calls ??= executed.calls;
+    claimedBy ??= executed.claimedBy;
     if (outcome.kind === 'NOT_ADMITTED') throw notAdmitted(outcome.why);
     isReplay ||= outcome.isReplay;
     return outcome;
@@ -86,6 +91,7 @@ export function createUnits(
       if (pending !== undefined) await submit({ kind: 'Refuse', refusal: refusalData(asRefusal(error)) });
     },
     isReplay: () => isReplay,
+    claimedBy: () => claimedBy,
     calls: () => calls,
   };
 }

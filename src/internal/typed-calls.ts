@@ -90,7 +90,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const key = requestHeader.get('Idempotency-Key');
     const idempotencyKeys = key === null ? [] : [key];
     const read = () => ({ message, violations: [] });
-    const called = calls.identified(principal, { method, idempotencyKeys, read });
+    const trace = values.get(traceKey);
+    const called = calls.identified(principal, { method, idempotencyKeys, read }, trace);
     const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
     if (answer instanceof Refusal) throw answer;

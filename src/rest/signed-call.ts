@@ -23,9 +23,9 @@ export type SignedCalls = (request: IncomingMessage, trace: Trace) => Promise<An
 export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
   return async (request, trace) => {
     const { method = '', url: rawTarget = '', headersDistinct: headers } = request;
-    const refuse = (error: unknown): Answer => {
+    const refuse = (error: unknown, answeredTo = trace.requestId): Answer => {
       trace.refusal = asRefusal(error);
-      return refusalAnswer(trace.refusal, trace.requestId);
+      return refusalAnswer(trace.refusal, answeredTo);
     };
     let target: RequestTarget;
     try {
@@ -59,11 +59,12 @@ export function createSignedCalls({ calls, routes }: SignedCallDependencies): Si
 
 /** The answer that tells what a call came to. */
 function written(
-  { answer, isReplay }: Outcome,
+  { answer, isReplay, answeredTo }: Outcome,
   route: Route | undefined,
-  refuse: (refusal: Refusal) => Answer,
+  refuse: (refusal: Refusal, answeredTo?: string) => Answer,
 ): Answer {
-  const told = answer instanceof Refusal ? refuse(answer) : jsonAnswer(200, (route as Route).write(answer));
+  const told =
+    answer instanceof Refusal ? refuse(answer, answeredTo) : jsonAnswer(200, (route as Route).write(answer));
   return isReplay ? { ...told, headers: { ...told.headers, 'Idempotent-Replayed': 'true' } } : told;
 }
 

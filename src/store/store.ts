@@ -108,6 +108,8 @@ export interface IdempotencyClaim {
   readonly key: string;
   /** Digest of what the key stands for. */
   readonly fingerprint: Uint8Array;
+  /** Id of the call, which repetitions are told as Executed.claimedBy. */
+  readonly requestId?: string | undefined;
 }
 
 /** A call to be counted, if the month has one left. */
@@ -126,6 +128,8 @@ export interface Executed<K extends Kind = Kind> {
   readonly outcome: Outcome<K>;
   /** Calls counted in the month of the quota claim, this one included if it was; undefined without a claim. */
   readonly calls?: number | undefined;
+  /** Id of the earlier call that claimed the idempotency key for the same request, if one did. */
+  readonly claimedBy?: string | undefined;
 }
 
 /**

@@ -67,7 +67,7 @@ test('a revoked token is refused from the next call on, also on a connection tha
   const { stored, token } = await service.issuance.issueToken('ledger', false);
   const clients = Object.values(transports).map((make) => typedClients(make(service.internalUrl, token)));
   for (const { filings } of clients) await filings.listFilings({});
-  await service.store.callers.revokeToken(stored.tokenId, 1_790_000_000);
+  await service.execute({ kind: 'RevokeToken', tokenId: stored.tokenId, atS: 1_790_000_000 });
   for (const { filings } of clients) await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
 });
 

@@ -32,7 +32,8 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.equal(state, Escrow_State.FROZEN);
     await closed;
     const again = await startService(t, { dataDir: service.dataDir });
-    assert.equal((await again.store.escrows.find(escrowId, undefined))?.state, 'FROZEN');
+    const order = await again.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
+    assert.equal(order?.state, 'FROZEN');
   });
 
   test(`a connection whose call was answered does not hold up closing: ${name}`, async (t) => {

@@ -10,12 +10,17 @@ import { Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
 import { RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { createDispatcher } from '../../src/calls/dispatcher.ts';
+import { implement, operation, parsed } from '../../src/calls/operation.ts';
+import { createCalls } from '../../src/calls/pipeline.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { createCalendar } from '../../src/domain/calendar.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
-import { createDispatcher } from '../../src/rpc/dispatcher.ts';
-import { implement } from '../../src/rpc/operation.ts';
+import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
+import { systemClock } from '../../src/registry.ts';
+import type { Store } from '../../src/store/store.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
@@ -25,11 +30,14 @@ import { transports } from './transports.ts';
 
 const somebody = { kind: 'service', callerId: 1, caller: 'ledger', operator: false } as const;
 
-/** The typed door before one operation, without a store. */
-async function openDoor(
-  t: TestContext,
-  { run, durable = async () => {} }: { run: () => Promise<object>; durable?: () => Promise<void> },
-) {
+/** What a call meets behind the door. */
+interface Door {
+  readonly run: () => Promise<Record<string, unknown>>;
+  readonly stored?: () => Promise<void>;
+}
+
+/** The typed door and the pipeline before one operation, and in place of the store what becomes of its units. */
+async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) {
   const lines: string[] = [];
   const written = new EventEmitter();
   const log = pino(
@@ -49,11 +57,20 @@ async function openDoor(
       await once(written, 'line');
     }
   };
-  const dispatcher = createDispatcher([
-    implement(ProvenanceService, { getProvenance: { check: () => [], run } }),
-  ]);
+  const getProvenance = operation({ parse: () => parsed([], () => undefined), run });
+  const dispatcher = createDispatcher([implement(ProvenanceService, 'ALL_CALLERS', { getProvenance })]);
+  const execute: Store['execute'] = async () => {
+    await stored();
+    return { outcome: { kind: 'DONE', result: undefined as never, isReplay: false } };
+  };
+  const calls = createCalls({
+    ...{ dispatcher, clock: systemClock, calendar: createCalendar('UTC') },
+    store: { execute } as Store,
+    keyRing: createKeyRing(parseMasterKeys('0'.repeat(64))),
+  });
   const draining = new AbortController().signal;
-  const typedCalls = createTypedCalls({ dispatcher, bearerCheck: async () => somebody, durable, draining });
+  const { services } = dispatcher;
+  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, draining });
   const listener = createInternalListener({ typedCalls, log });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });
@@ -80,7 +97,7 @@ for (const [name, transport] of Object.entries(transports)) {
   test(`an answer whose effect cannot be kept is UNAVAILABLE instead: ${name}`, async (t) => {
     const { baseUrl } = await openDoor(t, {
       run: async () => ({ filingNo: 'AS-2026-000001' }),
-      durable: () => Promise.reject(unavailable('The disk is full.')),
+      stored: () => Promise.reject(unavailable('The disk is full.')),
     });
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
     const { retryAfter } = await typedRefusal(provenance.getProvenance({}), 'UNAVAILABLE');
@@ -88,13 +105,13 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-test('nothing is answered before the store is durable, not even a refusal', async (t) => {
+test('nothing is answered before the call is stored, not even a refusal', async (t) => {
   const steps: string[] = [];
   const barrier = Promise.withResolvers<void>();
   const reached = Promise.withResolvers<void>();
   const { baseUrl } = await openDoor(t, {
     run: () => Promise.reject(new Error('refused')),
-    durable: () => {
+    stored: () => {
       reached.resolve();
       return barrier.promise;
     },
@@ -102,10 +119,10 @@ test('nothing is answered before the store is durable, not even a refusal', asyn
   const { provenance } = typedClients(createTypedTransport(baseUrl, 'it_any'));
   const answered = errorOf(provenance.getProvenance({})).then(() => steps.push('answered'));
   await reached.promise;
-  steps.push('durable');
+  steps.push('stored');
   barrier.resolve();
   await answered;
-  assert.deepEqual(steps, ['durable', 'answered']);
+  assert.deepEqual(steps, ['stored', 'answered']);
 });
 
 test('a store that is closed is UNAVAILABLE, to what only reads as well', async (t) => {
@@ -206,7 +223,7 @@ test('the REST routes are not behind the typed door', async (t) => {
 });
 
 test('a client that sets a time limit is told when it is over', async (t) => {
-  const hanging = Promise.withResolvers<object>();
+  const hanging = Promise.withResolvers<Record<string, unknown>>();
   const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
   for (const transport of Object.values(transports)) {
     const { provenance } = typedClients(transport(baseUrl, 'it_any'));
@@ -224,7 +241,7 @@ const withDeadline: readonly (readonly [name: string, send: RawSending, header: 
 
 for (const [name, send, headers] of withDeadline) {
   test(`a call is answered at its deadline, also to a client that keeps no time itself: ${name}`, async (t) => {
-    const hanging = Promise.withResolvers<object>();
+    const hanging = Promise.withResolvers<Record<string, unknown>>();
     const { baseUrl } = await openDoor(t, { run: () => hanging.promise });
     const method = 'ProvenanceService/GetProvenance';
     const over = Object.fromEntries(

@@ -92,9 +92,9 @@ test('a connection has six Watch streams and no more, until one of them is broke
 async function openDoor(t: TestContext) {
   const draining = new AbortController();
   const typedCalls = createTypedCalls({
-    dispatcher: { services: [], invoke: () => Promise.reject(new Error('Nothing is served here.')) },
-    bearerCheck: () => Promise.reject(new Error('Nobody is known here.')),
-    durable: () => Promise.resolve(),
+    calls: { identified: () => Promise.reject(new Error('Nothing is served here.')) },
+    services: [],
+    bearerCheck: () => assert.fail('Nobody is known here.'),
     draining: draining.signal,
   });
   const { baseUrl } = await openBareDoor(t, typedCalls);

@@ -52,7 +52,7 @@ async function orderInNeed(t: Parameters<typeof startService>[0]) {
   const escrowId = String(order.escrowId);
   const becomes = (state: string) =>
     eventually(`${escrowId} becomes ${state}`, 60_000, async () => {
-      const found = await service.store.escrows.find(escrowId, undefined);
+      const found = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
       return found?.state === state;
     });
   return { institution, service, platform, order, escrowId, becomes };

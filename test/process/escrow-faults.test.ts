@@ -17,19 +17,17 @@ type Asked = 'CREATE' | 'RELEASE' | 'REFUND';
 
 /**
  * Before and after each commit and each call to the institution, in their order, with what is on disk of the instruction
- * then, at both sides. An instruction is prepared and sent in one commit, unless its order is busy: then it is
- * PREPARED in a commit of its own, and from there on it is the service's to carry out. Before it is ANSWERED is after it is
- * SETTLED: nothing is between them.
+ * then, at both sides. Once it is PREPARED, it is the service's to carry out.
  */
 const points = {
-  'BEFORE SENT': { status: undefined, isGiven: false },
+  'BEFORE PREPARED': { status: undefined, isGiven: false },
   'AFTER PREPARED': { status: 'PREPARED', isGiven: false },
+  'BEFORE SENT': { status: 'PREPARED', isGiven: false },
   'AFTER SENT': { status: 'SENT', isGiven: false },
   'BEFORE CALL': { status: 'SENT', isGiven: false },
   'AFTER CALL': { status: 'SENT', isGiven: true },
   'BEFORE SETTLED': { status: 'SENT', isGiven: true },
   'AFTER SETTLED': { status: 'CONFIRMED', isGiven: true },
-  'AFTER ANSWERED': { status: 'CONFIRMED', isGiven: true },
 } as const;
 type Point = keyof typeof points;
 
@@ -58,8 +56,6 @@ interface Mortal {
   readonly publicUrl: string;
   /** Undefined for one that goes on. */
   readonly died: Promise<unknown[]> | undefined;
-  /** Waits until it keeps this order busy. */
-  busyWith(escrowId: string | undefined): Promise<unknown>;
 }
 
 /** Starts a service that will kill itself at a point. */
@@ -78,13 +74,11 @@ async function serveAndDie(t: TestContext, dataDir: string, point: string): Prom
   service.stdout.setEncoding('utf8').on('data', (chunk) => {
     output += chunk;
   });
-  const printed = (pattern: RegExp) =>
-    eventually(`${point}: ${pattern}`, patienceMs, () => {
-      assert.deepEqual([service.exitCode, service.signalCode], [null, null], `it ended early: ${output}`);
-      return pattern.exec(output) ?? undefined;
-    });
-  const [, publicUrl = ''] = await printed(/^artseal ready public=(\S+)/m);
-  return { publicUrl, died, busyWith: (escrowId) => printed(new RegExp(`^asked ${escrowId}$`, 'm')) };
+  const [, publicUrl = ''] = await eventually(`${point}: it is ready`, patienceMs, () => {
+    assert.deepEqual([service.exitCode, service.signalCode], [null, null], `it ended early: ${output}`);
+    return /^artseal ready public=(\S+)/m.exec(output) ?? undefined;
+  });
+  return { publicUrl, died };
 }
 
 /** A request for an order, under an idempotency key. */
@@ -267,18 +261,16 @@ interface Death {
 
 /** All points with what is asked for by turns, so that no two in a row are alike. */
 function deathsOf(lane: number): Death[] {
-  const deaths = (Object.keys(points) as Point[]).map((point, place) => {
+  return (Object.keys(points) as Point[]).map((point, place) => {
     return { asked: all[(lane + place) % all.length] ?? 'CREATE', point };
   });
-  // An order that is new is not busy.
-  return deaths.filter(({ asked, point }) => asked !== 'CREATE' || point !== 'AFTER PREPARED');
 }
 
 /** Starts the service that dies this way, or one that goes on. */
 async function serveUntil(t: TestContext, dataDir: string, death: Death | undefined): Promise<Mortal> {
   if (death !== undefined) return serveAndDie(t, dataDir, `${death.point} ${outcomes[death.asked].kind}`);
   const { publicUrl } = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
-  return { publicUrl, died: undefined, busyWith: assert.fail };
+  return { publicUrl, died: undefined };
 }
 
 // The service that dies next is the one that recovers from the last death: its own point is in another kind of
@@ -295,8 +287,7 @@ suite('kill -9 at each step of an instruction: order and money agree after a res
       for (const [place, { asked, point }] of deaths.entries()) {
         await t.test(`${asked}, killed ${point.replace(' ', ' it was ')}`, async () => {
           const sent = await prepare(service, platform, asked);
-          if (point === 'AFTER PREPARED') await service.busyWith(sent.escrowId);
-          else if (asked !== 'CREATE') await becomesQuiet(dataDir, sent.filingNo);
+          if (asked !== 'CREATE') await becomesQuiet(dataDir, sent.filingNo);
           await assert.rejects(post(service.publicUrl, platform, sent), 'an answer came before the end');
           assert.deepEqual(await service.died, [null, 'SIGKILL']);
           assertLeft(dataDir, sent, asked, point);

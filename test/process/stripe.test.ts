@@ -88,7 +88,7 @@ test('an order is held, released, refunded and declined by Stripe', { timeout: 3
   assert.equal(standIn.intents.at(-1)?.status, 'canceled');
 
   const declined = await openEscrow(service, platform, filingNo, { amount, buyerId: 'buyer-2' });
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /CLOSED/);
+  assertRefused(declined, 402, 'PAYMENT_DECLINED', /declined the FREEZE/);
   const unknown = await openEscrow(service, platform, filingNo, { buyerId: 'nobody', sellerId: 'no one' });
   assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
 });
@@ -111,8 +111,10 @@ test('a webhook of Stripe leads to a question, a forged one to nothing', { timeo
   const { standIn, service, platform, file, order, becomes, notify } = await servedByStripe(t);
   const { escrowId } = (await openEscrow(service, platform, await file(), { amount })).json;
   const [intent = assert.fail()] = standIn.intents;
+  const asked = standIn.requests.length;
   // It claims what is not so.
   assert.equal((await notify('evt_1', 'payment_intent.canceled', intent)).status, 200);
+  await eventually('Stripe is asked', settledWithinMs, () => standIn.requests.length > asked);
   const headers = { 'Stripe-Signature': 't=1,v1=00' };
   const forged = await fetch(`${service.publicUrl}/payment/notifications`, {
     method: 'POST',

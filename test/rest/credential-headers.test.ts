@@ -106,7 +106,7 @@ function visible({ status, headers, json }: RestAnswer): object {
 
 test('unknown key, wrong secret, revoked key, key past its rotation: nothing tells which', async () => {
   const revoked = await service.platform();
-  await service.store.callers.setKeyStatus(revoked.keyId, 'REVOKED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: revoked.keyId, status: 'REVOKED' });
   const rotated = await service.platform();
   await service.issuance.rotateKey(rotated.keyId, 0);
   const unknownKey = { ...platform, apiKey: `ak_sandbox_${newNonce()}` };
@@ -214,19 +214,19 @@ test("a signature of one platform's secret under another platform's key is refus
 
 test('a suspended key is refused as such, and let in again when it is resumed', async () => {
   const suspended = await service.platform();
-  await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
   const nonce = newNonce();
   const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
   assert.equal(ledger.calls(suspended.caller), 0);
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
-  await service.store.callers.setKeyStatus(suspended.keyId, 'ACTIVE');
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'ACTIVE' });
   assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
 });
 
 test('a suspended key tells nothing to one who cannot sign for it', async () => {
   const suspended = await service.platform();
-  await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
   const answer = await fileArtwork(service, { ...suspended, apiSecret: 'guess' });
   assertRefused(answer, 401, 'SIGNATURE_INVALID');
 });

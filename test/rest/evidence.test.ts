@@ -48,7 +48,8 @@ for (const [what, text] of texts) {
     assert.equal(filed.json.hash, recomputed(body, filed.json));
     const asked = await askProvenance(service, platform, filed.json.filingNo);
     assert.equal(asked.json.author, text);
-    const stored = await service.store.filings.find(filed.json.filingNo, undefined);
+    const { filingNo } = filed.json;
+    const stored = await service.execute({ kind: 'GetFiling', filingNo, owner: undefined });
     const { author, era, size, material, condition } = stored ?? assert.fail();
     assert.deepEqual({ author, era, size, material, condition, price: artwork.price }, sent);
   });

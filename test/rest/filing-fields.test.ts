@@ -7,6 +7,7 @@ import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
+import type { RestAnswer } from '../support/signed-request.ts';
 
 const service = await startService(fileScope);
 const ledger = openLedger(fileScope, service);
@@ -18,6 +19,10 @@ async function assertNotFiled(body: string, code: Reason, ...message: RegExp[]):
   assertRefused(await fileArtwork(service, platform, { body }), 400, code, ...message);
   assert.deepEqual(ledger.holdings(), before);
 }
+
+/** A filing as the store has it. */
+const stored = ({ json: { filingNo } }: RestAnswer) =>
+  service.execute({ kind: 'GetFiling', filingNo, owner: undefined });
 
 const textFields = { author: 200, era: 200, size: 200, material: 200, condition: 2_000 } as const;
 
@@ -57,7 +62,7 @@ for (const [field, max] of Object.entries(textFields)) {
         body: JSON.stringify({ ...artwork, [field]: text }),
       });
       assert.equal(answer.status, 200, answer.text);
-      const filing = await service.store.filings.find(answer.json.filingNo, undefined);
+      const filing = await stored(answer);
       assert.equal(filing?.[field as keyof typeof textFields], text);
     }
   });
@@ -84,7 +89,7 @@ for (const [json, price] of prices) {
   test(`the price ${json} is the integer ${price}`, async () => {
     const answer = await fileArtwork(service, platform, { body: jsonWith(artwork, 'price', json) });
     assert.equal(answer.status, 200, answer.text);
-    const filing = await service.store.filings.find(answer.json.filingNo, undefined);
+    const filing = await stored(answer);
     assert.equal(filing?.price, BigInt(price));
   });
 }

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { idempotencyRetentionS } from '../../src/store/store.ts';
+import { openEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { createHeldInstitution } from '../support/held-institution.ts';
+import { assertRefused } from '../support/refused.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
@@ -88,6 +90,67 @@ test('a key stands for one request: another body, or another route, is refused',
   }
 });
 
+for (const [what, body] of [
+  ['white space', JSON.stringify(artwork, undefined, 3)],
+  ['the order of its members', JSON.stringify(Object.fromEntries(Object.entries(artwork).reverse()))],
+  ['how a number is written', filingBody.replace(/"price":\d+/, '"price":128e6')],
+  ['escaped characters', filingBody.replace('Qi', '\\u0051i')],
+] as const) {
+  test(`another spelling of the same request is the same request: ${what}`, async (t) => {
+    assert.notEqual(body, filingBody);
+    const service = await startService(t);
+    const platform = await service.platform();
+    const first = await file(service, platform, 'k');
+    assert.equal(first.status, 200, first.text);
+    assertReplays(await file(service, platform, 'k', { body }), first);
+    assert.match((await file(service, platform, 'other')).json.filingNo, /-000002$/);
+  });
+}
+
+test('without a body and with {} a release is the same request', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  for (const [key, bodies] of Object.entries({
+    none: [undefined, '{}'],
+    empty: ['{}', undefined, ' { } '],
+  })) {
+    const { filingNo } = (await file(service, platform, `filing-${key}`)).json;
+    const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
+    const release = (body: string | undefined) =>
+      releaseEscrow(service, platform, escrowId, {
+        headers: { 'Idempotency-Key': key },
+        ...(body !== undefined && { body }),
+      });
+    const first = await release(bodies[0]);
+    assert.equal(first.json.state, 'RELEASED', first.text);
+    for (const body of bodies) assertReplays(await release(body), first);
+  }
+});
+
+test('what is wrong with a request is part of it: another mistake under the key is another request', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const mistakes = [
+    '{}',
+    '{"price":1}',
+    '{"price":"1"}',
+    '{"price":"1","colour":1}',
+    '{"colour":1}',
+    '{',
+    '[]',
+  ];
+  for (const [place, body] of mistakes.entries()) {
+    const key = `mistake-${place}`;
+    const first = await file(service, platform, key, { body });
+    assert.equal(first.status, 400, first.text);
+    assertReplays(await file(service, platform, key, { body }), first);
+    for (const other of [...mistakes, filingBody].filter((one) => one !== body)) {
+      const refused = await file(service, platform, key, { body: other });
+      assertRefused(refused, 422, 'IDEMPOTENCY_KEY_REUSED');
+    }
+  }
+});
+
 test('keys of different callers have nothing to do with each other', async (t) => {
   const service = await startService(t);
   const [one, other] = [await service.platform(), await service.platform()];
@@ -95,15 +158,21 @@ test('keys of different callers have nothing to do with each other', async (t) =
   assert.match((await file(service, other, 'k')).json.filingNo, /-000002$/);
 });
 
-test("the operation's own refusal is kept; a refusal before it is not", async (t) => {
+test("the operation's own refusal is kept; what is refused before it is not", async (t) => {
   const service = await startService(t);
   const platform = await service.platform();
   const invalid = await file(service, platform, 'bad', { body: '{}' });
-  assert.equal(invalid.status, 400);
+  assertRefused(invalid, 400, 'VALIDATION_FAILED');
   assertReplays(await file(service, platform, 'bad', { body: '{}' }), invalid);
-  const broken = await file(service, platform, 'broken', { body: '{' });
-  assert.equal(broken.json.code, 'INVALID_JSON');
-  assert.equal((await file(service, platform, 'broken')).status, 200);
+  const open = () =>
+    openEscrow(service, platform, 'AS-2026-999999', {}, { headers: { 'Idempotency-Key': 'none' } });
+  const missing = await open();
+  assertRefused(missing, 404, 'FILING_NOT_FOUND');
+  assertReplays(await open(), missing);
+  const headers = { 'Content-Type': 'text/plain', 'Idempotency-Key': 'media' };
+  const request = { target: '/api/v1/filing', body: filingBody };
+  assert.equal((await send(service.publicUrl, platform, { ...request, headers })).status, 415);
+  assert.equal((await file(service, platform, 'media')).status, 200);
 });
 
 test('a repetition costs no quota', async (t) => {

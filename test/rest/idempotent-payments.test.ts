@@ -43,9 +43,11 @@ function assertReplays(replay: RestAnswer, first: RestAnswer): void {
   assert.deepEqual([replay.status, replay.text], [first.status, first.text]);
 }
 
-function assertFirst(answer: RestAnswer, status: number): void {
-  assert.equal(answer.status, status, answer.text);
-  assert.equal(answer.headers['idempotent-replayed'], undefined);
+/** Asserts that the institution's no is told, naming the order, but not the state that it has come to since. */
+function assertDeclined({ status, json, text }: RestAnswer, kind: string, escrowId: string): void {
+  assert.equal(status, 402, text);
+  assert.equal(json.code, 'PAYMENT_DECLINED');
+  assert.equal(json.message, `The payment institution declined the ${kind} of ${escrowId}.`);
 }
 
 /** Repeats a call until its answer is not PAYMENT_PENDING; each that is names the order. */
@@ -81,10 +83,11 @@ test('an escrow that is sent fifty times at once under one key is one order', as
   assert.equal(first.json.state, 'FROZEN');
   assertReplays(await open(), first);
   assert.equal(institution.instructions.length, 1);
-  const { items } = await service.store.escrows.list(
-    { owner: undefined, state: undefined, filingNo: undefined },
-    { from: undefined, size: 10 },
-  );
+  const { items } = await service.execute({
+    kind: 'ListEscrows',
+    filter: { owner: undefined, state: undefined, filingNo: undefined },
+    page: { from: undefined, size: 10 },
+  });
   assert.equal(items.length, 1);
 });
 
@@ -113,7 +116,7 @@ for (const [kind, resolve, state] of [
     for (const _ of ['first', 'second']) assertRefused(await call(), 503, 'PAYMENT_PENDING');
     institution.treat('CONFIRMED');
     const settled = await untilSettled(escrowId, call);
-    assertFirst(settled, 200);
+    assert.equal(settled.status, 200, settled.text);
     assert.deepEqual(settled.json, (await getEscrow(service, platform, escrowId)).json);
     assert.equal(settled.json.state, state);
     assertReplays(await call(), settled);
@@ -128,7 +131,7 @@ for (const [kind, resolve, state] of [
     assertRefused(await call(), 503, 'PAYMENT_PENDING');
     institution.treat('DECLINED');
     const declined = await untilSettled(escrowId, call);
-    assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is FROZEN/);
+    assertDeclined(declined, kind, escrowId);
     // What was declined stays so, even if the order is paid out or back by another call.
     institution.treat('CONFIRMED');
     assert.equal((await resolve(service, platform, escrowId, keyed('other'))).json.state, state);
@@ -149,7 +152,7 @@ test('after PAYMENT_PENDING the key of an escrow goes on with its order, and kee
   assertRefused(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
   institution.treat('CONFIRMED');
   const settled = await untilSettled(escrowId, open);
-  assertFirst(settled, 200);
+  assert.equal(settled.status, 200, settled.text);
   const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
   assert.deepEqual(settled.json, { escrowId, state: 'FROZEN', clearing, amount: 128_000_000 });
   assertReplays(await open(), settled);
@@ -169,7 +172,7 @@ test('the first answer is given late: also when the order was paid out before an
     return status === 200;
   });
   const late = await open();
-  assertFirst(late, 200);
+  assert.equal(late.status, 200, late.text);
   assert.deepEqual([late.json.escrowId, late.json.state], [escrowId, 'FROZEN']);
   assertReplays(await open(), late);
 });
@@ -181,7 +184,7 @@ test('after PAYMENT_PENDING the key of an escrow keeps that it was declined', as
   const escrowId = escrowIdIn(await open());
   institution.treat('DECLINED');
   const declined = await untilSettled(escrowId, open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', new RegExp(`${escrowId}, which is CLOSED`));
+  assertDeclined(declined, 'FREEZE', escrowId);
   assertReplays(await open(), declined);
   institution.treat('CONFIRMED');
   const next = await openEscrow(service, platform, filingNo, {}, keyed('another'));
@@ -195,9 +198,9 @@ test('an order that waited too long is declined under its key', async (t) => {
     limits: { ...hasty, freezeDeadlineMs: 100 },
   });
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
-  const pending = await open();
-  const declined = await untilSettled(escrowIdIn(pending), open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  const escrowId = escrowIdIn(await open());
+  const declined = await untilSettled(escrowId, open);
+  assertDeclined(declined, 'FREEZE', escrowId);
   assertReplays(await open(), declined);
 });
 
@@ -211,7 +214,7 @@ test('a hold that went back before its order was FROZEN is never answered as FRO
   const target = `${service.publicUrl}/payment/notifications`;
   assert.equal((await fetch(target, { method: 'POST', headers, body: Buffer.from(body) })).status, 200);
   const settled = await untilSettled(escrowId, open);
-  assertRefused(settled, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  assertDeclined(settled, 'FREEZE', escrowId);
   assert.deepEqual(
     (await getEscrow(service, platform, escrowId)).json.history.map(({ state }: { state: string }) => state),
     ['UNPAID', 'CLOSED'],
@@ -237,7 +240,7 @@ test('a late hold that is being given back is pending under its key, and then de
   assertRefused(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   institution.treat('CONFIRMED', 'CANCEL');
   const declined = await untilSettled(escrowId, open);
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /which is CLOSED/);
+  assertDeclined(declined, 'FREEZE', escrowId);
   assert.equal(institution.standingOf(escrowId), 'RETURNED');
 });
 
@@ -256,7 +259,7 @@ test('a pending key goes on over a restart, and keeps its end over another', asy
   assertRefused(reused, 422, 'IDEMPOTENCY_KEY_REUSED');
   institution.treat('CONFIRMED');
   const settled = await untilSettled(escrowId, () => openAt(second));
-  assertFirst(settled, 200);
+  assert.equal(settled.status, 200, settled.text);
   assert.deepEqual([settled.json.escrowId, settled.json.state], [escrowId, 'FROZEN']);
   await second.close();
 
@@ -286,12 +289,12 @@ test('two keys of one release under way lead to one payment, and each keeps the 
   for (const call of calls) assertRefused(await call(), 503, 'PAYMENT_PENDING');
   institution.treat('CONFIRMED');
   const ends = await Promise.all(calls.map((call) => untilSettled(escrowId, call)));
-  for (const end of ends) assertFirst(end, 200);
+  for (const end of ends) assert.equal(end.status, 200, end.text);
   assert.equal(ends[0]?.text, ends[1]?.text);
   assert.equal(institution.carriedOut('RELEASE'), 1);
 });
 
-test('a pending answer does not count for the month; the end of it counts once', async (t) => {
+test('a pending answer counts for the month, since its order was stored; the end of it does not count again', async (t) => {
   const institution = createHeldInstitution('FREEZE', 'SILENT');
   const service = await startService(t, { institution, limits: hasty });
   const platform = await service.platform('ENTERPRISE', 100);
@@ -299,10 +302,17 @@ test('a pending answer does not count for the month; the end of it counts once',
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const left = ({ headers }: RestAnswer) => /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1];
   const pending = await open();
-  assert.equal(left(pending), '99');
-  assert.equal(left(await open()), '99');
+  assertRefused(pending, 503, 'PAYMENT_PENDING');
+  assert.equal(left(pending), '98');
   institution.treat('CONFIRMED');
-  const settled = await untilSettled(escrowIdIn(pending), open);
+  const escrowId = escrowIdIn(pending);
+  await eventually(`${escrowId} is FROZEN`, patienceMs, async () => {
+    const order = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });
+    return order?.state === 'FROZEN';
+  });
+  const settled = await open();
+  assert.equal(settled.status, 200, settled.text);
+  assert.equal(settled.headers['idempotent-replayed'], 'true');
   assert.equal(left(settled), '98');
-  assert.equal(left(await open()), '98');
+  assertReplays(await open(), settled);
 });

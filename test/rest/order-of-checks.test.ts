@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Reason } from '../../src/domain/reason.ts';
@@ -20,6 +23,9 @@ const stamp = (differenceS = 0) => String(Math.floor(clock.nowMs() / 1_000) + di
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) } as const;
 const tooLarge = { target: '/api/v1/filing', body: `${filing.body}${' '.repeat(65_536)}` } as const;
+/** A key of the wrong form, and one that stands for a filing of each platform. */
+const badKey = { 'Idempotency-Key': 'a b' };
+const usedKey = { 'Idempotency-Key': 'used' };
 const wrongSignature = '0'.repeat(64);
 
 /** Sends the bytes of a request, whose target may be one that no client library would send. */
@@ -37,16 +43,20 @@ async function platformsInTrouble() {
   const suspended = await service.platform();
   const usedUp = await service.platform('ENTERPRISE', 1);
   const hasty = await service.platform('TRIAL');
+  const hastySuspended = await service.platform('TRIAL');
   const spent = newNonce();
   for (const each of [platform, suspended, usedUp, hasty]) {
-    assert.equal((await fileArtwork(service, each, { nonce: spent, timestamp: stamp() })).status, 200);
+    const first = { nonce: spent, timestamp: stamp(), headers: usedKey };
+    assert.equal((await fileArtwork(service, each, first)).status, 200);
   }
-  await service.store.callers.setKeyStatus(suspended.keyId, 'SUSPENDED');
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
   for (let call = 1; call < 10; call += 1) await fileArtwork(service, hasty, { timestamp: stamp() });
-  return { platform, suspended, usedUp, hasty, spent };
+  for (let call = 0; call < 10; call += 1) await fileArtwork(service, hastySuspended, { timestamp: stamp() });
+  await service.execute({ kind: 'SetKeyStatus', keyId: hastySuspended.keyId, status: 'SUSPENDED' });
+  return { platform, suspended, usedUp, hasty, hastySuspended, spent };
 }
 
-const { platform, suspended, usedUp, hasty, spent } = await platformsInTrouble();
+const { platform, suspended, usedUp, hasty, hastySuspended, spent } = await platformsInTrouble();
 const own = (await sendRaw(platform, filing)).json.filingNo;
 const foreign = (await sendRaw(await service.platform(), filing)).json.filingNo;
 
@@ -109,32 +119,39 @@ const pairs: readonly Pair[] = [
     code: 'KEY_SUSPENDED',
   },
   {
-    what: 'a spent nonce before a used-up rate',
+    what: 'a suspended key before a used-up rate',
+    by: hastySuspended,
+    request: filing,
+    status: 403,
+    code: 'KEY_SUSPENDED',
+  },
+  {
+    what: 'a used-up rate before a spent nonce',
     by: hasty,
     request: { ...filing, nonce: spent },
+    status: 429,
+    code: 'RATE_LIMITED',
+  },
+  {
+    what: 'a spent nonce before an unknown route',
+    by: platform,
+    request: { target: '/api/v1/nowhere', nonce: spent },
     status: 401,
     code: 'NONCE_REUSED',
   },
   {
-    what: 'a used-up rate before an unknown route',
-    by: hasty,
-    request: { target: '/api/v1/nowhere' },
-    status: 429,
-    code: 'RATE_LIMITED',
+    what: 'a spent nonce before a wrong method',
+    by: platform,
+    request: { ...filing, method: 'PUT', nonce: spent },
+    status: 401,
+    code: 'NONCE_REUSED',
   },
   {
-    what: 'a used-up rate before a wrong method',
-    by: hasty,
-    request: { ...filing, method: 'PUT' },
-    status: 429,
-    code: 'RATE_LIMITED',
-  },
-  {
-    what: 'a used-up rate before a wrong content type',
-    by: hasty,
-    request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
-    status: 429,
-    code: 'RATE_LIMITED',
+    what: 'a spent nonce before a wrong content type',
+    by: platform,
+    request: { ...filing, headers: { 'Content-Type': 'text/plain' }, nonce: spent },
+    status: 401,
+    code: 'NONCE_REUSED',
   },
   {
     what: 'an unknown route before a wrong content type',
@@ -149,6 +166,55 @@ const pairs: readonly Pair[] = [
     request: { ...filing, method: 'PUT', headers: { 'Content-Type': 'text/plain' } },
     status: 405,
     code: 'METHOD_NOT_ALLOWED',
+  },
+  {
+    what: 'an unknown route before an Idempotency-Key of the wrong form',
+    by: platform,
+    request: { ...filing, target: '/api/v1/nowhere', headers: badKey },
+    status: 404,
+    code: 'NOT_FOUND',
+  },
+  {
+    what: 'a wrong method before an Idempotency-Key of the wrong form',
+    by: platform,
+    request: { ...filing, method: 'PUT', headers: badKey },
+    status: 405,
+    code: 'METHOD_NOT_ALLOWED',
+  },
+  {
+    what: 'a wrong content type before an Idempotency-Key of the wrong form',
+    by: platform,
+    request: { ...filing, headers: { ...badKey, 'Content-Type': 'text/plain' } },
+    status: 415,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  {
+    what: 'an Idempotency-Key of the wrong form before a used-up quota',
+    by: usedUp,
+    request: { ...filing, headers: badKey },
+    status: 400,
+    code: 'IDEMPOTENCY_KEY_INVALID',
+  },
+  {
+    what: 'an Idempotency-Key of the wrong form before a body that is not JSON',
+    by: platform,
+    request: { ...filing, body: '{', headers: badKey },
+    status: 400,
+    code: 'IDEMPOTENCY_KEY_INVALID',
+  },
+  {
+    what: 'a key of another request before a used-up quota',
+    by: usedUp,
+    request: { ...filing, body: '{}', headers: usedKey },
+    status: 422,
+    code: 'IDEMPOTENCY_KEY_REUSED',
+  },
+  {
+    what: 'a key of another request before a body that is not JSON',
+    by: usedUp,
+    request: { ...filing, body: '{', headers: usedKey },
+    status: 422,
+    code: 'IDEMPOTENCY_KEY_REUSED',
   },
   {
     what: 'an unknown route before a used-up quota',
@@ -209,6 +275,28 @@ const beforeNonce: readonly (readonly [what: string, request: SignedRequest])[] 
   ['a wrong signature', { ...filing, signature: wrongSignature }],
 ];
 
+test('what is refused before admission is written down nowhere, and its bytes may be sent again', async () => {
+  const trial = await service.platform('TRIAL');
+  for (let call = 0; call < 10; call += 1) await fileArtwork(service, trial, { timestamp: stamp() });
+  const sent = { ...filing, nonce: newNonce(), timestamp: stamp() };
+  const log = () => hash('sha256', readFileSync(join(service.dataDir, 'artseal.db-wal')));
+  const written = () => ({ nonces: ledger.nonces(), calls: ledger.calls(trial.caller), log: log() });
+  const before = written();
+  for (let call = 0; call < 20; call += 1) {
+    assertRefused(await sendRaw(trial, sent), 429, 'RATE_LIMITED');
+    assertRefused(await sendRaw(suspended, sent), 403, 'KEY_SUSPENDED');
+    assertRefused(await sendRaw(suspended, { ...sent, signature: wrongSignature }), 401, 'SIGNATURE_INVALID');
+  }
+  assert.deepEqual(written(), before);
+  clock.advance(1_000);
+  assert.equal((await sendRaw(trial, sent)).status, 200);
+  assertRefused(await sendRaw(trial, sent), 401, 'NONCE_REUSED');
+  assert.notEqual(log(), before.log);
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'ACTIVE' });
+  assert.equal((await sendRaw(suspended, sent)).status, 200);
+  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+});
+
 for (const [what, request] of beforeNonce) {
   test(`the nonce is not spent by ${what}`, async () => {
     const nonce = newNonce();
@@ -220,7 +308,6 @@ for (const [what, request] of beforeNonce) {
 const escrow = (terms: object) => ({ target: '/api/v1/escrow', body: JSON.stringify(terms) });
 
 const afterNonce: readonly Pair[] = [
-  { what: 'the rate', by: hasty, request: filing, status: 429, code: 'RATE_LIMITED' },
   {
     what: 'the route',
     by: platform,
@@ -241,6 +328,20 @@ const afterNonce: readonly Pair[] = [
     request: { ...filing, headers: { 'Content-Type': 'text/plain' } },
     status: 415,
     code: 'UNSUPPORTED_MEDIA_TYPE',
+  },
+  {
+    what: 'an Idempotency-Key of the wrong form',
+    by: platform,
+    request: { ...filing, headers: badKey },
+    status: 400,
+    code: 'IDEMPOTENCY_KEY_INVALID',
+  },
+  {
+    what: 'a key of another request',
+    by: platform,
+    request: { ...filing, body: '{}', headers: usedKey },
+    status: 422,
+    code: 'IDEMPOTENCY_KEY_REUSED',
   },
   { what: 'the quota', by: usedUp, request: filing, status: 429, code: 'QUOTA_EXCEEDED' },
   { what: 'the body', by: platform, request: { ...filing, body: '{' }, status: 400, code: 'INVALID_JSON' },

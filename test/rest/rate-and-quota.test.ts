@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
-import Sqlite, { type Statement } from 'better-sqlite3';
+import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Reason } from '../../src/domain/reason.ts';
+import { onBadDisk } from '../support/bad-disk.ts';
 import { askProvenance, type CallOptions, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -10,7 +10,6 @@ import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
-import { statementPrototype } from '../support/statement.ts';
 
 const startMs = Date.UTC(2026, 5, 10, 12);
 const monthEndMs = Date.UTC(2026, 6, 1);
@@ -155,72 +154,56 @@ test('two hundred calls at once do not get past a quota of fifty', async () => {
   assert.equal(ledger.calls(platform.caller), 50);
 });
 
-test('a call is counted whatever the operation answers, and given back if that is the service’s fault', async () => {
-  const platform = await service.platform('ENTERPRISE', 5);
+test('a call is counted whatever the operation answers, a payment that is pending too', async () => {
+  const platform = await service.platform('ENTERPRISE', 6);
   const { filingNo } = (await file(platform)).json;
-  assert.equal((await file(platform, { body: '{}' })).status, 400);
-  assert.equal((await file(platform, { body: '{' })).status, 400);
-  assert.equal((await ask(platform, 'none')).status, 404);
-  assert.equal(ledger.calls(platform.caller), 4);
-  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
-  assertRefused(silent, 503, 'PAYMENT_PENDING');
-  assert.equal(ledger.calls(platform.caller), 4);
-  assert.equal((await ask(platform, filingNo)).status, 200);
+  const declining = () => openEscrow(service, platform, filingNo, { buyerId: 'sim-decline' }, now());
+  const losing = () => openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
+  for (const [left, status, call] of [
+    [4, 400, () => file(platform, { body: '{}' })],
+    [3, 400, () => file(platform, { body: '{' })],
+    [2, 404, () => ask(platform, 'none')],
+    [1, 402, declining],
+    [0, 503, losing],
+  ] as const) {
+    const answer = await call();
+    assert.equal(answer.status, status, answer.text);
+    assert.match(String(answer.headers.ratelimit), new RegExp(`"monthly";r=${left};`), answer.text);
+    assert.equal(ledger.calls(platform.caller), 6 - left);
+  }
   assertRefused(await ask(platform, filingNo), 429, 'QUOTA_EXCEEDED');
+  assert.equal(ledger.calls(platform.caller), 6);
 });
 
-test('an answer that gives the call back says so in its RateLimit header', async () => {
-  const platform = await service.platform('ENTERPRISE', 5);
-  const { filingNo } = (await file(platform)).json;
-  const silent = await openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
-  assertRefused(silent, 503, 'PAYMENT_PENDING');
-  assert.match(String(silent.headers.ratelimit), /"monthly";r=4;/);
-});
-
-/** A service whose commits can be made to fail, as on a bad disk: those `from` and before `to`, counted from 1. */
-async function startOnBadDisk(t: TestContext) {
-  let failing = { from: 0, to: 0 };
-  let commits = 0;
-  const { run } = statementPrototype;
-  t.mock.method(statementPrototype, 'run', function (this: Statement, ...values: unknown[]) {
-    if (this.source === 'COMMIT') {
-      commits += 1;
-      const fails = commits >= failing.from && commits < failing.to;
-      if (fails) throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
-    }
-    return run.apply(this, values);
-  });
-  const failCommits = (from: number, to: number) => {
-    commits = 0;
-    failing = { from, to };
-  };
-  return { badDisk: await startService(t), failCommits };
-}
-
-for (const [what, from, to, call, code] of [
-  ['whose only commit fails', 1, 2, (service, by) => fileArtwork(service, by), 'UNAVAILABLE'],
-  ['whose first commit fails', 1, 2, openEscrow, 'UNAVAILABLE'],
-  ['whose later commits fail', 2, 100, openEscrow, 'PAYMENT_PENDING'],
-] satisfies [string, number, number, typeof openEscrow, Reason][]) {
-  test(`a call ${what} costs nothing, and is told so with where the limits stand`, async (t) => {
-    const { badDisk, failCommits } = await startOnBadDisk(t);
+for (const [what, kept, call, code, left] of [
+  ['of which nothing is stored', 0, (service, by) => fileArtwork(service, by), 'UNAVAILABLE', 3],
+  ['whose order is not stored', 0, openEscrow, 'UNAVAILABLE', 3],
+  ['whose order is stored, but nothing that follows,', 1, openEscrow, 'PAYMENT_PENDING', 2],
+] satisfies [string, number, typeof openEscrow, Reason, number][]) {
+  test(`a call ${what} costs what was stored of it, and is told so with where the limits stand`, async (t) => {
+    const [badDisk, disk] = await onBadDisk(t, () => startService(t));
+    t.after(disk.heal);
     const counted = openLedger(t, badDisk);
     const platform = await badDisk.platform('ENTERPRISE', 5);
     await fileArtwork(badDisk, platform);
     const { filingNo } = (await fileArtwork(badDisk, platform)).json;
     assert.equal(counted.calls(platform.caller), 2);
 
-    failCommits(from, to);
+    disk.failCommits(kept);
     const lost = await call(badDisk, platform, filingNo);
     assertRefused(lost, 503, code);
-    assert.match(String(lost.headers.ratelimit), /^"qps";r=\d+;t=1, "monthly";r=3;t=\d+$/);
+    assert.match(
+      String(lost.headers.ratelimit),
+      new RegExp(`^"qps";r=\\d+;t=1, "monthly";r=${left};t=\\d+$`),
+    );
     assert.match(String(lost.headers['ratelimit-policy']), /^"qps";q=200;w=1, "monthly";q=5;w=\d+$/);
-    failCommits(0, 0);
+    assert.ok(disk.failed() > 0);
+    disk.heal();
 
-    assert.equal(counted.calls(platform.caller), 2);
+    assert.equal(counted.calls(platform.caller), 5 - left);
     const next = await fileArtwork(badDisk, platform);
-    assert.match(String(next.headers.ratelimit), /"monthly";r=2;/);
-    assert.equal(counted.calls(platform.caller), 3);
+    assert.match(String(next.headers.ratelimit), new RegExp(`"monthly";r=${left - 1};`));
+    assert.equal(counted.calls(platform.caller), 6 - left);
   });
 }
 
@@ -233,6 +216,7 @@ const uncounted: readonly (readonly [
   ['a wrong method', 405, { method: 'PUT' }],
   ['a wrong content type', 415, { headers: { 'Content-Type': 'text/plain' } }],
   ['an encoded body', 415, { headers: { 'Content-Encoding': 'gzip' } }],
+  ['an Idempotency-Key of the wrong form', 400, { headers: { 'Idempotency-Key': 'a b' } }],
 ];
 
 for (const [what, status, options] of uncounted) {
@@ -246,6 +230,24 @@ for (const [what, status, options] of uncounted) {
     assert.match(String(answer.headers['ratelimit-policy']), /^"qps";q=200;w=1, "monthly";q=7;w=2592000$/);
   });
 }
+
+test('a replay and a key of another request are not counted, yet answered with where the limits stand', async () => {
+  const platform = await service.platform('ENTERPRISE', 2);
+  const headers = { 'Idempotency-Key': 'k' };
+  const first = await file(platform, { headers });
+  assert.equal(first.status, 200);
+  const other = await file(platform, { headers, body: '{}' });
+  assertRefused(other, 422, 'IDEMPOTENCY_KEY_REUSED');
+  const replay = await file(platform, { headers });
+  assert.equal(replay.headers['idempotent-replayed'], 'true');
+  for (const { headers } of [first, other, replay]) assert.match(String(headers.ratelimit), /"monthly";r=1;/);
+  assert.equal(ledger.calls(platform.caller), 1);
+  // Also when the month has no call left.
+  assert.equal((await file(platform)).status, 200);
+  assert.equal((await file(platform, { headers })).text, first.text);
+  assertRefused(await file(platform, { headers, body: '{}' }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRefused(await file(platform), 429, 'QUOTA_EXCEEDED');
+});
 
 test('a call that is refused before it is identified tells no limits', async () => {
   const platform = await service.platform();

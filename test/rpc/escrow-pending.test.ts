@@ -129,7 +129,7 @@ test('the order of a platform that was suspended meanwhile is settled all the sa
   const institution = createHeldInstitution('FREEZE', 'SILENT');
   const { service, platform, doors, file } = await startDoors(t, { institution, limits: hasty });
   const { escrowId } = await doors.REST.open(await file());
-  await service.store.callers.setPlatformStatus(platform.caller, 'SUSPENDED');
+  await service.execute({ kind: 'SetPlatformStatus', name: platform.caller, status: 'SUSPENDED' });
   assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
   institution.treat('CONFIRMED');
   await comesTo(doors['typed RPC'], escrowId, 'FROZEN');

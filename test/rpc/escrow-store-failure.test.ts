@@ -103,10 +103,11 @@ for (const [what, kept] of [
     const answer = await opening;
     disk.heal();
     const [order] = (
-      await service.store.escrows.list(
-        { owner: undefined, state: undefined, filingNo },
-        { from: undefined, size: 1 },
-      )
+      await service.execute({
+        kind: 'ListEscrows',
+        filter: { owner: undefined, state: undefined, filingNo },
+        page: { from: undefined, size: 1 },
+      })
     ).items;
     const { escrowId } = order ?? assert.fail();
     if (answer.status !== 200) {

@@ -3,8 +3,8 @@ import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, writeFileSyn
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { refusal } from '../support/refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
-import { DatabaseRefused, openDatabase } from '../../src/store/sqlite/database.ts';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { idempotencyRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {

@@ -12,8 +12,8 @@ import {
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, sandbox } from './promises/fixtures.ts';

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 
-/** A disk whose commits can be made to fail. */
+/** A disk whose commits of what was written can be made to fail; reading goes on. */
 export interface BadDisk {
   /** Fails so many commits that follow after `kept` more were kept; all of them unless told how many. */
   failCommits(kept?: number, count?: number): void;
@@ -20,11 +20,19 @@ export async function onBadDisk<T>(
   let failuresLeft = 0;
   let failed = 0;
   const { prepare } = Sqlite.prototype;
+  const writing = new WeakSet<Sqlite.Database>();
   function prepareOnBadDisk(this: Sqlite.Database, sql: string): Sqlite.Statement {
     const statement: Sqlite.Statement = prepare.call(this, sql);
-    if (sql !== 'COMMIT') return statement;
     const run = statement.run.bind(statement);
+    if (sql === 'BEGIN IMMEDIATE') {
+      statement.run = () => {
+        writing.add(this);
+        return run();
+      };
+    }
+    if (sql !== 'COMMIT') return statement;
     statement.run = () => {
+      if (!writing.delete(this)) return run();
       keptLeft -= 1;
       if (keptLeft >= 0 || failuresLeft <= 0) return run();
       failuresLeft -= 1;

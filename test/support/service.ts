@@ -32,7 +32,12 @@ let named = 0;
 /** Starts a service, closed after the test; its store works in this thread unless asked otherwise. */
 export async function startService(
   test: Pick<TestContext, 'after'>,
-  { env = {}, dataDir = temporaryFolder(test), isStoreInThisThread = true, ...simulated }: ServiceOptions = {},
+  {
+    env = {},
+    dataDir = temporaryFolder(test),
+    isStoreInThisThread = true,
+    ...simulated
+  }: ServiceOptions = {},
 ): Promise<TestService> {
   const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
   const config = readConfig({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env });

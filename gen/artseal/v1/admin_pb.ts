@@ -649,7 +649,7 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
 export const AdminService: GenService<{
   /**
    * Registers a platform and issues its first key. The answer is the only place where the
-   * secret is ever shown.
+   * secret is ever shown; repeated under its Idempotency-Key, the call is answered the same.
    * Reasons: VALIDATION_FAILED.
    *
    * @generated from rpc artseal.v1.AdminService.CreateKey

@@ -338,7 +338,7 @@ export const ListFilingsResponseSchema: GenMessage<ListFilingsResponse> = /*@__P
 export const FilingService: GenService<{
   /**
    * Files an artwork. The filing is durable, numbered and hashed when the answer arrives;
-   * the same request sent twice makes two filings.
+   * the same request sent twice makes two filings, unless both bear the same Idempotency-Key.
    * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED.
    *
    * @generated from rpc artseal.v1.FilingService.CreateFiling

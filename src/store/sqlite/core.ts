@@ -129,12 +129,13 @@ export function openCore(options: StoreOptions): Core {
     if (known?.kind === 'REUSED') {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: told() };
     }
-    if (known?.kind === 'ANSWERED') return { outcome: known.outcome, calls: told() };
+    const claimedBy = known?.claimedBy;
+    if (known?.kind === 'ANSWERED') return { outcome: known.outcome, calls: told(), claimedBy };
     const calls = quota?.take ? quotas.take(quota) : told();
     if (quota?.take && calls === undefined) {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: told() };
     }
-    if (known !== undefined) return { outcome: known.outcome, calls };
+    if (known !== undefined) return { outcome: known.outcome, calls, claimedBy };
     if (effect === undefined) {
       return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
     }
@@ -212,6 +213,7 @@ export function openCore(options: StoreOptions): Core {
       if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
       return attempt(units);
     },
+    // Those in memory go on to identify callers, whose units are then refused.
     changedCredentials: () => (client.open ? credentials.changed() : undefined),
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);

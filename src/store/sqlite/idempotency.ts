@@ -16,7 +16,11 @@ const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution
 /** What is known of a key: it stood for another request; it has its answer; its instruction is under way. */
 export type KnownKey =
   | { readonly kind: 'REUSED' }
-  | { readonly kind: 'ANSWERED' | 'UNDER_WAY'; readonly outcome: Outcome };
+  | {
+      readonly kind: 'ANSWERED' | 'UNDER_WAY';
+      readonly outcome: Outcome;
+      readonly claimedBy: string | undefined;
+    };
 
 /** Idempotency keys, each with what came of the call that claimed it. All verbs run inside a transaction. */
 export interface IdempotencyKeys {
@@ -48,17 +52,19 @@ export function createIdempotencyKeys(
       claimedAtS: sql.placeholder('nowS'),
       outcome: sql.placeholder('outcome'),
       operationId: sql.placeholder('operationId'),
+      requestId: sql.placeholder('requestId'),
     }),
   );
 
   /** A repetition of a call that gave an instruction is told how that stands. */
-  function goOn(operationId: string): KnownKey {
+  function goOn(operationId: string, claimedBy: string | undefined): KnownKey {
     const result = findOperation(operationId);
     if (result === undefined) throw new Error(`There is no operation ${operationId}.`);
     const hasEnded = result.status === 'CONFIRMED' || result.status === 'DECLINED';
     return {
       kind: hasEnded ? 'ANSWERED' : 'UNDER_WAY',
       outcome: { kind: 'DONE', result, isReplay: hasEnded },
+      claimedBy,
     };
   }
 
@@ -70,16 +76,17 @@ export function createIdempotencyKeys(
       const known = select.get({ callerId, key });
       if (known === undefined) return undefined;
       if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
-      if (known.operationId !== null) return goOn(known.operationId);
+      const claimedBy = known.requestId ?? undefined;
+      if (known.operationId !== null) return goOn(known.operationId, claimedBy);
       if (known.outcome === null) return { kind: 'REUSED' };
-      return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true } };
+      return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
-    keep: ({ callerId, key, fingerprint }, nowS, kind, outcome) => {
+    keep: ({ callerId, key, fingerprint, requestId = null }, nowS, kind, outcome) => {
       if (outcome.kind === 'NOT_ADMITTED') return;
       if (outcome.kind === 'REFUSED' && !isFinal(outcome.refusal.reason)) return;
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
       insert.run({
-        ...{ callerId, key, nowS, fingerprint: Buffer.from(fingerprint) },
+        ...{ callerId, key, nowS, requestId, fingerprint: Buffer.from(fingerprint) },
         operationId: isInstruction ? (outcome.result as Operation).operationId : null,
         outcome: isInstruction ? null : serialize(outcome),
       });

@@ -267,6 +267,8 @@ export const idempotencyKey = sqliteTable(
     operationId: text('operation_id'),
     /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
     outcome: blob({ mode: 'buffer' }),
+    /** Of the call that claimed it. */
+    requestId: text('request_id'),
   },
   (table) => [
     primaryKey({ columns: [table.callerId, table.key] }),

@@ -1,7 +1,6 @@
 /**
  * `artseal serve` that kills itself with SIGKILL at one named step. SERVE_AND_DIE is `<BEFORE|AFTER> <step> <kind>`:
- * the kind is that of an instruction, and the step is one of its life (see Step). Where the step is PREPARED, each look-up
- * of a hold that this process made is printed as `asked <escrowId>` and never answered, so that its order stays busy.
+ * the kind is that of an instruction, and the step is one of its life (see Step).
  */
 import Sqlite from 'better-sqlite3';
 import pino from 'pino';
@@ -11,17 +10,12 @@ import type { Institution } from '../../../src/payment/institution.ts';
 import { systemClock } from '../../../src/registry.ts';
 import { notificationPath } from '../../../src/rest/notification-call.ts';
 
-/**
- * The call to the institution, and the commits by what they make durable: prepared but not given yet, which is a commit
- * of its own only if the order is busy; given; settled; answered.
- */
-type Step = 'PREPARED' | 'CALL' | 'SENT' | 'SETTLED' | 'ANSWERED';
+/** The call to the institution, and the commits by what they make durable: prepared but not given yet; given; settled. */
+type Step = 'PREPARED' | 'SENT' | 'CALL' | 'SETTLED';
 
 /** How far the newest instruction of this process has come, as the open transaction sees it. */
 const progressQuery = `
   SELECT CASE
-    WHEN EXISTS (SELECT 1 FROM idempotency_key k WHERE k.operation_id = o.operation_id AND k.status = 200)
-      THEN 'ANSWERED'
     WHEN o.status = 'CONFIRMED' THEN 'SETTLED'
     WHEN o.status IN ('PREPARED', 'SENT') THEN o.status
     ELSE 'NONE' END
@@ -62,22 +56,13 @@ function watchCommits(): void {
 
 /** The same institution, between two points. */
 function watchCalls(institution: Institution): Institution {
-  const made = new Set<string>();
   return {
     ...institution,
     instruct: async (instruction, signal) => {
       if (instruction.kind === kind) reach('BEFORE', 'CALL' satisfies Step);
       const hold = await institution.instruct(instruction, signal);
       if (instruction.kind === kind) reach('AFTER', 'CALL' satisfies Step);
-      if (instruction.kind === 'FREEZE') made.add(instruction.holdId);
       return hold;
-    },
-    lookUp: (order, signal) => {
-      if (armed !== ('PREPARED' satisfies Step) || !made.has(order.holdId)) {
-        return institution.lookUp(order, signal);
-      }
-      process.stdout.write(`asked ${order.escrowId}\n`);
-      return new Promise(() => {});
     },
   };
 }

@@ -6,7 +6,7 @@ import {
   credentialHeaders,
   readCredentials,
   type SentCredentials,
-} from '../../src/access/credentials.ts';
+} from '../../src/calls/credentials.ts';
 import type { Refusal } from '../../src/domain/reason.ts';
 import { refusal } from '../support/refused.ts';
 

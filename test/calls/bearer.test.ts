@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createBearerCheck } from '../../src/access/bearer.ts';
+import { createBearerCheck } from '../../src/calls/bearer.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { refusal } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
 
 const service = await startService(fileScope);
-const check = createBearerCheck(service.store.admission);
+const check = createBearerCheck(service.store);
 
 test('a token identifies its service, with or without the rights of an operator', async () => {
   for (const operator of [false, true]) {
-    const { kind, caller, operator: identified } = await check(`Bearer ${await service.token(operator)}`);
+    const { kind, caller, operator: identified } = check(`Bearer ${await service.token(operator)}`);
     assert.equal(kind, 'service');
     assert.match(caller, /^service-\d+$/);
     assert.equal(identified, operator);
@@ -19,19 +19,18 @@ test('a token identifies its service, with or without the rights of an operator'
 
 test('the scheme is told in any case', async () => {
   const token = await service.token();
-  for (const scheme of ['bearer', 'BEARER'])
-    assert.equal((await check(`${scheme} ${token}`)).kind, 'service');
+  for (const scheme of ['bearer', 'BEARER']) assert.equal(check(`${scheme} ${token}`).kind, 'service');
 });
 
-test('no header is missing', async () => {
+test('no header is missing', () => {
   for (const nothing of [null, ''])
-    await assert.rejects(check(nothing), refusal('AUTH_HEADER_MISSING', /Authorization/));
+    assert.throws(() => check(nothing), refusal('AUTH_HEADER_MISSING', /Authorization/));
 });
 
 test('whatever is not a valid token is refused with one message that shows nothing of it', async () => {
   const token = await service.token();
   const revoked = await service.issuance.issueToken('revoked', true);
-  await service.store.callers.revokeToken(revoked.stored.tokenId, 1);
+  await service.execute({ kind: 'RevokeToken', tokenId: revoked.stored.tokenId, atS: 1 });
   const { apiKey, apiSecret } = await service.platform();
   const last = token.endsWith('0') ? '1' : '0';
   const messages = new Set<string>();
@@ -53,10 +52,13 @@ test('whatever is not a valid token is refused with one message that shows nothi
     'Bearer it_',
     `Bearer it_${'x'.repeat(10_000)}`,
   ]) {
-    await assert.rejects(check(sent), (error: Error) => {
-      messages.add(error.message);
-      return refusal('AUTH_HEADER_INVALID')(error);
-    });
+    assert.throws(
+      () => check(sent),
+      (error: Error) => {
+        messages.add(error.message);
+        return refusal('AUTH_HEADER_INVALID')(error);
+      },
+    );
   }
   assert.equal(messages.size, 1);
 });

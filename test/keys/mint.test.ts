@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { readCredentials } from '../../src/access/credentials.ts';
-import { mintKey, mintToken, tokenHash } from '../../src/access/mint.ts';
+import { readCredentials } from '../../src/calls/credentials.ts';
+import { mintKey, mintToken, tokenHash } from '../../src/keys/mint.ts';
 
 for (const [environment, word] of [
   ['sandbox', 'sandbox'],

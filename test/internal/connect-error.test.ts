@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import { ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { asRefusal, type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
-import { toConnectError } from '../../src/rpc/errors.ts';
+import { toConnectError } from '../../src/internal/errors.ts';
 
 /** The status codes of gRPC by the names that Connect gives them. */
 const codes: Record<string, Code> = {

@@ -8,14 +8,18 @@ import {
   GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
-import type { Principal } from '../../src/access/principal.ts';
+import { createDispatcher } from '../../src/calls/dispatcher.ts';
+import { type Audience, implement, type Operation, operation, parsed } from '../../src/calls/operation.ts';
+import type { Principal } from '../../src/calls/principal.ts';
 import type { Violation } from '../../src/domain/violation.ts';
-import { createDispatcher } from '../../src/rpc/dispatcher.ts';
-import { implement, type Operations } from '../../src/rpc/operation.ts';
 import { refusal } from '../support/refused.ts';
 
-const { getProvenance } = ProvenanceService.method;
-type ProvenanceOperation = Operations<typeof ProvenanceService>['getProvenance'];
+const { getProvenance: method } = ProvenanceService.method;
+type ProvenanceOperation = Operation<
+  typeof GetProvenanceRequestSchema,
+  typeof GetProvenanceResponseSchema,
+  string
+>;
 
 const platform: Principal = {
   kind: 'platform',
@@ -26,32 +30,37 @@ const platform: Principal = {
 };
 const service: Principal = { kind: 'service', callerId: 2, caller: 'ledger', operator: false };
 const operator: Principal = { ...service, operator: true };
+const execute = () => assert.fail('Nothing is stored here.');
 
 /** Invokes one operation that counts how often it ran. */
-function dispatching(over: Partial<ProvenanceOperation>) {
+function dispatching(over: Partial<ProvenanceOperation>, audience: Audience = 'ALL_CALLERS') {
   let runs = 0;
-  const run: ProvenanceOperation['run'] = async ({ filingNo }) => {
+  const parse: ProvenanceOperation['parse'] = ({ filingNo }) => ({ input: filingNo });
+  const run: ProvenanceOperation['run'] = async (filingNo) => {
     runs += 1;
     return { filingNo, author: 'Qi Baishi' };
   };
-  const operation = { check: () => [], run, ...over };
-  const dispatcher = createDispatcher([implement(ProvenanceService, { getProvenance: operation })]);
+  const getProvenance = operation({ parse, run, ...over });
+  const dispatcher = createDispatcher([implement(ProvenanceService, audience, { getProvenance })]);
   const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
   return {
     runs: () => runs,
     invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
-      dispatcher.invoke(getProvenance, request, { requestId: 'r', principal }, violations),
+      dispatcher.invoke(method, request, { principal, execute }, violations),
   };
 }
 
+/** An operation that answers an empty message. */
+const empty = operation({ parse: () => parsed([], () => undefined), run: async () => ({}) });
+
 const broken = (field: string, rule: string): Violation => ({ field, rule });
 
-test('an operation is given the request and the call, and its answer becomes a message', async () => {
+test('an operation is given its input and the call, and its answer becomes a message', async () => {
   const seen: unknown[] = [];
   const { invoke } = dispatching({
-    run: async (request, call) => {
-      seen.push(request.filingNo, call.requestId, call.principal);
-      return { filingNo: request.filingNo, retentionYears: 5 };
+    run: async (filingNo, call) => {
+      seen.push(filingNo, call.execute, call.principal);
+      return { filingNo, retentionYears: 5 };
     },
   });
   const answer = await invoke(service);
@@ -59,12 +68,12 @@ test('an operation is given the request and the call, and its answer becomes a m
     answer,
     create(GetProvenanceResponseSchema, { filingNo: 'AS-2026-000001', retentionYears: 5 }),
   );
-  assert.deepEqual(seen, ['AS-2026-000001', 'r', service]);
+  assert.deepEqual(seen, ['AS-2026-000001', execute, service]);
 });
 
 test("the violations of the door and of the operation are refused together, the door's first", async () => {
   const { invoke, runs } = dispatching({
-    check: () => [broken('price', 'is required'), broken('era', 'is x')],
+    parse: () => ({ violations: [broken('price', 'is required'), broken('era', 'is x')] }),
   });
   const sent = [broken('colour', 'is not part of this request'), broken('size', 'must be a string')];
   await assert.rejects(
@@ -79,7 +88,9 @@ test("the violations of the door and of the operation are refused together, the 
 
 test('each field is named once, by the first of its violations', async () => {
   const { invoke, runs } = dispatching({
-    check: () => [broken('price', 'is required'), broken('era', 'is one'), broken('era', 'is two')],
+    parse: () => ({
+      violations: [broken('price', 'is required'), broken('era', 'is one'), broken('era', 'is two')],
+    }),
   });
   await assert.rejects(
     invoke(platform, [broken('price', 'must be a whole number')]),
@@ -107,15 +118,13 @@ test('a message names a limited number of fields and counts the rest', async () 
 });
 
 test('an operation for operators is refused to all others before its request is looked at', async () => {
-  const { invoke, runs } = dispatching({
-    allowed: 'operator',
-    check: () => assert.fail('The request of somebody who may not ask was checked.'),
-  });
+  const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
+  const { invoke, runs } = dispatching({ parse }, 'OPERATORS');
   for (const principal of [platform, service]) {
     await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), refusal('PERMISSION_DENIED'));
   }
   assert.equal(runs(), 0);
-  const { invoke: invokeAllowed } = dispatching({ allowed: 'operator' });
+  const { invoke: invokeAllowed } = dispatching({}, 'OPERATORS');
   await invokeAllowed(operator);
 });
 
@@ -123,7 +132,7 @@ test('a method that nobody implements is not found', async () => {
   const dispatcher = createDispatcher([]);
   const request = create(GetProvenanceRequestSchema);
   await assert.rejects(
-    dispatcher.invoke(getProvenance, request, { requestId: 'r', principal: operator }),
+    dispatcher.invoke(method, request, { principal: operator, execute }),
     refusal('NOT_FOUND'),
   );
 });
@@ -135,18 +144,20 @@ test('what an operation throws is passed on as it is', async () => {
 });
 
 test('a dispatcher knows the services that it was made of', () => {
-  const operations = { getProvenance: { check: () => [], run: async () => ({}) } };
-  const dispatcher = createDispatcher([implement(ProvenanceService, operations)]);
+  const dispatcher = createDispatcher([
+    implement(ProvenanceService, 'ALL_CALLERS', { getProvenance: empty }),
+  ]);
   assert.deepEqual(dispatcher.services, [ProvenanceService]);
 });
 
 for (const schema of [AdminService, EscrowService, ProvenanceService]) {
   test(`${schema.name} cannot be implemented without each of its methods`, () => {
-    const operation = { check: () => [], run: async () => ({}) };
     for (const { localName: missing } of schema.methods) {
       const others = schema.methods.filter(({ localName }) => localName !== missing);
-      const operations = Object.fromEntries(others.map(({ localName }) => [localName, operation]));
-      assert.throws(() => implement(schema, operations as never), { message: /has no operation/ });
+      const operations = Object.fromEntries(others.map(({ localName }) => [localName, empty]));
+      assert.throws(() => implement(schema, 'ALL_CALLERS', operations as never), {
+        message: /has no operation/,
+      });
     }
   });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createRateLimit } from '../../src/access/rate-limit.ts';
+import { createRateLimit } from '../../src/calls/rate-limit.ts';
 
 /** A rate limit and the hands of its clock. */
 function limitAt(startMs = 0) {

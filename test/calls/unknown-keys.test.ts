@@ -6,24 +6,22 @@ import { statementPrototype } from '../support/statement.ts';
 
 const { store, platform } = await startService(fileScope);
 const known = await platform();
-const { findKey } = store.admission;
 
 /** How many statements the database is asked to run for a piece of work. */
-async function statementsOf(t: TestContext, work: () => Promise<unknown>): Promise<number> {
+function statementsOf(t: TestContext, work: () => unknown): number {
   const verbs = ['run', 'get', 'all', 'iterate'] as const;
   const mocks = verbs.map((verb) => t.mock.method(statementPrototype, verb).mock);
-  await work();
+  work();
   for (const mock of mocks) mock.restore();
   return mocks.reduce((sum, mock) => sum + mock.callCount(), 0);
 }
 
-test('an unknown API key costs the database what a known one costs', async (t) => {
-  await store.durable();
-  assert.equal((await findKey(known.apiKey))?.keyId, known.keyId);
-  const costs: number[] = [];
-  for (const apiKey of [known.apiKey, 'ak_unknown', 'ak_unknown', 'ak_other', known.apiKey]) {
-    costs.push(await statementsOf(t, () => findKey(apiKey)));
-  }
-  // Each asks whether another process changed a key.
-  assert.deepEqual(costs, [1, 1, 1, 1, 1]);
+test('an unknown API key costs the database what a known one costs', (t) => {
+  assert.equal(store.findKey(known.apiKey)?.keyId, known.keyId);
+  const [ofKnown, ...ofOthers] = [known.apiKey, 'ak_unknown', 'ak_unknown', 'ak_other', known.apiKey].map(
+    (apiKey) => statementsOf(t, () => store.findKey(apiKey)),
+  );
+  // At most, each asks whether another process changed a key.
+  assert.ok(ofKnown !== undefined && ofKnown <= 1);
+  for (const ofOther of ofOthers) assert.equal(ofOther, ofKnown);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/access/key-ring.ts';
+import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
 
 const secret = 'sk_sandbox_4f1d2c3b4a5968776655443322110 0ffeeddccbbaa9 é🖌';
 const masterKey = (name: string) => ({ name, key: randomBytes(32) });
