@@ -7,7 +7,7 @@ import {
   type OperationKind,
   operationOutcomes,
 } from '../domain/escrow.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type { Operation } from '../store/escrow-commands.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
@@ -20,8 +20,8 @@ import { createOneAtATime } from './one-at-a-time.ts';
 export interface Settlement {
   /**
    * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
-   * then stands, on disk. One that was given before is not given again: it is returned as it stands. Throws UNAVAILABLE
-   * if the instruction could not be written down, and then it was not given.
+   * then stands, on disk. One that was given before is not given again: it is returned as it stands. A store that fails
+   * leaves it to recovery, and it is returned as it was.
    */
   carryOut(operation: Operation): Promise<Operation>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
@@ -173,13 +173,6 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     await execute({ kind: 'NoteSent', operationId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
-  /** After a failed `send`: the instruction, if it was on disk as prepared before, for then recovery gives it. */
-  async function preparedOrThrow(operationId: string, error: unknown): Promise<Operation> {
-    const found = await findOperation(operationId);
-    if (found === undefined) throw error;
-    return found;
-  }
-
   /** Gives an instruction that was written down, and settles the order by the answer. */
   async function give(before: EscrowCase, operation: OpenOperation): Promise<EscrowCase> {
     const instruction = { ...paymentOrder(before), operationId: operation.operationId, kind: operation.kind };
@@ -233,18 +226,22 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   }
 
   return {
-    carryOut: ({ operationId, order: { escrowId } }) =>
-      turns.run(escrowId, async () => {
-        const operation = await findOperation(operationId);
-        // It waited for its turn, and what prepared it was undone meanwhile.
-        if (operation === undefined) throw unavailable('The instruction could not be written down.');
-        const before = await caseOf(escrowId);
-        const isNext = before.attention === undefined && before.open.at(-1)?.operationId === operationId;
-        if (operation.status !== 'PREPARED' || !isNext) return operation;
+    carryOut: (prepared) =>
+      turns.run(prepared.order.escrowId, async () => {
+        const { operationId } = prepared;
+        const { escrowId } = prepared.order;
+        let operation = prepared;
+        let before: EscrowCase;
         try {
+          operation = (await findOperation(operationId)) ?? prepared;
+          before = await caseOf(escrowId);
+          const isNext = before.attention === undefined && before.open.at(-1)?.operationId === operationId;
+          if (operation.status !== 'PREPARED' || !isNext) return operation;
           await send(operationId);
         } catch (error) {
-          return preparedOrThrow(operationId, error);
+          // It is on disk as prepared: whatever the store could not do, recovery goes on with it.
+          log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
+          return operation;
         }
         try {
           await give(before, operation);
@@ -254,7 +251,8 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
           await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
           return { ...operation, status: 'UNKNOWN' };
         }
-        return (await findOperation(operationId)) ?? operation;
+        // What was written down is told to whoever asks again, if it cannot be read now.
+        return (await findOperation(operationId).catch(() => undefined)) ?? operation;
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
