@@ -15,8 +15,8 @@ import { createOneAtATime } from './one-at-a-time.ts';
 export interface Settlement {
   /**
    * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
-   * then stands. One that was given before is not given again, and one that cannot be given now is left to recovery.
-   * Throws UNAVAILABLE if the store cannot be read.
+   * then stands. One that was given before is not given again. A store that fails leaves it to recovery, and it is returned
+   * as it was.
    */
   carryOut(operation: Operation): Promise<Operation>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
@@ -78,10 +78,6 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     const agreed = { amount: accepted?.amount ?? order.amount, currency: accepted?.currency ?? currency };
     return { holdId, escrowId, ...agreed, buyerId, sellerId, openedAtMs, reference };
   };
-
-  /** An instruction as it stands now. */
-  const standing = async (operation: Operation): Promise<Operation> =>
-    (await execute({ kind: 'FindOperation', operationId: operation.operationId })) ?? operation;
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
     const found = await execute({ kind: 'FindCase', escrowId });
@@ -162,6 +158,17 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     return settle(before, hold, operation);
   }
 
+  /** Gives an instruction; whatever fails, it may have been carried out, and is open until recovery knows. */
+  async function giveOrLeaveOpen(before: EscrowCase, operation: OpenInstruction): Promise<void> {
+    const { escrowId } = before.order;
+    try {
+      await give(before, operation);
+    } catch (error) {
+      log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
+      await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
+    }
+  }
+
   /** Writes down that an order waited too long for its hold and is to be cancelled. */
   function cancel({ order: { escrowId, state }, notices }: EscrowCase): Promise<EscrowCase> {
     const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, attention: undefined };
@@ -209,26 +216,20 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   return {
     carryOut: (operation) =>
       turns.run(operation.order.escrowId, async () => {
-        const { operationId, kind, order } = operation;
+        const { operationId, order } = operation;
         const { escrowId } = order;
-        const before = await caseOf(escrowId);
-        const next = before.attention === undefined ? before.open.at(-1) : undefined;
-        if (next?.operationId !== operationId || next.status !== 'PREPARED') return standing(operation);
         try {
-          await send(operationId);
+          const before = await caseOf(escrowId);
+          const next = before.attention === undefined ? before.open.at(-1) : undefined;
+          if (next?.operationId === operationId && next.status === 'PREPARED') {
+            await send(operationId);
+            await giveOrLeaveOpen(before, next);
+          }
+          return (await execute({ kind: 'FindOperation', operationId })) ?? operation;
         } catch (error) {
-          log.warn({ escrowId, kind, why: reasonOf(error) }, 'recovery is to give an instruction');
+          log.warn({ escrowId, why: reasonOf(error) }, 'an order is left to recovery');
           return operation;
         }
-        try {
-          await give(before, next);
-        } catch (error) {
-          // The instruction may have been carried out: whatever failed, it is open until recovery knows.
-          log.warn({ escrowId, kind, why: reasonOf(error) }, 'an order is not settled yet');
-          await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
-          return { ...operation, status: 'UNKNOWN' };
-        }
-        return standing(operation);
       }),
     recover: (escrowId) =>
       turns.run(escrowId, async () => {

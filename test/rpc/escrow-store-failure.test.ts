@@ -73,6 +73,27 @@ for (const name of doorNames) {
     }
   }
 
+  for (const fails of ['before it is given', 'when it was given'] as const) {
+    test(`${name}: a hold whose order cannot be read back ${fails} is pending, and never denied`, async (t) => {
+      const { doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
+      const filingNo = await file();
+      if (fails === 'before it is given') disk.failReads();
+      const opening = doors[name].open(filingNo);
+      if (fails === 'when it was given') {
+        await institution.instructed(1);
+        disk.failReads();
+        institution.answer('CONFIRMED');
+      }
+      const pending = await opening;
+      assert.ok(disk.failed() > 0);
+      assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
+      institution.treat('CONFIRMED');
+      disk.heal();
+      await comesTo(doors[name], pending.escrowId, 'FROZEN');
+      assert.equal(institution.carriedOut('FREEZE'), 1);
+    });
+  }
+
   test(`${name}: an order that cannot be stored is not told to the institution`, async (t) => {
     const { doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
     const filingNo = await file();

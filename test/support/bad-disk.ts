@@ -1,11 +1,13 @@
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 
-/** A disk whose commits of what was written can be made to fail; reading goes on. */
+/** A disk whose commits of what was written can be made to fail while reading goes on, and the other way round. */
 export interface BadDisk {
   /** Fails so many commits that follow after `kept` more were kept; all of them unless told how many. */
   failCommits(kept?: number, count?: number): void;
-  /** Keeps all commits from now on. */
+  /** Fails everything that only reads. */
+  failReads(): void;
+  /** Keeps all commits from now on, and lets everything be read. */
   heal(): void;
   /** How many commits failed. */
   failed(): number;
@@ -19,6 +21,7 @@ export async function onBadDisk<T>(
   let keptLeft = Number.POSITIVE_INFINITY;
   let failuresLeft = 0;
   let failed = 0;
+  let isReadable = true;
   const { prepare } = Sqlite.prototype;
   const writing = new WeakSet<Sqlite.Database>();
   function prepareOnBadDisk(this: Sqlite.Database, sql: string): Sqlite.Statement {
@@ -28,6 +31,13 @@ export async function onBadDisk<T>(
       statement.run = () => {
         writing.add(this);
         return run();
+      };
+    }
+    if (sql === 'BEGIN') {
+      statement.run = () => {
+        if (isReadable) return run();
+        failed += 1;
+        throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
       };
     }
     if (sql !== 'COMMIT') return statement;
@@ -49,7 +59,11 @@ export async function onBadDisk<T>(
       keptLeft = kept;
       failuresLeft = count;
     },
+    failReads: () => {
+      isReadable = false;
+    },
     heal: () => {
+      isReadable = true;
       failuresLeft = 0;
     },
     failed: () => failed,

@@ -76,7 +76,11 @@ const surroundings = {
   notificationUrl: () => address && `http://${address}${notificationPath}`,
 };
 const institution = watchCalls(await config.institution.open(config.institutionSettings, surroundings));
-const app = await startApp(config, pino({ level: 'silent' }), { institution, limits });
+const app = await startApp(config, pino({ level: 'silent' }), {
+  ...{ institution, limits },
+  // Its commits are watched, which is done in the thread that makes them.
+  isStoreInThisThread: true,
+});
 address = app.publicAddress;
 process.stdout.write(
   `artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}\n`,
