@@ -109,7 +109,7 @@ export interface IdempotencyClaim {
   /** Digest of what the key stands for. */
   readonly fingerprint: Uint8Array;
   /** Id of the call, which repetitions are told as Executed.claimedBy. */
-  readonly requestId?: string | undefined;
+  readonly requestId: string;
 }
 
 /** A call to be counted, if the month has one left. */

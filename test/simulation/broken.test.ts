@@ -18,7 +18,7 @@ interface Mutant {
 }
 
 const orders = 100;
-const seeds = ['1', '2', '3'];
+const seeds = ['1', '2', '3', '4', '5', '6', '7', '8', '9', '10'];
 
 type AnyExecute = (unit: Unit) => Promise<Executed>;
 

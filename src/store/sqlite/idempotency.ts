@@ -81,7 +81,7 @@ export function createIdempotencyKeys(
       if (known.outcome === null) return { kind: 'REUSED' };
       return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
-    keep: ({ callerId, key, fingerprint, requestId = null }, nowS, kind, outcome) => {
+    keep: ({ callerId, key, fingerprint, requestId }, nowS, kind, outcome) => {
       if (outcome.kind === 'NOT_ADMITTED') return;
       if (outcome.kind === 'REFUSED' && !isFinal(outcome.refusal.reason)) return;
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);

@@ -23,7 +23,7 @@ function admission(nonce: string, key: string, limit: number | undefined = undef
   return {
     nowS,
     nonce: { keyId: 1, nonce, sweepAtS: nowS },
-    idempotency: { callerId: 1, key, fingerprint },
+    idempotency: { callerId: 1, key, requestId: 'first', fingerprint },
     quota: { callerId: 1, month, limit, take: true },
   };
 }
@@ -39,7 +39,7 @@ async function leftOf(store: Store, ...nonces: string[]) {
 
 /** Whether an idempotency key stands for nothing yet. */
 async function isFree(store: Store, key: string): Promise<boolean> {
-  const idempotency = { callerId: 1, key, fingerprint: new Uint8Array(32) };
+  const idempotency = { callerId: 1, key, requestId: 'first', fingerprint: new Uint8Array(32) };
   const { outcome } = await store.execute({ admission: { nowS, idempotency } });
   return outcome.kind !== 'NOT_ADMITTED';
 }
@@ -80,7 +80,7 @@ export function admissionPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     await store.execute({ admission: admission('n', 'k'), effect: toFile(by) });
-    const idempotency = { callerId: 1, key: 'k', fingerprint: new Uint8Array(32) };
+    const idempotency = { callerId: 1, key: 'k', requestId: 'first', fingerprint: new Uint8Array(32) };
     const again = await store.execute({
       admission: { ...admission('m', 'k', 1), idempotency },
       effect: toFile(by),
@@ -94,7 +94,7 @@ export function admissionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const first = await store.execute({ admission: admission('n', 'k', 1), effect: toFile(by) });
     const again = await store.execute({ admission: admission('m', 'k', 1), effect: toFile(by) });
-    assert.deepEqual(again, { outcome: { ...first.outcome, isReplay: true }, calls: 1 });
+    assert.deepEqual(again, { outcome: { ...first.outcome, isReplay: true }, calls: 1, claimedBy: 'first' });
     assert.deepEqual(await leftOf(store, 'm'), { unspent: [], calls: 1, filed: 1 });
   });
 

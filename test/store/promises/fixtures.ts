@@ -291,7 +291,10 @@ export function underKey<K extends Kind>(
 ): Unit<K> {
   const asked = { nowS, fingerprint, ...over };
   return {
-    admission: { nowS: asked.nowS, idempotency: { callerId, key, fingerprint: asked.fingerprint } },
+    admission: {
+      nowS: asked.nowS,
+      idempotency: { callerId, key, requestId: 'first', fingerprint: asked.fingerprint },
+    },
     effect,
   };
 }
