@@ -1,5 +1,5 @@
-import type { Hold } from '../src/domain/escrow.ts';
-import type { Instruction, PaymentOrder } from '../src/payment/institution.ts';
+import type { PaymentSnapshot } from '../src/domain/escrow.ts';
+import type { PaymentInstruction, PaymentOrder } from '../src/payment/institution.ts';
 import { faultless, type Script } from '../src/payment/simulated/faults.ts';
 import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
 import { seededScript } from '../src/payment/simulated/seeded-script.ts';
@@ -69,7 +69,7 @@ export function openBank(
   }
 
   /** What the institution says, with another amount where the buyer asks for it. */
-  function reported({ buyerId, holdId }: PaymentOrder, hold: Hold): Hold {
+  function reported({ buyerId, holdId }: PaymentOrder, hold: PaymentSnapshot): PaymentSnapshot {
     if (!isDiffering(buyerId) || hold.amount === undefined) return hold;
     const left = reports.get(holdId) ?? {
       right: dice.below(reportsMax.right),
@@ -84,7 +84,11 @@ export function openBank(
     return { ...hold, amount: hold.amount + 1n };
   }
 
-  async function called(order: PaymentOrder, what: string, call: () => Promise<Hold>): Promise<Hold> {
+  async function called(
+    order: PaymentOrder,
+    what: string,
+    call: () => Promise<PaymentSnapshot>,
+  ): Promise<PaymentSnapshot> {
     trace.note(order.escrowId, `> ${what}`);
     perhapsKill();
     try {
@@ -101,7 +105,7 @@ export function openBank(
   return {
     connect: () => {
       const connection = simulator.connect();
-      const name = ({ kind, operationId }: Instruction) => `${kind} ${operationId}`;
+      const name = ({ kind, instructionId }: PaymentInstruction) => `${kind} ${instructionId}`;
       return {
         ...connection,
         instruct: (instruction, signal) =>

@@ -1,30 +1,30 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import type { EscrowState, OperationKind, OperationStatus, Standing } from '../src/domain/escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus, PaymentStatus } from '../src/domain/escrow.ts';
 import { ledgerFileName } from '../src/payment/simulated/ledger-file.ts';
 
 /** An instruction as the service has written it down. */
 export interface WrittenOperation {
   readonly orderId: number;
-  readonly operationId: string;
-  readonly kind: OperationKind;
-  readonly status: OperationStatus;
+  readonly instructionId: string;
+  readonly kind: InstructionKind;
+  readonly status: InstructionStatus;
 }
 
 /** An instruction as the institution knows it; `cameTo` is where it left the money, null if it never arrived. */
 export interface GivenOperation {
-  readonly operationId: string;
+  readonly instructionId: string;
   readonly holdId: string;
-  readonly kind: OperationKind;
-  readonly cameTo: Standing | null;
+  readonly kind: InstructionKind;
+  readonly cameTo: PaymentStatus | null;
 }
 
 /** A hold as the institution has it. */
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
-  readonly standing: Standing;
+  readonly standing: PaymentStatus;
   readonly amount: number | null;
 }
 
@@ -36,7 +36,7 @@ export interface BookedOrder {
   readonly state: EscrowState;
   readonly amount: number;
   readonly buyerId: string;
-  readonly attention: string | null;
+  readonly review: string | null;
   readonly history: readonly EscrowState[];
   readonly operations: readonly WrittenOperation[];
   readonly hold: BookedHold | undefined;
@@ -77,7 +77,7 @@ export function readBooks(serviceFolder: string, institutionFolder: string): Boo
   const givenOf = Map.groupBy(given, ({ holdId }) => holdId);
   const orders = service.orders.map((row) => {
     const written = operations.get(row.id) ?? [];
-    const holdId = written.find(({ kind }) => kind === 'FREEZE')?.operationId ?? '';
+    const holdId = written.find(({ kind }) => kind === 'FREEZE')?.instructionId ?? '';
     return {
       ...row,
       history: (changes.get(row.id) ?? []).map(({ state }) => state),
@@ -135,11 +135,11 @@ function readService(client: Sqlite.Database) {
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
-      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, attention
+      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, attention AS review
        FROM escrow ORDER BY id`,
     ),
     operations: all<WrittenOperation>(
-      `SELECT order_id AS orderId, operation_id AS operationId, kind, status
+      `SELECT order_id AS orderId, operation_id AS instructionId, kind, status
        FROM escrow_operation ORDER BY id`,
     ),
     changes: all<{ orderId: number; state: EscrowState }>(
@@ -155,7 +155,7 @@ function readInstitution(client: Sqlite.Database) {
       'SELECT hold_id AS holdId, escrow_id AS escrowId, standing, amount FROM hold ORDER BY id',
     ),
     given: all<GivenOperation>(
-      'SELECT operation_id AS operationId, hold_id AS holdId, kind, came_to AS cameTo FROM operation',
+      'SELECT operation_id AS instructionId, hold_id AS holdId, kind, came_to AS cameTo FROM operation',
     ),
   };
 }

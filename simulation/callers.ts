@@ -1,6 +1,6 @@
 import { signature } from '../src/calls/canonical-request.ts';
 import type { SentCredentials } from '../src/calls/credentials.ts';
-import type { Service } from '../src/calls/principal.ts';
+import type { ServicePrincipal } from '../src/calls/principal.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
 import type { NewPlatform } from '../src/store/caller-commands.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
@@ -21,7 +21,7 @@ export interface Platform {
 }
 
 /** Whoever calls. */
-export type Caller = Platform | Service;
+export type Caller = Platform | ServicePrincipal;
 
 /** All who call. */
 export interface Callers {
@@ -29,7 +29,7 @@ export interface Callers {
   readonly platforms: readonly Platform[];
   /** One that has few calls a second and a month. */
   readonly limited: Platform;
-  readonly internal: Service;
+  readonly internal: ServicePrincipal;
 }
 
 /** The key ring of the simulated deployment. */

@@ -2,7 +2,7 @@ import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
 import type { SentCredentials } from '../src/calls/credentials.ts';
 import type { Outcome, RoutedCall } from '../src/calls/incoming-call.ts';
 import type { Calls } from '../src/calls/pipeline.ts';
-import type { Service } from '../src/calls/principal.ts';
+import type { ServicePrincipal } from '../src/calls/principal.ts';
 import { Refusal, reasons } from '../src/domain/reason.ts';
 import type { Request } from './requests.ts';
 
@@ -19,7 +19,7 @@ export interface Door {
   /** A call of a platform, under an idempotency key if there is one. */
   signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
   /** A call of an internal system. */
-  identified(request: Request, key: string | undefined, service: Service): Promise<Answer>;
+  identified(request: Request, key: string | undefined, service: ServicePrincipal): Promise<Answer>;
 }
 
 /** The method and the target that all signatures cover, beside the body. */

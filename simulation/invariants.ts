@@ -1,4 +1,4 @@
-import type { EscrowState, OperationKind, Standing } from '../src/domain/escrow.ts';
+import type { EscrowState, InstructionKind, PaymentStatus } from '../src/domain/escrow.ts';
 import { isDiffering } from './bank.ts';
 import type { BookedOrder, Books, GivenOperation } from './books.ts';
 import { must } from './violation.ts';
@@ -14,7 +14,7 @@ const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
 };
 
 /** Where the money of an order may be meanwhile: the institution may know more than the order. */
-const standings: Readonly<Record<EscrowState, readonly (Standing | 'ABSENT')[]>> = {
+const standings: Readonly<Record<EscrowState, readonly (PaymentStatus | 'ABSENT')[]>> = {
   UNPAID: ['ABSENT', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
   FROZEN: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
   RELEASED: ['PAID_OUT'],
@@ -33,8 +33,8 @@ export function checkAlways(books: Books, witness: Witness): void {
     checkHistory(order);
     checkLedger(order);
     checkMoney(order, standings);
-    if (order.attention !== null) {
-      must(isDiffering(order.buyerId), order.escrowId, `it needs a person: ${order.attention}`);
+    if (order.review !== null) {
+      must(isDiffering(order.buyerId), order.escrowId, `it needs a person: ${order.review}`);
     }
   }
   checkGiven(books);
@@ -47,8 +47,8 @@ export function checkAlways(books: Books, witness: Witness): void {
 /** Throws a Violation unless both sides agree, and nothing is left to do. */
 export function checkFinally(books: Books): void {
   for (const order of books.orders) {
-    const { escrowId, attention, operations } = order;
-    must(attention === null, escrowId, `it still needs a person: ${attention}`);
+    const { escrowId, review, operations } = order;
+    must(review === null, escrowId, `it still needs a person: ${review}`);
     const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
     must(open.length === 0, escrowId, `instructions are left open: ${open}`);
     checkMoney(order, finalStandings);
@@ -72,16 +72,16 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
 /** Whether a RELEASE that gave way to a person's decision while it was unanswered was carried out nevertheless. */
 function isPaidAllTheSame({ buyerId, operations, given }: BookedOrder): boolean {
   const declined = operations.filter(({ kind, status }) => kind === 'RELEASE' && status === 'DECLINED');
-  const gaveWay = new Set(declined.map(({ operationId }) => operationId));
-  const paid = given.some(({ operationId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(operationId));
+  const gaveWay = new Set(declined.map(({ instructionId }) => instructionId));
+  const paid = given.some(({ instructionId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(instructionId));
   return isDiffering(buyerId) && paid;
 }
 
 function checkLedger(order: BookedOrder): void {
   const { escrowId, state, history, operations } = order;
-  const statusesOf = (...kinds: OperationKind[]) =>
+  const statusesOf = (...kinds: InstructionKind[]) =>
     operations.filter(({ kind }) => kinds.includes(kind)).map(({ status }) => status);
-  const confirmed = (...kinds: OperationKind[]) =>
+  const confirmed = (...kinds: InstructionKind[]) =>
     statusesOf(...kinds).filter((status) => status === 'CONFIRMED').length;
   const freezes = statusesOf('FREEZE');
   must(freezes.length === 1, escrowId, `it has ${freezes.length} freezes`);
@@ -103,10 +103,10 @@ function checkMoney({ escrowId, state, hold, amount }: BookedOrder, allowed: typ
 
 /** What the institution was told was on disk before, and it paid nothing twice. */
 function checkGiven({ orders, given }: Books): void {
-  const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.operationId, one])));
-  for (const { operationId, holdId, kind } of given) {
-    const own = written.get(operationId);
-    const what = `${operationId}, a ${kind} of ${holdId}`;
+  const written = new Map(orders.flatMap((order) => order.operations.map((one) => [one.instructionId, one])));
+  for (const { instructionId, holdId, kind } of given) {
+    const own = written.get(instructionId);
+    const what = `${instructionId}, a ${kind} of ${holdId}`;
     must(own !== undefined, holdId, `the institution was told ${what}, which is written down nowhere`);
     must(own.kind === kind, holdId, `the institution was told ${what}; it is a ${own.kind}`);
     must(own.status !== 'PREPARED', holdId, `the institution was told ${what}, which was never sent`);
@@ -115,10 +115,10 @@ function checkGiven({ orders, given }: Books): void {
 }
 
 function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
-  const own = new Set(operations.map(({ operationId }) => operationId));
-  const foreign = given.filter(({ operationId }) => !own.has(operationId));
-  must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ operationId }) => operationId)}`);
-  const cameTo = (standing: Standing) => (one: GivenOperation) => one.cameTo === standing;
+  const own = new Set(operations.map(({ instructionId }) => instructionId));
+  const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
+  must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ instructionId }) => instructionId)}`);
+  const cameTo = (standing: PaymentStatus) => (one: GivenOperation) => one.cameTo === standing;
   const paid = given.filter(({ kind }) => kind === 'RELEASE').filter(cameTo('PAID_OUT'));
   const returned = given.filter(({ kind }) => kind === 'REFUND').filter(cameTo('RETURNED'));
   must(paid.length <= 1, escrowId, `it was paid out ${paid.length} times`);

@@ -56,7 +56,7 @@ export function createKeeper(
   let current: Life | undefined;
   let callOffBegin = () => {};
 
-  const newOperationId = () => {
+  const newInstructionId = () => {
     operations += 1;
     return `op-${operations}`;
   };
@@ -74,7 +74,7 @@ export function createKeeper(
       inspect(folder);
       const connection = bank().connect();
       current = beginLife({
-        ...{ world, folder, connection, assembly, newOperationId, random, log, point, strike },
+        ...{ world, folder, connection, assembly, newInstructionId, random, log, point, strike },
       });
       start(current);
     } catch (error) {

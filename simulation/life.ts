@@ -37,7 +37,7 @@ export interface LifeOptions {
   readonly folder: string;
   readonly connection: SimulatorConnection;
   readonly assembly: Assembly;
-  readonly newOperationId: () => string;
+  readonly newInstructionId: () => string;
   readonly random: () => number;
   readonly log: Logger;
   /** What befalls the transaction that begins now, which writes; undefined for nothing. */
@@ -64,7 +64,7 @@ const turnsUntilBurial = 3;
 
 /** Begins a life on the database of a folder. */
 export function beginLife(options: LifeOptions): Life {
-  const { world, folder, connection, random, newOperationId, log } = options;
+  const { world, folder, connection, random, newInstructionId, log } = options;
   const clock = createMortalClock(world.clock);
   let isDead = false;
   const stopWatching = watchStatements(
@@ -98,7 +98,7 @@ export function beginLife(options: LifeOptions): Life {
   const store: Store = { ...opened, execute: (unit) => surviving(() => opened.execute(unit)) };
   const { service, calls } = options.assembly.assemble({
     ...deployment,
-    ...{ store, keyRing, clock, random, newOperationId, log },
+    ...{ store, keyRing, clock, random, newInstructionId, log },
     institution: {
       ...connection,
       instruct: (instruction, signal) =>

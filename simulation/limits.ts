@@ -1,8 +1,8 @@
 import type { FaultRates } from '../src/payment/simulated/seeded-script.ts';
-import type { SettlementLimits } from '../src/settlement/limits.ts';
+import type { ReconciliationLimits } from '../src/reconciliation/limits.ts';
 
 /** The patience of the simulated service: that of a real one, about ten times as hurried. */
-export const simulatedLimits: SettlementLimits = {
+export const simulatedLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 60_000,
   firstRetryMs: 500,

@@ -18,17 +18,17 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
   const dice = world.dice.fork('person');
   let decided = 0;
 
-  async function decide({ execute }: Life, { order, attention }: EscrowCase): Promise<void> {
+  async function decide({ execute }: Life, { order, review }: EscrowCase): Promise<void> {
     const { escrowId, buyerId } = order;
-    must(isDiffering(buyerId), escrowId, `it needs a person: ${attention}`);
+    must(isDiffering(buyerId), escrowId, `it needs a person: ${review}`);
     if (!world.isCalm() && dice.oneIn(3)) return;
     const decision = dice.pick(decisions);
     decided += 1;
-    world.trace.note(escrowId, `a person decides ${decision}; it is ${order.state}: ${attention}`);
+    world.trace.note(escrowId, `a person decides ${decision}; it is ${order.state}: ${review}`);
     world.tally.count(`decision ${decision}`);
     try {
-      const [operationId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
-      await execute({ kind: 'Decide', escrowId, decision, operationId, nowMs });
+      const [instructionId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
+      await execute({ kind: 'Decide', escrowId, decision, instructionId, nowMs });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       world.trace.note(escrowId, `the decision is refused: ${error.message}`);
@@ -42,7 +42,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
       const current = life();
       await current.during(async () => {
         const page = { from: undefined, size: casesAtATime };
-        const selection = { state: undefined, isInNeed: true };
+        const selection = { state: undefined, needsReview: true };
         const { items } = await current.execute({ kind: 'ListCases', selection, page });
         for (const item of items) await decide(current, item);
       });

@@ -14,6 +14,7 @@ import { readableByOthers } from './file-access.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import type { Institution, Setting } from './payment/institution.ts';
+import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { openRegistry, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
@@ -21,7 +22,6 @@ import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
 import { ConfigRefused } from './settings.ts';
-import { type SettlementLimits, settlementLimits } from './settlement/limits.ts';
 import { watchStore } from './store-watch.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
@@ -33,7 +33,7 @@ const idleCheckMs = 50;
 export interface Simulated {
   readonly clock?: Clock;
   readonly institution?: Institution;
-  readonly limits?: Partial<SettlementLimits>;
+  readonly limits?: Partial<ReconciliationLimits>;
   /** Whether the store works in this thread. */
   readonly isStoreInThisThread?: boolean;
 }
@@ -77,8 +77,8 @@ export async function startApp(config: Config, log: Logger, simulated: Simulated
     environment: config.environment,
     currency: config.currency,
     random: Math.random,
-    newOperationId: randomUUIDv7,
-    limits: { ...settlementLimits, ...simulated.limits },
+    newInstructionId: randomUUIDv7,
+    limits: { ...reconciliationLimits, ...simulated.limits },
   });
   const { dispatcher, takeNotification } = service;
   opened.defer(service.stop);

@@ -5,15 +5,15 @@ import type { Environment } from './domain/caller.ts';
 import type { Clock } from './domain/clock.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import type { Institution } from './payment/institution.ts';
+import type { ReconciliationLimits } from './reconciliation/limits.ts';
+import { createNotifications, type TakeNotification } from './reconciliation/notifications.ts';
+import { createReconciler } from './reconciliation/reconciler.ts';
+import { createRecovery } from './reconciliation/recovery.ts';
 import { createAdminService } from './rpc/admin-service.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
-import type { SettlementLimits } from './settlement/limits.ts';
-import { createNotifications, type TakeNotification } from './settlement/notifications.ts';
-import { createRecovery } from './settlement/recovery.ts';
-import { createSettlement } from './settlement/settlement.ts';
 import { executorOf, type Store } from './store/store.ts';
 
 /** What the service is made of. */
@@ -29,8 +29,8 @@ export interface ServiceParts {
   /** From 0 to 1. */
   readonly random: () => number;
   /** A name for an instruction, unique for ever. */
-  readonly newOperationId: () => string;
-  readonly limits: SettlementLimits;
+  readonly newInstructionId: () => string;
+  readonly limits: ReconciliationLimits;
   readonly log: Logger;
 }
 
@@ -46,27 +46,27 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, institution, clock, calendar, currency, newOperationId } = parts;
+  const { store, institution, clock, calendar, currency, newInstructionId } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const now = () => {
     const atMs = clock.nowMs();
     return { atMs, timestamp: calendar.timestamp(atMs) };
   };
-  const settlement = createSettlement({ ...parts, execute, now });
-  const recovery = createRecovery({ ...parts, execute, settlement });
+  const reconciler = createReconciler({ ...parts, execute, now });
+  const recovery = createRecovery({ ...parts, execute, reconciler });
   return {
     dispatcher: createDispatcher([
       createFilingService({ now, currency, paging }),
       createProvenanceService(),
-      createEscrowService({ institution, settlement, now, newOperationId, currency, paging }),
+      createEscrowService({ institution, reconciler, now, newInstructionId, currency, paging }),
       createAdminService({ ...parts, paging }),
     ]),
     takeNotification: createNotifications({ institution, execute, clock }),
     start: recovery.start,
     stop: async () => {
       recovery.stop();
-      await settlement.stop();
+      await reconciler.stop();
     },
   };
 }

@@ -87,7 +87,7 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: ['../institution.ts', '../../domain/money.ts'],
     refused: ['../stripe/client.ts', '../../store/store.ts', ...drivers, ...connect],
   },
-  'src/settlement/any.ts': {
+  'src/reconciliation/any.ts': {
     allowed: [
       './limits.ts',
       '../domain/money.ts',
@@ -107,7 +107,7 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/rpc/any.ts': {
     allowed: [
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
-      ...['../store/paging.ts', '../payment/institution.ts', '../settlement/settlement.ts'],
+      ...['../store/paging.ts', '../payment/institution.ts', '../reconciliation/reconciler.ts'],
       ...['../calls/operation.ts', '../calls/principal.ts', '../keys/issuance.ts', '../keys/seal.ts'],
     ],
     refused: [

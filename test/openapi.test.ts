@@ -37,13 +37,13 @@ import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText } from '../src/domain/text.ts';
 import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
+import { reconciliationLimits } from '../src/reconciliation/limits.ts';
 import { bodyBytesMax } from '../src/rest/body.ts';
 import { jsonType } from '../src/rest/envelope.ts';
 import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
 import { targetBytesMax } from '../src/rest/request-target.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
 import { createPaging, pageSize } from '../src/rpc/paging.ts';
-import { settlementLimits } from '../src/settlement/limits.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';
 import {
@@ -51,7 +51,7 @@ import {
   assertDocumented,
   type Content,
   dereference,
-  findOperation,
+  findInstruction,
   type LiveAnswer,
   misfits,
   type Operation,
@@ -289,7 +289,7 @@ test('pages, years and states are bounded as the service bounds them', () => {
   const paging = createPaging(Buffer.alloc(32));
   const anyCaller = { callerId: 1, caller: 'Gallery One' };
   for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
-    const parameters = findOperation('GET', list)?.parameters ?? [];
+    const parameters = findInstruction('GET', list)?.parameters ?? [];
     const schemaOf = (name: string) => parameters.find((parameter) => parameter.name === name)?.schema ?? {};
     for (const size of [0, 1, pageSize.max]) assert.deepEqual(misfits(schemaOf('pageSize'), size), []);
     for (const size of [-1, pageSize.max + 1]) assert.notDeepEqual(misfits(schemaOf('pageSize'), size), []);
@@ -300,7 +300,7 @@ test('pages, years and states are bounded as the service bounds them', () => {
   }
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
   assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
-  const { parameters = [] } = findOperation('GET', '/api/v1/filing') ?? {};
+  const { parameters = [] } = findInstruction('GET', '/api/v1/filing') ?? {};
   const year = parameters.find(({ name }) => name === 'year')?.schema;
   assert.deepEqual([year?.minimum, year?.maximum], [0, 9_999]);
 });
@@ -831,7 +831,7 @@ test('the shell commands file an artwork', async (t) => {
 });
 
 test('the numbers and names of the prose are those of the service', () => {
-  const keyed = findOperation('POST', '/api/v1/filing')?.parameters?.find(
+  const keyed = findInstruction('POST', '/api/v1/filing')?.parameters?.find(
     ({ name }) => name === 'Idempotency-Key',
   );
   const prose = description.replaceAll(/\s+/g, ' ');
@@ -850,10 +850,10 @@ test('the numbers and names of the prose are those of the service', () => {
   ]) {
     assert.ok(prose.includes(sentence), sentence);
   }
-  const escrow = findOperation('POST', '/api/v1/escrow')?.description ?? '';
+  const escrow = findInstruction('POST', '/api/v1/escrow')?.description ?? '';
   for (const prefix of Object.values(partyPrefixes)) assert.ok(escrow.includes(`\`${prefix}\``), prefix);
   assert.match(keyed?.description ?? '', new RegExp(`kept for ${idempotencyRetentionS / 86_400} days`));
-  assert.equal(settlementLimits.freezeDeadlineMs, 10 * 60_000);
+  assert.equal(reconciliationLimits.freezeDeadlineMs, 10 * 60_000);
   assert.ok(prose.includes('not funded within ten minutes is called off'));
   assert.ok(prose.includes(`\`pageSize\` is 1 to ${pageSize.max}, or 0 for ${pageSize.default}`));
 });

@@ -7,14 +7,14 @@ import type { StoredKey } from '../store/caller-commands.ts';
 import { type NonceClaim, nonceRetentionS, type Store } from '../store/store.ts';
 import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
 import type { Credentials } from './credentials.ts';
-import type { Platform } from './principal.ts';
+import type { PlatformPrincipal } from './principal.ts';
 
 /** What was sent, as far as the signature covers it. */
 export type SignedRequest = Pick<CanonicalRequest, 'method' | 'target' | 'body'>;
 
 /** A platform that is known by its signature, and the nonce that its call is to spend. */
 export interface Authenticated {
-  readonly platform: Platform;
+  readonly platform: PlatformPrincipal;
   readonly nonce: NonceClaim;
 }
 

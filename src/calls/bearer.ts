@@ -1,12 +1,12 @@
 import { Refusal } from '../domain/reason.ts';
 import { tokenHash } from '../keys/mint.ts';
 import type { Store } from '../store/store.ts';
-import type { Service } from './principal.ts';
+import type { ServicePrincipal } from './principal.ts';
 
 const bearer = /^Bearer (it_[\x21-\x7e]{1,252})$/i;
 
 /** Identifies an internal system by the value of its Authorization header. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
-export type BearerCheck = (authorization: string | null) => Service;
+export type BearerCheck = (authorization: string | null) => ServicePrincipal;
 
 /** Checks tokens against those that the store has in memory. */
 export function createBearerCheck(store: Pick<Store, 'findToken'>): BearerCheck {

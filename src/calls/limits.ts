@@ -1,11 +1,11 @@
 import type { Calendar } from '../domain/calendar.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { QuotaClaim } from '../store/store.ts';
-import type { Platform } from './principal.ts';
-import type { RateStanding } from './rate-limit.ts';
+import type { PlatformPrincipal } from './principal.ts';
+import type { RateDecision } from './rate-limit.ts';
 
 /** Where a caller stands with its monthly quota. */
-export interface QuotaStanding {
+export interface QuotaStatus {
   /** YYYY-MM of the business time zone. */
   readonly month: string;
   /** Length of the month in seconds. */
@@ -20,17 +20,17 @@ export interface QuotaStanding {
 
 /** Where a caller stands with its limits after a call. */
 export interface Limits {
-  readonly rate: RateStanding;
-  readonly quota: QuotaStanding;
+  readonly rate: RateDecision;
+  readonly quota: QuotaStatus;
 }
 
 /** The quota of a platform in the month of an instant, of which `calls` are counted. */
-export function quotaStanding(
-  { monthlyQuota: limit }: Platform,
+export function quotaStatus(
+  { monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,
   nowMs: number,
   calls: number,
-): QuotaStanding {
+): QuotaStatus {
   const { name: month, endsAtMs, lengthS: monthS } = calendar.month(nowMs);
   return {
     month,
@@ -43,7 +43,7 @@ export function quotaStanding(
 
 /** Asks where the quota of a platform stands in the month of an instant. */
 export function quotaClaim(
-  { callerId, monthlyQuota: limit }: Platform,
+  { callerId, monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,
   nowMs: number,
 ): QuotaClaim {
@@ -51,11 +51,11 @@ export function quotaClaim(
 }
 
 /** The refusal of a call that came too soon behind others. */
-export function rateLimited({ callsPerSecond, retryAfterS }: RateStanding): Refusal {
+export function rateLimited({ callsPerSecond, retryAfterS }: RateDecision): Refusal {
   return new Refusal('RATE_LIMITED', `At most ${callsPerSecond} calls a second.`, { retryAfterS });
 }
 
 /** The refusal of a call for which the month has none left. */
-export function quotaExceeded({ limit, month, resetS }: QuotaStanding): Refusal {
+export function quotaExceeded({ limit, month, resetS }: QuotaStatus): Refusal {
   return new Refusal('QUOTA_EXCEEDED', `All ${limit} calls of ${month} are used.`, { retryAfterS: resetS });
 }

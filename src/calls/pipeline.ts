@@ -5,24 +5,24 @@ import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import type { Trace } from '../observe/trace.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import type { Store } from '../store/store.ts';
 import { createAuthentication } from './authentication.ts';
 import { checkTimestamp, readCredentials } from './credentials.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
 import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.ts';
-import { quotaClaim, quotaExceeded, quotaStanding, rateLimited } from './limits.ts';
-import type { Platform, Principal } from './principal.ts';
+import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
+import type { PlatformPrincipal, Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { createUnits, type Units } from './units.ts';
 
 /** Takes calls of both doors through the documented checks to their operations. */
 export interface Calls {
   /** A call of an external platform. Rejects with what `readBody` throws beside refusals, and with nothing else. */
-  signed(call: SignedCall, trace: Trace): Promise<Outcome>;
+  signed(call: SignedCall, event: RequestEvent): Promise<Outcome>;
   /** A call of somebody who is identified already. Never rejects. */
-  identified(principal: Principal, call: RoutedCall, trace: Trace): Promise<Outcome>;
+  identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome>;
 }
 
 /** What calls work with. */
@@ -45,23 +45,23 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   let callsUnderWay = 0;
 
   /** From the signature on, in the order of the documented checks. */
-  async function carryOutSigned(call: SignedCall, body: Uint8Array, trace: Trace): Promise<Outcome> {
+  async function carryOutSigned(call: SignedCall, body: Uint8Array, event: RequestEvent): Promise<Outcome> {
     const { method, target, credentials } = call;
     const nowMs = clock.nowMs();
     const nowS = Math.floor(nowMs / 1000);
     const { platform, nonce } = authenticate(readCredentials(credentials), { method, target, body }, nowS);
-    trace.caller = platform.caller;
+    event.caller = platform.caller;
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
-    const standing = (calls: number) => quotaStanding(platform, calendar, nowMs, calls);
+    const standing = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
     const quota = quotaClaim(platform, calendar, nowMs);
     const units = createUnits(store, { nowS, nonce, quota }, (calls) => quotaExceeded(standing(calls)));
     const routed = () => {
       const found = call.route(body);
-      trace.operation = `${found.method.parent.typeName}/${found.method.name}`;
+      event.operation = `${found.method.parent.typeName}/${found.method.name}`;
       return found;
     };
     const answer = rate.allowed
-      ? await carryOut(platform, units, routed, trace).catch(asRefusal)
+      ? await carryOut(platform, units, routed, event).catch(asRefusal)
       : rateLimited(rate);
     const calls = units.calls() ?? (await countedCalls(platform, nowMs));
     const limits = calls === undefined ? undefined : { rate, quota: standing(calls) };
@@ -73,7 +73,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
     principal: Principal,
     units: Units,
     route: () => RoutedCall,
-    { requestId }: Trace,
+    { requestId }: RequestEvent,
   ): Promise<Message> {
     let endKey = () => {};
     try {
@@ -106,7 +106,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   }
 
   /** For a call that was not admitted: how many were counted, if the store tells. */
-  async function countedCalls(platform: Platform, nowMs: number): Promise<number | undefined> {
+  async function countedCalls(platform: PlatformPrincipal, nowMs: number): Promise<number | undefined> {
     const admission = { nowS: 0, quota: quotaClaim(platform, calendar, nowMs) };
     return store.execute({ admission }).then(
       ({ calls }) => calls,
@@ -115,7 +115,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   }
 
   return {
-    signed: async (call, trace) => {
+    signed: async (call, event) => {
       let isUnderWay = false;
       try {
         checkTimestamp(readCredentials(call.credentials).timestamp, clock.nowMs());
@@ -123,7 +123,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
         if (callsUnderWay >= callsUnderWayMax) throw unavailable('Too many calls are under way.');
         callsUnderWay += 1;
         isUnderWay = true;
-        return await carryOutSigned(call, body, trace);
+        return await carryOutSigned(call, body, event);
       } catch (error) {
         if (!isUnderWay && !(error instanceof Refusal)) throw error;
         return { answer: asRefusal(error), isReplay: false };
@@ -131,10 +131,10 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
         if (isUnderWay) callsUnderWay -= 1;
       }
     },
-    identified: async (principal, call, trace) => {
+    identified: async (principal, call, event) => {
       const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
       const units = createUnits(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
-      return told(await carryOut(principal, units, () => call, trace).catch(asRefusal), units);
+      return told(await carryOut(principal, units, () => call, event).catch(asRefusal), units);
     },
   };
 }

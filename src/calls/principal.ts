@@ -2,10 +2,10 @@ import type { Tier } from '../domain/caller.ts';
 import type { CallerRef } from '../store/filing-commands.ts';
 
 /** Whoever a call is made for. */
-export type Principal = Platform | Service;
+export type Principal = PlatformPrincipal | ServicePrincipal;
 
 /** An external platform, identified by a signature. */
-export interface Platform extends CallerRef {
+export interface PlatformPrincipal extends CallerRef {
   readonly kind: 'platform';
   readonly tier: Tier;
   /** Calls a month; undefined for unlimited. */
@@ -13,7 +13,7 @@ export interface Platform extends CallerRef {
 }
 
 /** An internal system, identified by a bearer token. It has no tier and no limits. */
-export interface Service extends CallerRef {
+export interface ServicePrincipal extends CallerRef {
   readonly kind: 'service';
   /** May govern keys. */
   readonly operator: boolean;

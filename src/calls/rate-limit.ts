@@ -1,5 +1,5 @@
 /** Where a caller stands with its rate after a call. */
-export interface RateStanding {
+export interface RateDecision {
   /** The rate that the caller is allowed, which is its burst as well. */
   readonly callsPerSecond: number;
   readonly allowed: boolean;
@@ -14,7 +14,7 @@ export interface RateStanding {
 /** Limits the rate of calls of each caller. */
 export interface RateLimit {
   /** Asks for one call of a caller that is allowed `callsPerSecond`; a refused call costs nothing. */
-  take(callerId: number, callsPerSecond: number): RateStanding;
+  take(callerId: number, callsPerSecond: number): RateDecision;
 }
 
 /** Absorbs the rounding of sums of intervals, in milliseconds. */

@@ -15,13 +15,13 @@ const decisions = {
 const decisionFlags = Object.keys(decisions).map((flag) => `--${flag}`);
 
 const list: Action = {
-  usage: 'escrow list [--attention] [--state STATE] [--json]',
+  usage: 'escrow list [--review] [--state STATE] [--json]',
   details: [
-    'newest first; --attention shows those alone that wait for a person, and why.',
+    'newest first; --review shows those alone that wait for a person, and why.',
     'Under way: PREPARED is written down, SENT is being given, UNKNOWN was not answered and will be asked about.',
   ],
   run: async (words, terminal) => {
-    const selection = { state: stateOf(words), isInNeed: words.has('attention') };
+    const selection = { state: stateOf(words), needsReview: words.has('review') };
     return withRegistry(terminal, async ({ execute }) => {
       for await (const found of allOf((page) => execute({ kind: 'ListCases', selection, page }))) {
         show(found, words, terminal);
@@ -42,7 +42,7 @@ const resolve: Action = {
     const decision = decisionOf(words);
     return withRegistry(terminal, async ({ execute }) => {
       const escrowId = words.required('ESCROW_ID');
-      const named = { escrowId, decision, operationId: randomUUIDv7(), nowMs: Date.now() };
+      const named = { escrowId, decision, instructionId: randomUUIDv7(), nowMs: Date.now() };
       const found = await execute({ kind: 'Decide', ...named });
       show(found, words, terminal);
     });
@@ -73,11 +73,11 @@ function decisionOf(words: Words): Decision {
   return chosen[1];
 }
 
-function shown({ order, attention, reference, open }: EscrowCase) {
+function shown({ order, review, reference, open }: EscrowCase) {
   const { escrowId, state, amount, filingNo, buyerId, sellerId, caller, timestamp } = order;
   const underWay = open.map(({ kind, status }) => `${kind} ${status}`);
   const terms = { amount: Number(amount), filingNo, buyerId, sellerId, caller, timestamp };
-  return { escrowId, state, ...terms, reference, underWay, attention };
+  return { escrowId, state, ...terms, reference, underWay, review };
 }
 
 function show(found: EscrowCase, words: Words, { print }: Terminal): void {
@@ -85,8 +85,8 @@ function show(found: EscrowCase, words: Words, { print }: Terminal): void {
 }
 
 function line(found: EscrowCase): string {
-  const { escrowId, state, amount, filingNo, caller, timestamp, underWay, attention } = shown(found);
-  const notes = [...underWay, ...(attention === undefined ? [] : [attention])].join('; ');
+  const { escrowId, state, amount, filingNo, caller, timestamp, underWay, review } = shown(found);
+  const notes = [...underWay, ...(review === undefined ? [] : [review])].join('; ');
   const columns = [
     escrowId,
     state.padEnd(8),

@@ -57,7 +57,7 @@ export interface EscrowChange {
  *
  * Money only moves forward: ABSENT, then VOID or HELD, and from HELD to one of the last three.
  */
-export type Standing = 'ABSENT' | 'VOID' | 'HELD' | 'PAID_OUT' | 'RETURNED' | 'LAPSED';
+export type PaymentStatus = 'ABSENT' | 'VOID' | 'HELD' | 'PAID_OUT' | 'RETURNED' | 'LAPSED';
 
 /**
  * What the standing of the money means for an order: the state that it is in from then on (its own: nothing
@@ -107,26 +107,26 @@ export const escrowMoves = {
     RETURNED: 'CLOSED',
     LAPSED: 'CLOSED',
   },
-} as const satisfies Record<EscrowState, Record<Standing, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
+} as const satisfies Record<EscrowState, Record<PaymentStatus, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
 
 /** Where an order goes when a person accepts a contradiction; any other stays where it is, and what is held stays held. */
-const acceptedMoves: Partial<Record<EscrowState, Partial<Record<Standing, EscrowState>>>> = {
+const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, EscrowState>>>> = {
   // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
   UNPAID: { PAID_OUT: 'FROZEN' },
   FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED' },
 };
 
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
-export type OperationKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
+export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 
 /** What callers are told to be under way for an order. */
-export type PendingKind = Exclude<OperationKind, 'CANCEL'>;
+export type PendingKind = Exclude<InstructionKind, 'CANCEL'>;
 
 /**
  * What callers are told of the open instruction that was prepared last. A CANCEL ends a FREEZE that the institution left
  * without an answer: until it is carried out, whether the amount is held is what the order waits for.
  */
-export function pendingOf(open: OperationKind | undefined): PendingKind | undefined {
+export function pendingOf(open: InstructionKind | undefined): PendingKind | undefined {
   return open === 'CANCEL' ? 'FREEZE' : open;
 }
 
@@ -134,10 +134,10 @@ export function pendingOf(open: OperationKind | undefined): PendingKind | undefi
  * How far an instruction has come: written down, being sent, without an answer, carried out, not carried out and
  * never to be. The first three are open.
  */
-export type OperationStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 'DECLINED';
+export type InstructionStatus = 'PREPARED' | 'SENT' | 'UNKNOWN' | 'CONFIRMED' | 'DECLINED';
 
 /** What the standing of the money tells of an instruction; OPEN is that it has not been carried out yet. */
-export const operationOutcomes = {
+export const instructionOutcomes = {
   FREEZE: {
     ABSENT: 'OPEN',
     VOID: 'DECLINED',
@@ -170,11 +170,11 @@ export const operationOutcomes = {
     RETURNED: 'CONFIRMED',
     LAPSED: 'CONFIRMED',
   },
-} as const satisfies Record<OperationKind, Record<Standing, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
+} as const satisfies Record<InstructionKind, Record<PaymentStatus, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
 
 /** What the institution says of an order. */
-export interface Hold {
-  readonly standing: Standing;
+export interface PaymentSnapshot {
+  readonly standing: PaymentStatus;
   /** What is or was held, in minor units; undefined where there never was a hold. */
   readonly amount?: bigint | undefined;
   /** ISO 4217 code of the amount. */
@@ -184,24 +184,28 @@ export interface Hold {
 }
 
 /** An order and its open instructions, as far as they decide what a standing means. */
-export interface OrderUnderJudgement {
+export interface OrderSnapshot {
   readonly state: EscrowState;
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
   /** What the institution said that a person accepted, if one did: amount, currency and standing. */
-  readonly accepted: Hold | undefined;
-  readonly openKinds: readonly OperationKind[];
+  readonly accepted: PaymentSnapshot | undefined;
+  readonly openKinds: readonly InstructionKind[];
 }
 
 /** What an order comes to: a state, its own included, and perhaps money to give back; or a person has to look. */
-export type Judgement =
+export type Transition =
   | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
-  | { readonly kind: 'ATTENTION'; readonly why: string };
+  | { readonly kind: 'REVIEW'; readonly why: string };
 
 /** What the institution's word on its money means for an order. `declined` is the instruction that this is a no to. */
-export function judge(order: OrderUnderJudgement, hold: Hold, declined?: OperationKind): Judgement {
+export function nextTransition(
+  order: OrderSnapshot,
+  hold: PaymentSnapshot,
+  declined?: InstructionKind,
+): Transition {
   const { state, accepted, openKinds } = order;
   const { standing } = hold;
   const stays = { kind: 'SETTLED', to: state, givesBack: false } as const;
@@ -209,39 +213,39 @@ export function judge(order: OrderUnderJudgement, hold: Hold, declined?: Operati
   const isReturning = openKinds.some((kind) => isReturn(kind) && kind !== declined);
   if (standing === 'HELD' && isReturning) return stays;
   const difference = differenceIn(order, hold);
-  if (difference !== undefined) return { kind: 'ATTENTION', why: difference };
+  if (difference !== undefined) return { kind: 'REVIEW', why: difference };
   const move = escrowMoves[state][standing];
   if (move === 'CONTRADICTION') {
     if (standing === accepted?.standing) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
-    return { kind: 'ATTENTION', why: `The order is ${state}; the institution says ${standing}.` };
+    return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${standing}.` };
   }
   if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
-    return { kind: 'ATTENTION', why: 'The institution declines to give back what it holds.' };
+    return { kind: 'REVIEW', why: 'The institution declines to give back what it holds.' };
   }
   if (move !== 'COMPENSATE') return { ...stays, to: move };
   return { ...stays, givesBack: standing !== accepted?.standing };
 }
 
-const isReturn = (kind: OperationKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
+const isReturn = (kind: InstructionKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
 
 /** What becomes of a wish or a decision: an instruction to prepare, one that is under way already, or a refusal. */
-export type Outcome =
-  | { readonly kind: 'PREPARE'; readonly instruction: OperationKind; readonly ends: boolean }
+export type ResolutionPlan =
+  | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind; readonly ends: boolean }
   | { readonly kind: 'GO_ON' }
   | { readonly kind: 'CONFLICT'; readonly why: string };
 
 /** An order that somebody wants something of. */
-export interface WantedOrder {
+export interface ResolvableOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
   /** The open instruction that moves its money on, if there is one. */
-  readonly underWay: OperationKind | undefined;
+  readonly underWay: InstructionKind | undefined;
   /** It waits for a person. */
   readonly isStopped: boolean;
 }
 
 /** What becomes of a caller's wish to have the money of an order paid out or back. */
-export function wishFor(kind: 'RELEASE' | 'REFUND', order: WantedOrder): Outcome {
+export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrder): ResolutionPlan {
   const { escrowId, state, underWay, isStopped } = order;
   if (state !== 'FROZEN') {
     const done = kind === 'RELEASE' ? 'released' : 'refunded';
@@ -260,13 +264,13 @@ export function wishFor(kind: 'RELEASE' | 'REFUND', order: WantedOrder): Outcome
 export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN';
 
 /** A stopped order, what the institution said of it, and whether its money was paid, out or back. */
-export interface StoppedOrder extends WantedOrder {
-  readonly found: Hold | undefined;
+export interface OrderInReview extends ResolvableOrder {
+  readonly found: PaymentSnapshot | undefined;
   readonly hasPaid: boolean;
 }
 
 /** What becomes of a person's decision. */
-export function decisionOn(decision: Decision, order: StoppedOrder): Outcome {
+export function planDecision(decision: Decision, order: OrderInReview): ResolutionPlan {
   const { escrowId, state, underWay, isStopped, found, hasPaid } = order;
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
   if (decision === 'LOOK_AGAIN') return { kind: 'GO_ON' };
@@ -284,7 +288,7 @@ export function decisionOn(decision: Decision, order: StoppedOrder): Outcome {
   };
 }
 
-const conflict = (why: string): Outcome => ({ kind: 'CONFLICT', why });
+const conflict = (why: string): ResolutionPlan => ({ kind: 'CONFLICT', why });
 
 /** The refusal of a move that the state of an order does not allow. */
 export const stateConflict = (message: string): Refusal => new Refusal('ESCROW_STATE_CONFLICT', message);
@@ -294,7 +298,7 @@ export const escrowNotFound = (): Refusal =>
   new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
 
 /** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
-function differenceIn(order: OrderUnderJudgement, hold: Hold): string | undefined {
+function differenceIn(order: OrderSnapshot, hold: PaymentSnapshot): string | undefined {
   const { standing, amount, currency } = hold;
   if (standing !== 'HELD' && standing !== 'PAID_OUT') return undefined;
   const agreed = [order, ...(order.accepted ? [order.accepted] : [])];

@@ -1,22 +1,22 @@
 import {
   type EscrowState,
-  type Hold,
-  judge,
-  type OperationKind,
-  type OperationStatus,
-  operationOutcomes,
+  type InstructionKind,
+  type InstructionStatus,
+  instructionOutcomes,
+  nextTransition,
+  type PaymentSnapshot,
 } from './escrow.ts';
 
 /** An instruction that has not come to its end. */
 export interface OpenInstruction {
-  readonly operationId: string;
-  readonly kind: OperationKind;
-  readonly status: OperationStatus;
+  readonly instructionId: string;
+  readonly kind: InstructionKind;
+  readonly status: InstructionStatus;
 }
 
 /** An instruction that has. */
 export interface EndedInstruction {
-  readonly operationId: string;
+  readonly instructionId: string;
   readonly status: 'CONFIRMED' | 'DECLINED';
 }
 
@@ -28,7 +28,7 @@ export interface OrderUnderWay {
   /** ISO 4217 code of the amount. */
   readonly currency: string;
   /** What the institution said that a person accepted, if one did. */
-  readonly accepted: Hold | undefined;
+  readonly accepted: PaymentSnapshot | undefined;
   /** Oldest first. */
   readonly open: readonly OpenInstruction[];
 }
@@ -41,38 +41,50 @@ export interface UpdatePlan {
   /** Whether the money is to be given back to the buyer. */
   readonly givesBack: boolean;
   /** Why a person has to look; undefined if nobody has. */
-  readonly attention: string | undefined;
+  readonly review: string | undefined;
   /** Whether the institution did as it was told, so that the next attempt is a first one. */
-  readonly isHeard: boolean;
+  readonly resetsAttempts: boolean;
   /** When to ask about the order: at once, after a long while, since a hold may lapse without a word, or never. */
   readonly nextLookUp: 'NOW' | 'QUIET' | 'NEVER';
 }
 
 /** Plans what the institution's word, which may be the answer to one of its instructions, means for an order. */
-export function planUpdate(order: OrderUnderWay, hold: Hold, answered?: OpenInstruction): UpdatePlan {
+export function planUpdate(
+  order: OrderUnderWay,
+  hold: PaymentSnapshot,
+  answered?: OpenInstruction,
+): UpdatePlan {
   const { state: from, open } = order;
   const ended = endedBy(hold, open, answered);
-  const isNo = ({ operationId, status }: EndedInstruction) =>
-    operationId === answered?.operationId && status === 'DECLINED';
+  const isNo = ({ instructionId, status }: EndedInstruction) =>
+    instructionId === answered?.instructionId && status === 'DECLINED';
   const openKinds = open.map(({ kind }) => kind);
-  const judgement = judge({ ...order, openKinds }, hold, ended.some(isNo) ? answered?.kind : undefined);
+  const transition = nextTransition(
+    { ...order, openKinds },
+    hold,
+    ended.some(isNo) ? answered?.kind : undefined,
+  );
   // As long as no instruction is answered, one that stays open was in vain once more.
-  const isHeard = answered !== undefined || ended.length > 0 || open.length === 0;
-  if (judgement.kind === 'ATTENTION') {
-    const stays = { to: from, ended: ended.filter(isNo), givesBack: false, isHeard };
-    return { ...stays, attention: judgement.why, nextLookUp: 'NEVER' };
+  const resetsAttempts = answered !== undefined || ended.length > 0 || open.length === 0;
+  if (transition.kind === 'REVIEW') {
+    const stays = { to: from, ended: ended.filter(isNo), givesBack: false, resetsAttempts };
+    return { ...stays, review: transition.why, nextLookUp: 'NEVER' };
   }
-  const { to, givesBack } = judgement;
+  const { to, givesBack } = transition;
   // An accepted contradiction may end an order whose instruction was never answered.
   const isOver = to !== from && to !== 'FROZEN';
   const settled = isOver ? open.map((instruction) => declinedUnless(instruction, ended)) : ended;
   const isDone = !givesBack && settled.length === open.length;
   const nextLookUp = isDone ? nextOfDone(from, to, hold) : 'NOW';
-  return { to, ended: settled, givesBack, attention: undefined, isHeard, nextLookUp };
+  return { to, ended: settled, givesBack, review: undefined, resetsAttempts, nextLookUp };
 }
 
 /** When to ask about an order that nothing is left to do for. */
-function nextOfDone(from: EscrowState, to: EscrowState, { standing }: Hold): UpdatePlan['nextLookUp'] {
+function nextOfDone(
+  from: EscrowState,
+  to: EscrowState,
+  { standing }: PaymentSnapshot,
+): UpdatePlan['nextLookUp'] {
   // What was accepted may be further than FROZEN.
   if (to === 'FROZEN' && standing !== 'HELD') return 'NOW';
   // A hold may lapse without a word, and one that was given up may have been on its way.
@@ -81,21 +93,21 @@ function nextOfDone(from: EscrowState, to: EscrowState, { standing }: Hold): Upd
 
 /** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
 function endedBy(
-  hold: Hold,
+  hold: PaymentSnapshot,
   open: readonly OpenInstruction[],
   answered: OpenInstruction | undefined,
 ): EndedInstruction[] {
-  return open.flatMap(({ operationId, kind }) => {
-    const outcome = operationOutcomes[kind][hold.standing];
-    if (outcome !== 'OPEN') return [{ operationId, status: outcome }];
-    return operationId === answered?.operationId ? [{ operationId, status: 'DECLINED' as const }] : [];
+  return open.flatMap(({ instructionId, kind }) => {
+    const outcome = instructionOutcomes[kind][hold.standing];
+    if (outcome !== 'OPEN') return [{ instructionId, status: outcome }];
+    return instructionId === answered?.instructionId ? [{ instructionId, status: 'DECLINED' as const }] : [];
   });
 }
 
 /** How an instruction ended; one that did not has come to nothing. */
 function declinedUnless(
-  { operationId }: OpenInstruction,
+  { instructionId }: OpenInstruction,
   ended: readonly EndedInstruction[],
 ): EndedInstruction {
-  return ended.find((end) => end.operationId === operationId) ?? { operationId, status: 'DECLINED' };
+  return ended.find((end) => end.instructionId === instructionId) ?? { instructionId, status: 'DECLINED' };
 }

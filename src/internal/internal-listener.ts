@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
-import { logCall, type Trace } from '../observe/trace.ts';
+import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
@@ -65,11 +65,11 @@ export function createInternalListener({
 
   function answer(request: AnyRequest, response: AnyResponse, call: OpenCall): void {
     const startedMs = performance.now();
-    const trace = traceOf(call);
+    const event = eventOf(call);
     if ('stream' in response) endUnread(request, response.stream);
-    response.setHeader('X-Request-Id', trace.requestId);
-    response.once('close', () => logCall(log, trace, response.statusCode, performance.now() - startedMs));
-    typedCalls(request, response, trace);
+    response.setHeader('X-Request-Id', event.requestId);
+    response.once('close', () => logCall(log, event, response.statusCode, performance.now() - startedMs));
+    typedCalls(request, response, event);
   }
 
   const http1 = createServer({
@@ -119,8 +119,8 @@ export function createInternalListener({
   };
 }
 
-/** The trace of a call, which identifies its connection as soon as its caller is known. */
-function traceOf(call: OpenCall): Trace {
+/** The event of a call, which identifies its connection as soon as its caller is known. */
+function eventOf(call: OpenCall): RequestEvent {
   let caller: string | undefined;
   return {
     requestId: randomUUIDv7(),

@@ -2,7 +2,7 @@ import { Code, type ConnectError, type ConnectRouter } from '@connectrpc/connect
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { Refusal, reasons } from '../domain/reason.ts';
-import type { Trace } from '../observe/trace.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { toConnectError } from './errors.ts';
 
@@ -23,12 +23,12 @@ interface Difference {
 export function answerRefusal(
   request: AnyRequest,
   response: AnyResponse,
-  trace: Trace,
+  event: RequestEvent,
   refusal: Refusal,
   { status, code }: Difference = {},
 ): void {
-  trace.refusal = refusal;
-  const error = toConnectError(refusal, trace.requestId, code);
+  event.refusal = refusal;
+  const error = toConnectError(refusal, event.requestId, code);
   const type = request.headers['content-type'] ?? '';
   if (status === undefined && type.startsWith('application/grpc')) answerInHeaders(response, type, error);
   else writeError(response, status ?? reasons[refusal.reason].http, error);
@@ -36,9 +36,9 @@ export function answerRefusal(
 }
 
 /** Refuses a call of what is not there: UNIMPLEMENTED in gRPC; 404 in Connect, which its clients read as the same. */
-export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, trace: Trace): void {
+export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, event: RequestEvent): void {
   const refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
-  answerRefusal(request, response, trace, refusal, { code: Code.Unimplemented });
+  answerRefusal(request, response, event, refusal, { code: Code.Unimplemented });
 }
 
 function answerInHeaders(response: AnyResponse, type: string, error: ConnectError): void {

@@ -24,7 +24,7 @@ import type { BearerCheck } from '../calls/bearer.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import type { Principal } from '../calls/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
-import type { Trace } from '../observe/trace.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
@@ -46,7 +46,7 @@ export interface TypedCallDependencies {
 }
 
 /** Answers a request of Connect, gRPC or gRPC-Web. */
-export type TypedCalls = (request: AnyRequest, response: AnyResponse, trace: Trace) => void;
+export type TypedCalls = (request: AnyRequest, response: AnyResponse, event: RequestEvent) => void;
 
 /** The largest message, in bytes: as over REST. */
 const messageBytesMax = 65_536;
@@ -61,7 +61,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
   [Code.Unimplemented, 'VALIDATION_FAILED'],
 ]);
 
-const traceKey = createContextKey<Trace>({ requestId: '' });
+const eventKey = createContextKey<RequestEvent>({ requestId: '' });
 const principalKey = createContextKey<Principal | undefined>(undefined);
 const begunKey = createContextKey(false);
 
@@ -73,9 +73,9 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   const { calls, services, bearerCheck, draining } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
-  function identify(request: AnyRequest, trace: Trace): Principal {
+  function identify(request: AnyRequest, event: RequestEvent): Principal {
     const service = bearerCheck(request.headers.authorization ?? null);
-    trace.caller = service.caller;
+    event.caller = service.caller;
     return service;
   }
 
@@ -90,8 +90,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const key = requestHeader.get('Idempotency-Key');
     const idempotencyKeys = key === null ? [] : [key];
     const read = () => ({ message, violations: [] });
-    const trace = values.get(traceKey);
-    const called = calls.identified(principal, { method, idempotencyKeys, read }, trace);
+    const event = values.get(eventKey);
+    const called = calls.identified(principal, { method, idempotencyKeys, read }, event);
     const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
     if (answer instanceof Refusal) throw answer;
@@ -122,29 +122,29 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  async function answer(request: AnyRequest, response: AnyResponse, trace: Trace): Promise<void> {
+  async function answer(request: AnyRequest, response: AnyResponse, event: RequestEvent): Promise<void> {
     const target = request.url ?? '';
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
-    if (handler === undefined) return answerUnknownMethod(request, response, trace);
-    trace.operation = `${handler.service.typeName}/${handler.method.name}`;
+    if (handler === undefined) return answerUnknownMethod(request, response, event);
+    event.operation = `${handler.service.typeName}/${handler.method.name}`;
     try {
       const isOpen = handler.service.typeName === Health.typeName;
-      const principal = isOpen ? undefined : identify(request, trace);
+      const principal = isOpen ? undefined : identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, trace, principal));
+      const answered = await handler(universalRequest(request, response, event, principal));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
       const { status } = answered;
-      answerRefusal(request, response, trace, refusalOfEmptyAnswer(status, handler), { status });
+      answerRefusal(request, response, event, refusalOfEmptyAnswer(status, handler), { status });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      answerRefusal(request, response, trace, error);
+      answerRefusal(request, response, event, error);
     }
   }
 
-  return (request, response, trace) => {
-    answer(request, response, trace).catch((error) => {
+  return (request, response, event) => {
+    answer(request, response, event).catch((error) => {
       // So the library calls what a client breaks off.
-      if (ConnectError.from(error).code !== Code.Aborted) trace.refusal ??= asRefusal(error);
+      if (ConnectError.from(error).code !== Code.Aborted) event.refusal ??= asRefusal(error);
       ('stream' in response ? response.stream : response).destroy();
     });
   };
@@ -154,12 +154,12 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 function universalRequest(
   request: AnyRequest,
   response: AnyResponse,
-  trace: Trace,
+  event: RequestEvent,
   principal: Principal | undefined,
 ) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
   const values = createContextValues()
-    .set(traceKey, trace)
+    .set(eventKey, event)
     .set(principalKey, principal)
     .set(connectionKey, connection ?? request);
   try {
@@ -191,9 +191,9 @@ function deadlineRefusal(): Refusal {
 }
 
 function refusing(values: ContextValues, error: unknown): ConnectError {
-  const trace = values.get(traceKey);
-  trace.refusal = asRefusal(error);
-  return toConnectError(trace.refusal, trace.requestId);
+  const event = values.get(eventKey);
+  event.refusal = asRefusal(error);
+  return toConnectError(event.refusal, event.requestId);
 }
 
 /** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */

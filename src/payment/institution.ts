@@ -1,6 +1,6 @@
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { EscrowTerms, Hold, OperationKind } from '../domain/escrow.ts';
+import type { EscrowTerms, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**
@@ -24,9 +24,9 @@ export interface Institution {
   /** The parties of an order that the institution does not know, before anything is stored. */
   check(parties: Parties): readonly Violation[];
   /** Gives an instruction. */
-  instruct(instruction: Instruction, signal: AbortSignal): Promise<Hold>;
+  instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
   /** Asks where the money of an order stands now. */
-  lookUp(order: PaymentOrder, signal: AbortSignal): Promise<Hold>;
+  lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
   /**
    * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
    * too old to be; INVALID_JSON if it is, and cannot be read.
@@ -55,10 +55,10 @@ export interface PaymentOrder extends Parties {
 }
 
 /** One instruction for an order. */
-export interface Instruction extends PaymentOrder {
+export interface PaymentInstruction extends PaymentOrder {
   /** The idempotency key. */
-  readonly operationId: string;
-  readonly kind: OperationKind;
+  readonly instructionId: string;
+  readonly kind: InstructionKind;
 }
 
 /** A notification as sent. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../domain/reason.ts';
-import type { Trace } from '../observe/trace.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import { readBody } from './body.ts';
 import { type Answer, jsonAnswer } from './envelope.ts';
 
@@ -16,10 +16,10 @@ export type TakeNotification = (sent: {
 /** Answers a request to `notificationPath`: as soon as the notification is stored, before anything comes of it. */
 export async function notificationCall(
   request: IncomingMessage,
-  trace: Trace,
+  event: RequestEvent,
   take: TakeNotification,
 ): Promise<Answer> {
-  trace.operation = 'payment notification';
+  event.operation = 'payment notification';
   if (request.method !== 'POST') {
     throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes POST.', { allow: ['POST'] });
   }

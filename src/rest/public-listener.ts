@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { asRefusal, unavailable } from '../domain/reason.ts';
-import { logCall, type Trace } from '../observe/trace.ts';
+import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
 import { type Connection, createConnections, isAhead, isLast } from './connections.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
@@ -26,7 +26,7 @@ interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly connection: Connection;
-  readonly trace: Trace;
+  readonly event: RequestEvent;
 }
 
 /** Connections at the same time; what comes on top is closed at once. Twice the calls that are carried out. */
@@ -62,14 +62,14 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     logCall(log, { requestId: randomUUIDv7(), refusal: unavailable(why) }, 0, 0);
   });
 
-  async function answerTo({ request, connection, trace }: Exchange): Promise<Answer> {
+  async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
     if (isAhead(connection)) throw unavailable('Too many requests were sent ahead of their answers.');
     checkHead(request);
     if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
       return { status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi };
     }
-    if (request.url === notificationPath) return notificationCall(request, trace, takeNotification);
-    return signedCalls(request, trace);
+    if (request.url === notificationPath) return notificationCall(request, event, takeNotification);
+    return signedCalls(request, event);
   }
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -78,18 +78,18 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', ignore);
     const connection = connections.begin(request, response);
     if (connection === undefined) return;
-    const trace: Trace = { requestId: randomUUIDv7() };
-    const exchange = { request, response, connection, trace };
+    const event: RequestEvent = { requestId: randomUUIDv7() };
+    const exchange = { request, response, connection, event };
     let status = 0;
     try {
       status = await send(exchange, await answerTo(exchange));
     } catch (error) {
-      if (!(error instanceof ClientGone)) trace.refusal = asRefusal(error);
+      if (!(error instanceof ClientGone)) event.refusal = asRefusal(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
-      else status = await send(exchange, refusalAnswer(asRefusal(error), trace.requestId));
+      else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));
     } finally {
-      logCall(log, trace, status, performance.now() - startedMs);
+      logCall(log, event, status, performance.now() - startedMs);
     }
   }
 
@@ -102,11 +102,11 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     return answer.status;
   }
 
-  function write({ request, response, connection, trace }: Exchange, answer: Answer): void {
+  function write({ request, response, connection, event }: Exchange, answer: Answer): void {
     const headers: Record<string, string | number> = {
       ...answer.headers,
       'Content-Length': Buffer.byteLength(answer.body),
-      'X-Request-Id': trace.requestId,
+      'X-Request-Id': event.requestId,
       'Cache-Control': 'no-store',
     };
     const isBroken = isLast(connection, request);

@@ -3,7 +3,7 @@ import { credentialHeaders, type SentCredentials } from '../calls/credentials.ts
 import type { Outcome, RoutedCall } from '../calls/incoming-call.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, Refusal } from '../domain/reason.ts';
-import type { Trace } from '../observe/trace.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import { checkMediaType, readBody } from './body.ts';
 import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
@@ -17,15 +17,15 @@ export interface SignedCallDependencies {
 }
 
 /** Answers a signed call. Rejects with ClientGone alone, when there is nobody to answer. */
-export type SignedCalls = (request: IncomingMessage, trace: Trace) => Promise<Answer>;
+export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Promise<Answer>;
 
 /** Turns requests into calls, and what they came to into answers. */
 export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
-  return async (request, trace) => {
+  return async (request, event) => {
     const { method = '', url: rawTarget = '', headersDistinct: headers } = request;
-    const refuse = (error: unknown, answeredTo = trace.requestId): Answer => {
-      trace.refusal = asRefusal(error);
-      return refusalAnswer(trace.refusal, answeredTo);
+    const refuse = (error: unknown, answeredTo = event.requestId): Answer => {
+      event.refusal = asRefusal(error);
+      return refusalAnswer(event.refusal, answeredTo);
     };
     let target: RequestTarget;
     try {
@@ -47,7 +47,7 @@ export function createSignedCalls({ calls, routes }: SignedCallDependencies): Si
     const credentials = sentCredentials(headers);
     const outcome = await calls.signed(
       { method, target: rawTarget, credentials, readBody: () => readBody(request), route: routed },
-      trace,
+      event,
     );
     try {
       return withLimits(written(outcome, route, refuse), outcome);

@@ -20,18 +20,18 @@ import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
-import { paymentPending, type Settlement } from '../settlement/settlement.ts';
-import type { Operation } from '../store/escrow-commands.ts';
+import { paymentPending, type Reconciler } from '../reconciliation/reconciler.ts';
+import type { Instruction } from '../store/escrow-commands.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
 import type { Paging } from './paging.ts';
 
 /** What the escrow operations need. */
 export interface EscrowDependencies {
   readonly institution: Pick<Institution, 'check'>;
-  readonly settlement: Pick<Settlement, 'carryOut'>;
+  readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly now: () => BusinessTime;
   /** A name for an instruction, unique for ever. */
-  readonly newOperationId: () => string;
+  readonly newInstructionId: () => string;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   readonly paging: Paging;
@@ -39,14 +39,14 @@ export interface EscrowDependencies {
 
 /** EscrowService. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { institution, settlement, now, newOperationId, currency, paging } = dependencies;
+  const { institution, reconciler, now, newInstructionId, currency, paging } = dependencies;
 
   const shown = (order: Escrow) => toMessage(order, currency);
-  const workFor = (call: Call) => ({ ...callerOf(call), operationId: newOperationId() });
+  const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
 
   /** The order once the institution did as it was told. Throws PAYMENT_DECLINED, PAYMENT_PENDING. */
-  async function confirmed(prepared: Operation): Promise<Escrow> {
-    const { kind, status, order } = await settlement.carryOut(prepared);
+  async function confirmed(prepared: Instruction): Promise<Escrow> {
+    const { kind, status, order } = await reconciler.carryOut(prepared);
     // A hold that went back before the order was FROZEN was one for nobody.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {

@@ -1,4 +1,10 @@
-import type { Escrow, EscrowState, EscrowTerms, OperationKind, OperationStatus } from '../domain/escrow.ts';
+import type {
+  Escrow,
+  EscrowState,
+  EscrowTerms,
+  InstructionKind,
+  InstructionStatus,
+} from '../domain/escrow.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -6,14 +12,14 @@ import type { Page, PageQuery } from './paging.ts';
 /** Who gives an instruction, and under which name. */
 export interface Work extends CallerRef {
   /** Of the instruction. */
-  readonly operationId: string;
+  readonly instructionId: string;
 }
 
 /** An instruction to the institution, and its order as it stands. */
-export interface Operation {
-  readonly operationId: string;
-  readonly kind: OperationKind;
-  readonly status: OperationStatus;
+export interface Instruction {
+  readonly instructionId: string;
+  readonly kind: InstructionKind;
+  readonly status: InstructionStatus;
   readonly order: Escrow;
 }
 
@@ -39,7 +45,7 @@ export interface EscrowCommands {
       readonly work: Work;
       readonly owner: number | undefined;
     };
-    readonly gives: Operation;
+    readonly gives: Instruction;
   };
   /**
    * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the
@@ -53,7 +59,7 @@ export interface EscrowCommands {
       readonly work: Work;
       readonly owner: number | undefined;
     };
-    readonly gives: Operation;
+    readonly gives: Instruction;
   };
   /** One order of `owner`, or of anybody if that is undefined. */
   GetEscrow: {

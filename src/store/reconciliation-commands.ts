@@ -1,12 +1,12 @@
-import type { Decision, Escrow, EscrowState, Hold, OperationKind } from '../domain/escrow.ts';
-import type { Operation } from './escrow-commands.ts';
+import type { Decision, Escrow, EscrowState, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
 /** How long a notification is remembered, in seconds: longer than an institution repeats it. */
 export const notificationRetentionS = 2_592_000;
 
-/** An order with all that its settlement needs. */
+/** An order with all that reconciling it needs. */
 export interface EscrowCase {
   readonly order: Escrow;
   /** The operation id of its FREEZE, by which the institution knows it. */
@@ -16,34 +16,34 @@ export interface EscrowCase {
   /** The institution's own name for the hold. */
   readonly reference: string | undefined;
   /** Questions and instructions in a row that were left without an answer. */
-  readonly unanswered: number;
+  readonly failedAttempts: number;
   /** Why it waits for a person. */
-  readonly attention: string | undefined;
+  readonly review: string | undefined;
   /** What the institution said that a person accepted; undefined if none did. */
-  readonly accepted: Hold | undefined;
+  readonly accepted: PaymentSnapshot | undefined;
   /** How many notifications have come about it. */
-  readonly notices: number;
+  readonly notificationCount: number;
   /** Its open instructions, oldest first. */
-  readonly open: readonly Pick<Operation, 'operationId' | 'kind' | 'status'>[];
+  readonly open: readonly Pick<Instruction, 'instructionId' | 'kind' | 'status'>[];
 }
 
 /** What the institution's word comes to. */
-export interface Settlement {
+export interface OrderUpdate {
   readonly escrowId: string;
   readonly from: EscrowState;
   /** May be the same. */
   readonly to: EscrowState;
   /** Open instructions that it ends. */
-  readonly ended: readonly { readonly operationId: string; readonly status: 'CONFIRMED' | 'DECLINED' }[];
+  readonly ended: readonly { readonly instructionId: string; readonly status: 'CONFIRMED' | 'DECLINED' }[];
   /** An instruction that it makes necessary. */
-  readonly prepared: { readonly operationId: string; readonly kind: OperationKind } | undefined;
+  readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;
   /** Why a person has to look, and what the institution said, if anything; the order is not due until one decided. */
-  readonly attention: { readonly why: string; readonly found: Hold | undefined } | undefined;
+  readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
   /** Whether the institution did as it was told, so that the next attempt is a first one. */
-  readonly isHeard: boolean;
-  /** EscrowCase.notices of when the institution was asked. If more have come since, the order is due at once. */
-  readonly notices: number;
+  readonly resetsAttempts: boolean;
+  /** EscrowCase.notificationCount of when the institution was asked. If more have come since, the order is due at once. */
+  readonly notificationCount: number;
   /** Unix milliseconds; undefined for never. */
   readonly lookUpAtMs: number | undefined;
 }
@@ -53,7 +53,7 @@ export interface CaseSelection {
   /** Undefined is any. */
   readonly state: EscrowState | undefined;
   /** Only those that wait for a person. */
-  readonly isInNeed: boolean;
+  readonly needsReview: boolean;
 }
 
 /**
@@ -63,29 +63,36 @@ export interface CaseSelection {
  */
 export interface ReconciliationCommands {
   /** An instruction as it stands. */
-  FindOperation: { readonly takes: { readonly operationId: string }; readonly gives: Operation | undefined };
+  FindInstruction: {
+    readonly takes: { readonly instructionId: string };
+    readonly gives: Instruction | undefined;
+  };
   /** Notes that an open instruction is being given; unless something is heard, the order is due at `lookUpAtMs`. */
   NoteSent: {
-    readonly takes: { readonly operationId: string; readonly lookUpAtMs: number };
+    readonly takes: { readonly instructionId: string; readonly lookUpAtMs: number };
     readonly gives: undefined;
   };
   /**
    * Notes that the institution did not answer; the order is due again at `lookUpAtMs`, or earlier if notifications
-   * have come since it had so many `notices`.
+   * have come since it had so many `notificationCount`.
    */
   NoteUnanswered: {
-    readonly takes: { readonly escrowId: string; readonly lookUpAtMs: number; readonly notices: number };
+    readonly takes: {
+      readonly escrowId: string;
+      readonly lookUpAtMs: number;
+      readonly notificationCount: number;
+    };
     readonly gives: undefined;
   };
   /**
    * Writes down what the institution's word came to: the order after it. Undefined, and nothing is written, if the order
    * has changed since or waits for a person.
    */
-  Settle: {
-    readonly takes: { readonly settlement: Settlement; readonly at: BusinessTime };
+  UpdateOrder: {
+    readonly takes: { readonly update: OrderUpdate; readonly at: BusinessTime };
     readonly gives: EscrowCase | undefined;
   };
-  /** What settling needs of an order. */
+  /** An order, to reconcile it. */
   FindCase: { readonly takes: { readonly escrowId: string }; readonly gives: EscrowCase | undefined };
   /**
    * Takes the institution that orders are settled at from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
@@ -112,12 +119,12 @@ export interface ReconciliationCommands {
     readonly takes: {
       readonly escrowId: string;
       readonly decision: Decision;
-      readonly operationId: string;
+      readonly instructionId: string;
       readonly nowMs: number;
     };
     readonly gives: EscrowCase;
   };
-  /** Orders with all that their settlement needs, newest first. */
+  /** Orders with all that reconciling them needs, newest first. */
   ListCases: {
     readonly takes: { readonly selection: CaseSelection; readonly page: PageQuery };
     readonly gives: Page<EscrowCase>;

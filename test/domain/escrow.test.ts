@@ -3,20 +3,20 @@ import { test } from 'node:test';
 import {
   checkTerms,
   type Decision,
-  decisionOn,
   type EscrowState,
   escrowMoves,
   escrowStates,
-  type Hold,
-  type Judgement,
-  judge,
-  type OperationKind,
-  type Outcome,
-  operationOutcomes,
+  type InstructionKind,
+  instructionOutcomes,
+  nextTransition,
+  type PaymentSnapshot,
+  type PaymentStatus,
   partyIdBounds,
   pendingOf,
-  type Standing,
-  wishFor,
+  planDecision,
+  planResolution,
+  type ResolutionPlan,
+  type Transition,
 } from '../../src/domain/escrow.ts';
 
 const terms = {
@@ -64,7 +64,7 @@ const cellsOf = (table: Readonly<Record<string, Readonly<Record<string, string>>
 
 test('every state and standing is decided, every kind and standing as well, and there are no others', () => {
   assert.deepEqual(cellsOf(escrowMoves), documentedMoves);
-  assert.deepEqual(cellsOf(operationOutcomes), documentedOutcomes);
+  assert.deepEqual(cellsOf(instructionOutcomes), documentedOutcomes);
   assert.deepEqual([...escrowStates].sort(), Object.keys(escrowMoves).sort());
 });
 
@@ -116,9 +116,9 @@ const documentedAcceptances = new Map([
   ['FROZEN VOID', 'CLOSED'],
 ]);
 
-const standings: readonly Standing[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
-const kinds: readonly OperationKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
-const returns: readonly (OperationKind | undefined)[] = ['REFUND', 'CANCEL'];
+const standings: readonly PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+const kinds: readonly InstructionKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
+const returns: readonly (InstructionKind | undefined)[] = ['REFUND', 'CANCEL'];
 /** Every set of kinds. */
 const kindSets = Array.from({ length: 2 ** kinds.length }, (_, bits) =>
   kinds.filter((_kind, place) => (bits >> place) % 2 === 1),
@@ -136,11 +136,11 @@ const different = [
   {},
 ];
 
-/** A judgement in the words of the table. */
-function wordOf(judgement: Judgement): string {
-  if (judgement.kind === 'SETTLED') return `${judgement.to}${judgement.givesBack ? '+' : ''}`;
-  if (/declines to give back/.test(judgement.why)) return 'x';
-  return /over 500 CNY/.test(judgement.why) ? '#' : '!';
+/** A transition in the words of the table. */
+function wordOf(transition: Transition): string {
+  if (transition.kind === 'SETTLED') return `${transition.to}${transition.givesBack ? '+' : ''}`;
+  if (/declines to give back/.test(transition.why)) return 'x';
+  return /over 500 CNY/.test(transition.why) ? '#' : '!';
 }
 
 test('the table of judgements has every state and standing once', () => {
@@ -156,10 +156,10 @@ test('the table of judgements has every state and standing once', () => {
 function assertJudged(
   pair: string,
   cell: string,
-  accepted: Hold | undefined,
-  holds: readonly Omit<Hold, 'standing'>[],
+  accepted: PaymentSnapshot | undefined,
+  holds: readonly Omit<PaymentSnapshot, 'standing'>[],
 ) {
-  const [state, standing] = pair.split(' ') as [EscrowState, Standing];
+  const [state, standing] = pair.split(' ') as [EscrowState, PaymentStatus];
   const [plain, returning, declining] = cell.split(' ');
   for (const held of holds) {
     for (const openKinds of kindSets) {
@@ -168,7 +168,7 @@ function assertJudged(
         const isReturning = openKinds.some((kind) => returns.includes(kind) && kind !== declined);
         const isDeclined = returns.includes(declined);
         const expected = isReturning ? returning : isDeclined ? declining : plain;
-        const word = wordOf(judge(order, { standing, ...held }, declined));
+        const word = wordOf(nextTransition(order, { standing, ...held }, declined));
         assert.equal(word, expected, `${openKinds} ${declined} ${held.amount} ${held.currency}`);
       }
     }
@@ -184,7 +184,7 @@ for (const [pair, money, cell] of documentedJudgements) {
   const goesTo = documentedAcceptances.get(pair) ?? state;
   const accepted = cell.replaceAll('!', goesTo).replace('+', '');
   test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
-    assertJudged(pair, accepted, { standing: standing as Standing, ...other }, [...agreed, other]);
+    assertJudged(pair, accepted, { standing: standing as PaymentStatus, ...other }, [...agreed, other]);
   });
   test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
     for (const unlike of standings.filter((candidate) => candidate !== standing)) {
@@ -201,12 +201,12 @@ test('a person is told what the order says and what the institution says', () =>
     accepted: undefined,
     openKinds: [],
   } as const;
-  assert.deepEqual(judge(order, { standing: 'HELD', amount: 499n, currency: 'USD' }), {
-    kind: 'ATTENTION',
+  assert.deepEqual(nextTransition(order, { standing: 'HELD', amount: 499n, currency: 'USD' }), {
+    kind: 'REVIEW',
     why: 'The order is over 500 CNY; the institution says HELD 499 USD.',
   });
-  assert.deepEqual(judge(order, { standing: 'VOID' }), {
-    kind: 'ATTENTION',
+  assert.deepEqual(nextTransition(order, { standing: 'VOID' }), {
+    kind: 'REVIEW',
     why: 'The order is FROZEN; the institution says VOID.',
   });
 });
@@ -215,7 +215,7 @@ const escrowId = 'ES-2026-0000';
 const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 
 /** An outcome in a word: what is prepared (! where it ends what is under way), = for what goes on, x for a refusal. */
-function outcomeOf(outcome: Outcome): string {
+function outcomeOf(outcome: ResolutionPlan): string {
   if (outcome.kind === 'PREPARE') return `${outcome.instruction}${outcome.ends ? '!' : ''}`;
   return outcome.kind === 'GO_ON' ? '=' : 'x';
 }
@@ -249,10 +249,10 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
   for (const state of escrowStates) {
     test(`a wish for a ${kind} of an order that is ${state}: ${documentedWishes[kind][state]}`, () => {
       const order = { escrowId, state, isStopped: false };
-      const outcomes = underWays.map((underWay) => outcomeOf(wishFor(kind, { ...order, underWay })));
+      const outcomes = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...order, underWay })));
       assert.equal(outcomes.join(' '), documentedWishes[kind][state]);
       const stopped = { ...order, isStopped: true };
-      const waiting = underWays.map((underWay) => outcomeOf(wishFor(kind, { ...stopped, underWay })));
+      const waiting = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...stopped, underWay })));
       assert.equal(waiting.join(' '), documentedWishes[kind][state].replace(/^R\w+/, 'x'));
     });
   }
@@ -261,9 +261,9 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
 for (const state of escrowStates) {
   test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
     const order = { escrowId, state, isStopped: true, hasPaid: false };
-    const outcomes = (decision: Decision, more: object = {}, standing: Standing = 'HELD') =>
+    const outcomes = (decision: Decision, more: object = {}, standing: PaymentStatus = 'HELD') =>
       underWays
-        .map((underWay) => decisionOn(decision, { ...order, underWay, found: { standing }, ...more }))
+        .map((underWay) => planDecision(decision, { ...order, underWay, found: { standing }, ...more }))
         .map(outcomeOf)
         .join(' ');
     assert.equal(outcomes('RETURN'), documentedReturns[state]);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { Hold, OperationKind, Standing } from '../../src/domain/escrow.ts';
+import type { InstructionKind, PaymentSnapshot, PaymentStatus } from '../../src/domain/escrow.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type {
   Institution,
-  Instruction,
+  PaymentInstruction,
   PaymentOrder,
   SentNotification,
 } from '../../src/payment/institution.ts';
@@ -32,20 +32,20 @@ const longAgoS = 3_600;
 export function instruct(
   institution: Institution,
   order: PaymentOrder,
-  kind: OperationKind,
-  operationId = kind === 'FREEZE' ? order.holdId : `${order.holdId}-${kind}`,
-): Promise<Hold> {
-  const instruction: Instruction = { ...order, kind, operationId };
+  kind: InstructionKind,
+  instructionId = kind === 'FREEZE' ? order.holdId : `${order.holdId}-${kind}`,
+): Promise<PaymentSnapshot> {
+  const instruction: PaymentInstruction = { ...order, kind, instructionId };
   return institution.instruct(instruction, new AbortController().signal);
 }
 
 /** Asks where the money of an order is. */
-export function lookUp(institution: Institution, order: PaymentOrder): Promise<Hold> {
+export function lookUp(institution: Institution, order: PaymentOrder): Promise<PaymentSnapshot> {
   return institution.lookUp(order, new AbortController().signal);
 }
 
 /** After what has been done for an order, in this order, each instruction answers this. */
-const courses: readonly (readonly [string, Standing])[] = [
+const courses: readonly (readonly [string, PaymentStatus])[] = [
   ['FREEZE', 'HELD'],
   ['FREEZE RELEASE', 'PAID_OUT'],
   ['FREEZE REFUND', 'RETURNED'],
@@ -91,12 +91,12 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
 
 /** Takes the steps of a course, with the reference from the answers or without; the last answer. */
 async function take(open: OpenInstitution, order: PaymentOrder, course: string, remembers: boolean) {
-  let hold: Hold = { standing: 'ABSENT' };
+  let hold: PaymentSnapshot = { standing: 'ABSENT' };
   let reference: string | undefined;
   for (const step of course.split(' ')) {
     if (remembers) reference = hold.reference ?? reference;
     if (step === 'lapse') await open.lapse(order);
-    else hold = await instruct(open.institution, { ...order, reference }, step as OperationKind);
+    else hold = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
   }
   return hold;
 }
@@ -166,7 +166,7 @@ function instructionPromises(engine: InstitutionEngine): void {
   test('a signal that was aborted before: the call rejects', async (t) => {
     const open = await engine.open(t);
     const order = open.order();
-    const instruction: Instruction = { ...order, kind: 'FREEZE', operationId: order.holdId };
+    const instruction: PaymentInstruction = { ...order, kind: 'FREEZE', instructionId: order.holdId };
     await assert.rejects(open.institution.instruct(instruction, AbortSignal.abort()));
     await assert.rejects(open.institution.lookUp(order, AbortSignal.abort()));
   });

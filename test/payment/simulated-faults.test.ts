@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Standing } from '../../src/domain/escrow.ts';
+import type { PaymentStatus } from '../../src/domain/escrow.ts';
 import { faultless, type InstructionFault } from '../../src/payment/simulated/faults.ts';
 import { partyPrefixes, scriptByParties } from '../../src/payment/simulated/script-by-parties.ts';
 import { type FaultRates, seededScript } from '../../src/payment/simulated/seeded-script.ts';
@@ -20,7 +20,7 @@ type Cleanup = Parameters<typeof temporaryFolder>[0];
 
 describe('faults of instructions', () => {
   /** What becomes of a FREEZE at once, where the money is then, and 1000 ms later. */
-  const cases: [InstructionFault, Fate, Standing, Fate, Standing][] = [
+  const cases: [InstructionFault, Fate, PaymentStatus, Fate, PaymentStatus][] = [
     [{ kind: 'NONE' }, 'RESOLVED', 'HELD', 'RESOLVED', 'HELD'],
     [{ kind: 'DECLINE' }, 'RESOLVED', 'VOID', 'RESOLVED', 'VOID'],
     [{ kind: 'LOST_REQUEST' }, 'REJECTED', 'ABSENT', 'REJECTED', 'ABSENT'],
@@ -60,7 +60,7 @@ describe('faults of instructions', () => {
   test('a script that throws, and an id of another instruction, change nothing', async (t) => {
     const { connection, simulator } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
-    const wrong = { ...instruction('RELEASE'), operationId: instruction('FREEZE').operationId };
+    const wrong = { ...instruction('RELEASE'), instructionId: instruction('FREEZE').instructionId };
     await assert.rejects(connection.instruct(wrong, never), /another instruction/);
     simulator.follow({
       ...faultless,

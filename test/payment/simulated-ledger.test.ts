@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import type { OperationKind, Standing } from '../../src/domain/escrow.ts';
+import type { InstructionKind, PaymentStatus } from '../../src/domain/escrow.ts';
 import { type Ledger, openLedger } from '../../src/payment/simulated/ledger.ts';
 import { ledgerFileName } from '../../src/payment/simulated/ledger-file.ts';
 import { standingAfter } from '../../src/payment/simulated/rules.ts';
@@ -23,21 +23,27 @@ function open(cleanup: Cleanup, dataDir = temporaryFolder(cleanup)): Ledger {
   return ledger;
 }
 
-function tell(ledger: Ledger, kind: OperationKind, id = '', nowMs = startMs, given = treatment): Standing {
+function tell(
+  ledger: Ledger,
+  kind: InstructionKind,
+  id = '',
+  nowMs = startMs,
+  given = treatment,
+): PaymentStatus {
   const told = instruction(kind, order(), id);
   ledger.countAttempt(told);
   return ledger.carryOut(told, given, nowMs).standing;
 }
 
 describe('rules of the simulated institution', () => {
-  const standings: Standing[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
-  const expected: Record<OperationKind, Standing[]> = {
+  const standings: PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+  const expected: Record<InstructionKind, PaymentStatus[]> = {
     FREEZE: ['HELD', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
     RELEASE: ['ABSENT', 'VOID', 'PAID_OUT', 'PAID_OUT', 'RETURNED', 'LAPSED'],
     REFUND: ['ABSENT', 'VOID', 'RETURNED', 'PAID_OUT', 'RETURNED', 'LAPSED'],
     CANCEL: ['VOID', 'VOID', 'RETURNED', 'PAID_OUT', 'RETURNED', 'LAPSED'],
   };
-  const declined: Record<OperationKind, Standing[]> = {
+  const declined: Record<InstructionKind, PaymentStatus[]> = {
     ...expected,
     FREEZE: ['VOID', ...expected.FREEZE.slice(1)],
     RELEASE: standings,
@@ -77,7 +83,7 @@ describe('ledger of the simulated institution', () => {
   test('an id that another instruction has is an error, and changes nothing', (t) => {
     const ledger = open(t);
     tell(ledger, 'FREEZE');
-    const wrong = { ...instruction('RELEASE'), operationId: instruction('FREEZE').operationId };
+    const wrong = { ...instruction('RELEASE'), instructionId: instruction('FREEZE').instructionId };
     assert.throws(() => ledger.countAttempt(wrong), /another instruction: FREEZE of hold-1/);
     assert.equal(ledger.countAttempt(instruction('FREEZE')), 2);
   });

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test';
-import type { OperationKind } from '../../src/domain/escrow.ts';
-import type { Instruction, Notification, PaymentOrder } from '../../src/payment/institution.ts';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { Notification, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
 import { faultless, type InstructionFault, type Script } from '../../src/payment/simulated/faults.ts';
 import type { SignedNotification } from '../../src/payment/simulated/notifications.ts';
 import {
@@ -102,8 +102,12 @@ export function order(name = '1', parties: Partial<PaymentOrder> = {}): PaymentO
 }
 
 /** An instruction for an order, under an id that is its own. */
-export function instruction(kind: OperationKind, of: PaymentOrder = order(), attempt = ''): Instruction {
-  return { ...of, kind, operationId: `${of.holdId}/${kind}${attempt}` };
+export function instruction(
+  kind: InstructionKind,
+  of: PaymentOrder = order(),
+  attempt = '',
+): PaymentInstruction {
+  return { ...of, kind, instructionId: `${of.holdId}/${kind}${attempt}` };
 }
 
 /** A signal that nobody aborts. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
-import type { OperationKind, Standing } from '../../src/domain/escrow.ts';
+import type { InstructionKind, PaymentStatus } from '../../src/domain/escrow.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type { Institution, PaymentOrder } from '../../src/payment/institution.ts';
 import { createStripeInstitution } from '../../src/payment/stripe/institution.ts';
@@ -207,7 +207,7 @@ describe('a customer that Stripe does not know', () => {
 });
 
 describe('without a definite answer a call rejects, and a look-up tells', () => {
-  const faults: readonly (readonly [string, Fault, Standing])[] = [
+  const faults: readonly (readonly [string, Fault, PaymentStatus])[] = [
     ['the request is lost', 'lose-request', 'ABSENT'],
     ['the answer is lost', 'lose-answer', 'HELD'],
     ['500, nothing done', 'fail-and-save', 'ABSENT'],
@@ -311,7 +311,7 @@ describe('CANCEL and FREEZE cross', () => {
   /** Gives a FREEZE and gives it up when the request is there. */
   async function givenUp(institution: Institution, order: PaymentOrder, there: Promise<void>) {
     const given = new AbortController();
-    const instruction = { ...order, kind: 'FREEZE', operationId: order.holdId } as const;
+    const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
     const rejected = assert.rejects(institution.instruct(instruction, given.signal), /given up/);
     await there;
     given.abort(new Error('given up'));
@@ -398,7 +398,7 @@ describe('the keys that Stripe forgets', () => {
       let nowMs = Date.now();
       const { standIn, institution, order } = await opened(t, () => nowMs);
       const asked = order();
-      for (const kind of course.split(' ')) await instruct(institution, asked, kind as OperationKind);
+      for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
       assert.equal((await instruct(institution, asked, 'FREEZE')).standing, standing);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Hold } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot } from '../../src/domain/escrow.ts';
 import type { Institution } from '../../src/payment/institution.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type CommandResult, runCommand } from '../support/command.ts';
@@ -12,7 +12,7 @@ import { startService, type TestService } from '../support/service.ts';
 function createMiscounting(): Institution & { putRight(): void } {
   let missing = 1n;
   let isReturned = false;
-  const hold = async ({ currency }: { currency: string }): Promise<Hold> => {
+  const hold = async ({ currency }: { currency: string }): Promise<PaymentSnapshot> => {
     const standing = isReturned ? 'RETURNED' : 'HELD';
     return { standing, amount: 128_000_000n - missing, currency, reference: 'hold-1' };
   };
@@ -48,7 +48,7 @@ async function orderInNeed(t: Parameters<typeof startService>[0]) {
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assertRefused(await openEscrow(service, platform, filingNo), 503, 'PAYMENT_PENDING');
-  const [order = {}] = await jsonOf(artseal(service, 'escrow', 'list', '--attention', '--json'));
+  const [order = {}] = await jsonOf(artseal(service, 'escrow', 'list', '--review', '--json'));
   const escrowId = String(order.escrowId);
   const becomes = (state: string) =>
     eventually(`${escrowId} becomes ${state}`, 60_000, async () => {
@@ -62,7 +62,7 @@ test('an order that needs a person is listed with the reason, and asked about ag
   const { institution, service, platform, order, escrowId, becomes } = await orderInNeed(t);
   assert.equal(order.state, 'UNPAID');
   assert.equal(order.caller, platform.caller);
-  assert.match(String(order.attention), /128000000 CNY.*127999999 CNY/);
+  assert.match(String(order.review), /128000000 CNY.*127999999 CNY/);
   assert.deepEqual(order.underWay, ['FREEZE SENT']);
 
   const listed = await artseal(service, 'escrow', 'list');
@@ -71,10 +71,10 @@ test('an order that needs a person is listed with the reason, and asked about ag
   institution.putRight();
   assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again')).code, 0);
   await becomes('FROZEN');
-  assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--attention', '--json')), []);
+  assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--review', '--json')), []);
   const [frozen] = await jsonOf(artseal(service, 'escrow', 'list', '--state', 'FROZEN', '--json'));
   assert.equal(frozen?.escrowId, escrowId);
-  assert.equal(frozen.attention, undefined);
+  assert.equal(frozen.review, undefined);
 });
 
 test("a person may accept the institution's word", async (t) => {

@@ -152,21 +152,21 @@ function onDisk(dataDir: string, filingNo: string) {
   const history = ours<{ state: string }>(
     `SELECT c.state ${ofOrder.replace('$', 'escrow_change c')} ORDER BY position`,
   );
-  const operations = ours<{ operationId: string; kind: string; status: string }>(
-    `SELECT o.operation_id AS operationId, kind, status
+  const operations = ours<{ instructionId: string; kind: string; status: string }>(
+    `SELECT o.operation_id AS instructionId, kind, status
      ${ofOrder.replace('$', 'escrow_operation o')} ORDER BY o.id`,
   );
   const transfers = ours(`SELECT 1 FROM provenance_record WHERE event = 'TRANSFER' AND filing_no = ?`);
   const theirs = <T>(sql: string) =>
-    read<T>(dataDir, 'simulated-institution.db', sql, operations[0]?.operationId ?? '');
+    read<T>(dataDir, 'simulated-institution.db', sql, operations[0]?.instructionId ?? '');
   return {
     orders,
     operations,
     history: history.map(({ state }) => state),
     transfers: transfers.length,
     holds: theirs<{ standing: string }>('SELECT standing FROM hold WHERE hold_id = ?'),
-    given: theirs<{ operationId: string; kind: string }>(
-      'SELECT operation_id AS operationId, kind FROM operation WHERE hold_id = ?',
+    given: theirs<{ instructionId: string; kind: string }>(
+      'SELECT operation_id AS instructionId, kind FROM operation WHERE hold_id = ?',
     ),
   };
 }
@@ -183,8 +183,8 @@ function assertAgrees(dataDir: string, filingNo: string, history: readonly strin
   );
   assert.deepEqual(found.holds, [{ standing }]);
   assert.deepEqual(
-    found.given.map(({ operationId, kind }) => `${kind} ${operationId}`).sort(),
-    found.operations.map(({ operationId, kind }) => `${kind} ${operationId}`).sort(),
+    found.given.map(({ instructionId, kind }) => `${kind} ${instructionId}`).sort(),
+    found.operations.map(({ instructionId, kind }) => `${kind} ${instructionId}`).sort(),
   );
   assert.equal(found.transfers, history.at(-1) === 'RELEASED' ? 1 : 0, 'TRANSFER records');
 }
@@ -202,9 +202,9 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   const carriedOut = given.filter((operation) => operation.kind === kind);
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
   const ids = (file: string, table: string) =>
-    read<{ operationId: string }>(dataDir, file, `SELECT operation_id AS operationId FROM ${table}`);
-  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ operationId }) => operationId));
-  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.operationId));
+    read<{ instructionId: string }>(dataDir, file, `SELECT operation_id AS instructionId FROM ${table}`);
+  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ instructionId }) => instructionId));
+  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.instructionId));
   assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
 }
 

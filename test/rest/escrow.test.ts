@@ -218,10 +218,10 @@ test('the institution is instructed once an order is on disk, with the terms as 
   institution.answer('CONFIRMED');
   const { escrowId } = (await opening).json;
   assert.equal(institution.instructions.length, 1);
-  const [{ holdId, operationId, openedAtMs, ...told } = assert.fail()] = institution.instructions;
+  const [{ holdId, instructionId, openedAtMs, ...told } = assert.fail()] = institution.instructions;
   const expected = { kind: 'FREEZE', escrowId, ...terms, amount: 7n, currency: 'CNY', reference: undefined };
   assert.deepEqual(told, expected);
-  assert.equal(holdId, operationId);
+  assert.equal(holdId, instructionId);
   assert.ok(openedAtMs <= Date.now());
 });
 

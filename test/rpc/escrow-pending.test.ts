@@ -43,7 +43,7 @@ for (const name of doorNames) {
     institution.treat('CONFIRMED');
     const frozen = await comesTo(doors[name], escrowId, 'FROZEN');
     assert.deepEqual([frozen.pending, frozen.history], [undefined, ['UNPAID', 'FROZEN']]);
-    const ids = new Set(institution.instructions.map(({ operationId }) => operationId));
+    const ids = new Set(institution.instructions.map(({ instructionId }) => instructionId));
     assert.deepEqual([ids.size, institution.carriedOut('FREEZE')], [1, 1]);
   });
 
@@ -87,7 +87,7 @@ for (const name of doorNames) {
         assert.deepEqual([settled.pending, settled.history], [undefined, ['UNPAID', 'FROZEN', state]]);
         assert.equal(await transfersOf(filingNo), transfers);
         const given = institution.instructions.filter((instruction) => instruction.kind === kind);
-        assert.equal(new Set(given.map(({ operationId }) => operationId)).size, 1);
+        assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
         assert.equal(institution.carriedOut(kind), 1);
         assert.equal((await doors[name][verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
       });

@@ -83,7 +83,7 @@ for (const name of doorNames) {
       assert.match(conflict.message, new RegExp(`${kind} of ${escrowId} is under way`));
       assert.equal((await door.get(escrowId)).state, 'FROZEN');
       const given = institution.instructions.filter((instruction) => instruction.kind !== 'FREEZE');
-      assert.equal(new Set(given.map(({ operationId }) => operationId)).size, 1);
+      assert.equal(new Set(given.map(({ instructionId }) => instructionId)).size, 1);
       assert.ok(given.every((instruction) => instruction.kind === kind));
       assert.deepEqual([institution.carriedOut(kind), await all.transfersOf(filingNo)], [0, 0]);
     });
@@ -168,15 +168,15 @@ for (const name of doorNames) {
     const { escrowId } = await startFrozen(all, name);
     const found = await execute({ kind: 'FindCase', escrowId });
     assert.ok(found);
-    const attention = {
+    const review = {
       why: 'It differs.',
       found: { standing: 'HELD', amount: 1n, currency: 'CNY' },
     } as const;
-    const { notices } = found;
+    const { notificationCount } = found;
     const stop = { escrowId, from: 'FROZEN', to: 'FROZEN', ended: [], prepared: undefined } as const;
-    const rest = { reference: undefined, isHeard: true, notices, lookUpAtMs: undefined };
+    const rest = { reference: undefined, resetsAttempts: true, notificationCount, lookUpAtMs: undefined };
     const at = { atMs: Date.now(), timestamp: '2026-11-21T12:00:00+00:00' };
-    assert.ok(await execute({ kind: 'Settle', settlement: { ...stop, ...rest, attention }, at }));
+    assert.ok(await execute({ kind: 'UpdateOrder', update: { ...stop, ...rest, review }, at }));
     for (const verb of ['release', 'refund'] as const) {
       const { code, message } = await all.doors[name][verb](escrowId);
       assert.equal(code, 'ESCROW_STATE_CONFLICT');

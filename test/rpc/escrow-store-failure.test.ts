@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { OperationKind } from '../../src/domain/escrow.ts';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
 import { onBadDisk } from '../support/bad-disk.ts';
 import { escrowIdIn, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { doorNames, type EscrowDoor, startDoors } from '../support/escrow-doors.ts';
@@ -14,7 +14,7 @@ const patienceMs = 60_000;
 const limits = { firstRetryMs: 10, longestRetryMs: 40, pollMs: 10, answerTimeoutMs: 500 };
 
 /** A service on a disk that can fail, whose institution keeps instructions of one kind back. */
-async function startOnBadDisk(t: TestContext, kind: OperationKind) {
+async function startOnBadDisk(t: TestContext, kind: InstructionKind) {
   const institution = createHeldInstitution(kind);
   const [all, disk] = await onBadDisk(t, () => startDoors(t, { institution, limits }));
   t.after(disk.heal);

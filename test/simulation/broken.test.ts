@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { type Assembled, type Assembly, real } from '../../simulation/assembly.ts';
 import { SimulationFailed, simulate } from '../../simulation/simulate.ts';
 import { watchStatements } from '../../simulation/statements.ts';
-import type { OperationKind, Standing } from '../../src/domain/escrow.ts';
-import type { Instruction } from '../../src/payment/institution.ts';
+import type { InstructionKind, PaymentStatus } from '../../src/domain/escrow.ts';
+import type { PaymentInstruction } from '../../src/payment/institution.ts';
 import type { ServiceParts } from '../../src/service.ts';
-import type { Settlement } from '../../src/store/reconciliation-commands.ts';
+import type { OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { type Executed, type Kind, perform, type Store, type Unit } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */
@@ -49,7 +49,7 @@ const done: Executed = { outcome: { kind: 'DONE', result: undefined, isReplay: f
 
 const isA = <K extends Kind>(kind: K, { effect }: Unit): boolean => effect?.kind === kind;
 
-const isOfReconciliation = (unit: Unit): boolean => isA('NoteSent', unit) || isA('Settle', unit);
+const isOfReconciliation = (unit: Unit): boolean => isA('NoteSent', unit) || isA('UpdateOrder', unit);
 
 /** How long the disk takes over a commit that nobody waits for, in simulated milliseconds. */
 const slowMs = 2_000;
@@ -124,22 +124,22 @@ function twoAtOnce(parts: ServiceParts): Assembled {
   return { calls, service: { ...taking, start: recovering.start, stop } };
 }
 
-/** Writes a settlement down whatever state the order has come to meanwhile. */
+/** Writes an update down whatever state the order has come to meanwhile. */
 function settleBlindly(parts: ServiceParts): ServiceParts {
   const { store } = parts;
-  const upToDate = async (settlement: Settlement): Promise<Settlement> => {
-    const current = await perform(store, { kind: 'FindCase', escrowId: settlement.escrowId });
-    if (current === undefined) return settlement;
-    const isOpen = (id: string) => current.open.some(({ operationId }) => operationId === id);
-    const ended = settlement.ended.filter(({ operationId }) => isOpen(operationId));
-    return { ...settlement, ended, from: current.order.state };
+  const upToDate = async (update: OrderUpdate): Promise<OrderUpdate> => {
+    const current = await perform(store, { kind: 'FindCase', escrowId: update.escrowId });
+    if (current === undefined) return update;
+    const isOpen = (id: string) => current.open.some(({ instructionId }) => instructionId === id);
+    const ended = update.ended.filter(({ instructionId }) => isOpen(instructionId));
+    return { ...update, ended, from: current.order.state };
   };
   const change =
     (execute: AnyExecute): AnyExecute =>
     async (unit) => {
       const { effect } = unit;
-      if (effect?.kind !== 'Settle') return execute(unit);
-      return execute({ ...unit, effect: { ...effect, settlement: await upToDate(effect.settlement) } });
+      if (effect?.kind !== 'UpdateOrder') return execute(unit);
+      return execute({ ...unit, effect: { ...effect, update: await upToDate(effect.update) } });
     };
   return { ...parts, store: changed(store, change) };
 }
@@ -156,7 +156,7 @@ const admittingApart =
     return admitted.outcome.kind === 'NOT_ADMITTED' ? admitted : execute({ admission: rest, effect });
   };
 
-const asAsked: Record<OperationKind, Standing> = {
+const asAsked: Record<InstructionKind, PaymentStatus> = {
   FREEZE: 'HELD',
   RELEASE: 'PAID_OUT',
   REFUND: 'RETURNED',
@@ -164,10 +164,10 @@ const asAsked: Record<OperationKind, Standing> = {
 };
 
 let sendings = 0;
-const underNewId = (instruction: Instruction): Instruction => {
+const underNewId = (instruction: PaymentInstruction): PaymentInstruction => {
   sendings += 1;
-  const { kind, operationId } = instruction;
-  return kind === 'RELEASE' ? { ...instruction, operationId: `${operationId}-${sendings}` } : instruction;
+  const { kind, instructionId } = instruction;
+  return kind === 'RELEASE' ? { ...instruction, instructionId: `${instructionId}-${sendings}` } : instruction;
 };
 
 const mutants: readonly Mutant[] = [

@@ -138,10 +138,10 @@ test('a unit that is refused leaves the others, and its own admission', (t) => {
 });
 
 /** Commands that fail behind their first change for a reason that nobody foresaw, by what handlers say of themselves. */
-const failing: Readonly<Record<string, (operationId: string) => Command>> = {
+const failing: Readonly<Record<string, (instructionId: string) => Command>> = {
   CHECKED_WRITE: () => toFile({ callerId: 99, caller: 'nobody' }),
   // The name of its instruction is taken.
-  WRITE: (operationId) => toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), operationId } }),
+  WRITE: (instructionId) => toOpen(by, 'AS-2026-000002', { work: { ...workOf(by), instructionId } }),
 };
 
 for (const [access, fails] of Object.entries(failing)) {
@@ -150,7 +150,7 @@ for (const [access, fails] of Object.entries(failing)) {
     const first = toOpen(by, 'AS-2026-000001');
     batch(file, file, { effect: first });
     const before = commitsIn(dataDir);
-    const effect = fails(first.work.operationId);
+    const effect = fails(first.work.instructionId);
     const { idempotency } = underKey(1, 'k', effect).admission ?? {};
     const failed = { admission: { nowS, ...admitted('n').admission, idempotency }, effect };
     assert.deepEqual(batch(file, failed, failed, file, list), [
@@ -170,7 +170,7 @@ for (const [access, fails] of Object.entries(failing)) {
     );
     const last = raw.prepare('SELECT last FROM number_sequence ORDER BY kind DESC').pluck().all();
     assert.deepEqual(last, [4, 1], 'no number is used up');
-    const [reply] = core.executeBatch([{ effect: fails(first.work.operationId) }]);
+    const [reply] = core.executeBatch([{ effect: fails(first.work.instructionId) }]);
     assert.match(reply && 'failure' in reply ? (reply.failure.cause ?? '') : '', /constraint failed/);
   });
 }

@@ -124,9 +124,9 @@ test('the database itself refuses a second order of a filing that is UNPAID or F
 test('the database itself refuses an instruction of a name that is taken, and one of no order', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
   const { holdId } = await opened(store, by);
-  const insert = (operationId: string, orderId: number) =>
+  const insert = (instructionId: string, orderId: number) =>
     raw.exec(`INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
-      VALUES ('${operationId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
+      VALUES ('${instructionId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
   assert.throws(() => insert(holdId, 1), unique);
   raw.pragma('foreign_keys = ON');
   assert.throws(() => insert('another', 99), { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' });
@@ -135,21 +135,21 @@ test('the database itself refuses an instruction of a name that is taken, and on
 /** An order of which the RELEASE is under way, and what settles it. */
 async function releasing(store: Store, by: StoredKey) {
   const { escrowId, filingNo } = await frozen(store, by);
-  const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
+  const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId, { owner: by.callerId }));
   await settled(store, escrowId, { ended: [], lookUpAtMs: 7 });
   const found = await caseOf(store, escrowId);
-  const settlement = settlementOf(found, {
+  const update = settlementOf(found, {
     to: 'RELEASED',
     ended: endedAs('CONFIRMED', found),
     reference: 'theirs',
   });
   const told = async () => ({
     found: await caseOf(store, escrowId),
-    release: await perform(store, { kind: 'FindOperation', operationId }),
+    release: await perform(store, { kind: 'FindInstruction', instructionId }),
     transfers: await transfersOf(store, filingNo),
     due: await perform(store, { kind: 'ListDue', nowMs: 7, horizonMs: 9, count: 10 }),
   });
-  return { escrowId, settlement, told };
+  return { escrowId, update, told };
 }
 
 for (const [table, part] of [
@@ -158,31 +158,31 @@ for (const [table, part] of [
 ] as const) {
   test(`${part} that cannot be appended undoes the release`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
-    const { settlement, told } = await releasing(store, by);
+    const { update, told } = await releasing(store, by);
     const before = await told();
     raw.exec(`CREATE TRIGGER nothing_more BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, 'no'); END`);
-    await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }));
+    await assert.rejects(perform(store, { kind: 'UpdateOrder', update, at: noon }));
     assert.deepEqual(await told(), before);
     raw.exec('DROP TRIGGER nothing_more');
-    assert.ok(await perform(store, { kind: 'Settle', settlement, at: noon }));
+    assert.ok(await perform(store, { kind: 'UpdateOrder', update, at: noon }));
     const after = await told();
     assert.deepEqual([after.found.order.state, after.release?.status], ['RELEASED', 'CONFIRMED']);
     assert.deepEqual([after.transfers, after.due], [1, []]);
   });
 }
 
-test('a settlement whose commit fails is undone as a whole, and made when tried again', async (t) => {
+test('an update whose commit fails is undone as a whole, and made when tried again', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
-  const { settlement, told } = await releasing(store, by);
+  const { update, told } = await releasing(store, by);
   const before = await told();
   // A child without its parent is found out by the commit, and by nothing before it.
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
     CREATE TRIGGER orphan AFTER INSERT ON escrow_change BEGIN INSERT INTO child VALUES (1); END;`);
-  await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }), /FOREIGN KEY/);
+  await assert.rejects(perform(store, { kind: 'UpdateOrder', update, at: noon }), /FOREIGN KEY/);
   assert.deepEqual(await told(), before);
   raw.exec('DROP TRIGGER orphan');
-  assert.ok(await perform(store, { kind: 'Settle', settlement, at: noon }));
+  assert.ok(await perform(store, { kind: 'UpdateOrder', update, at: noon }));
   assert.equal((await told()).found.order.state, 'RELEASED');
   assert.equal((await told()).transfers, 1);
 });
@@ -195,12 +195,12 @@ test('opening whose commit fails leaves no order, no instruction, no number and 
     CREATE TRIGGER orphan AFTER INSERT ON escrow_operation BEGIN INSERT INTO child VALUES (1); END;`);
   const lost = toOpen(by, filingNo);
   await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
-  const { operationId } = lost.work;
-  assert.equal(await perform(store, { kind: 'FindOperation', operationId }), undefined);
+  const { instructionId } = lost.work;
+  assert.equal(await perform(store, { kind: 'FindInstruction', instructionId }), undefined);
   raw.exec('DROP TRIGGER orphan');
   const anew = await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo)));
   assert.equal(anew.isReplay, false);
-  assert.notEqual(anew.result.operationId, operationId);
+  assert.notEqual(anew.result.instructionId, instructionId);
   const last = raw.prepare("SELECT last FROM number_sequence WHERE kind = 'ESCROW'").pluck();
   assert.equal(last.get(), 1, 'the number that was not used is given out');
   const listed = await perform(store, {
@@ -288,17 +288,20 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
     () => ({ kind: 'ListCases', selection: { ...inNeed, state: 'FROZEN' }, page }),
     /escrow USING INDEX escrow_in_need/,
   ],
-  'an instruction': [(_, holdId) => ({ kind: 'FindOperation', operationId: holdId }), /operation_id_unique/],
+  'an instruction': [
+    (_, holdId) => ({ kind: 'FindInstruction', instructionId: holdId }),
+    /operation_id_unique/,
+  ],
   'an order with its instructions': [
     (escrowId) => ({ kind: 'FindCase', escrowId }),
     /escrow_operation USING INDEX escrow_operation_open/,
   ],
   'giving an instruction': [
-    (_, holdId) => ({ kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 }),
+    (_, holdId) => ({ kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 }),
     /operation_id_unique/,
   ],
   'leaving an order open': [
-    (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 }),
+    (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),
     /escrow_id_unique/,
   ],
   'taking a notification': [

@@ -126,13 +126,13 @@ test('earlier orders are found and listed as they were', async (t) => {
   );
   for (const state of states) {
     const found = await caseOf(store, idOf(state));
-    const { reference, unanswered, attention, accepted, openedAtMs } = found;
+    const { reference, failedAttempts, review, accepted, openedAtMs } = found;
     assert.deepEqual(
-      { reference, unanswered, attention, accepted, openedAtMs },
+      { reference, failedAttempts, review, accepted, openedAtMs },
       {
         reference: undefined,
-        unanswered: 0,
-        attention: undefined,
+        failedAttempts: 0,
+        review: undefined,
         accepted: undefined,
         openedAtMs: openedAtS * 1_000,
       },
@@ -151,7 +151,7 @@ test('an earlier order that is UNPAID is asked about at the start, and settles',
   await refused(opened(store, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
   await perform(store, {
     kind: 'NoteSent',
-    operationId: (await caseOf(store, idOf('UNPAID'))).holdId,
+    instructionId: (await caseOf(store, idOf('UNPAID'))).holdId,
     lookUpAtMs: 6,
   });
   await settled(store, idOf('UNPAID'), { to: 'FROZEN' });
@@ -233,12 +233,12 @@ test('earlier idempotency keys are kept for their time, and given to no request 
   for (const key of ['answered', 'unanswered']) assert.equal(await said(key, 0), 'IDEMPOTENCY_KEY_REUSED');
   const { holdId } = await caseOf(store, idOf('UNPAID'));
   assert.partialDeepStrictEqual(await said('instructed', 0), {
-    result: { operationId: holdId, status: 'UNKNOWN' },
+    result: { instructionId: holdId, status: 'UNKNOWN' },
     isReplay: false,
   });
   await settled(store, idOf('UNPAID'), { to: 'FROZEN' });
   assert.partialDeepStrictEqual(await said('instructed', 0), {
-    result: { operationId: holdId },
+    result: { instructionId: holdId },
     isReplay: true,
   });
   assert.partialDeepStrictEqual(await said('answered', 1, nowS + idempotencyRetentionS), { kind: 'DONE' });

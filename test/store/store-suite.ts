@@ -13,9 +13,9 @@ import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
 import { operationPromises } from './promises/operations.ts';
+import { orderUpdatePromises } from './promises/order-updates.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { servingPromises } from './promises/serving.ts';
-import { settlementPromises } from './promises/settlements.ts';
 
 /** What every engine of the store promises. */
 export function storeSuite(name: string, engine: StoreEngine): void {
@@ -23,7 +23,7 @@ export function storeSuite(name: string, engine: StoreEngine): void {
     describe('numbers', () => numberPromises(engine));
     describe('filings', () => filingPromises(engine));
     describe('escrows', () => escrowPromises(engine));
-    describe('settlements', () => settlementPromises(engine));
+    describe('order updates', () => orderUpdatePromises(engine));
     describe('operations', () => operationPromises(engine));
     describe('notifications', () => notificationPromises(engine));
     describe('decisions', () => decisionPromises(engine));

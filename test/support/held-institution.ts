@@ -1,6 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { Hold, OperationKind, Standing } from '../../src/domain/escrow.ts';
-import type { Institution, Instruction, PaymentOrder } from '../../src/payment/institution.ts';
+import type { InstructionKind, PaymentSnapshot, PaymentStatus } from '../../src/domain/escrow.ts';
+import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
 import {
   readSigned,
   type SignedNotification,
@@ -17,7 +17,7 @@ export type Treatment = 'HELD' | 'CONFIRMED' | 'DECLINED' | 'LOST' | 'ANSWER_LOS
 /** An institution in memory that keeps the port's contract; the test decides what becomes of one kind. */
 export interface HeldInstitution extends Institution {
   /** All instructions that came, of every kind and repeated ones too, in their order. */
-  readonly instructions: readonly Instruction[];
+  readonly instructions: readonly PaymentInstruction[];
   /** All questions that came. */
   readonly lookUps: readonly PaymentOrder[];
   /** Resolves when so many instructions of the one kind have come. */
@@ -27,13 +27,13 @@ export interface HeldInstitution extends Institution {
   /** Breaks the connection of all instructions that wait: they never arrived. */
   fail(error: Error): void;
   /** Treats instructions of the one kind, or of another, otherwise from now on. */
-  treat(treatment: Treatment, of?: OperationKind): void;
+  treat(treatment: Treatment, of?: InstructionKind): void;
   /** Answers no question from now on, or all of them again. */
   answersQuestions(does: boolean): void;
   /** How often an instruction of this kind moved money, or made sure that none is. */
-  carriedOut(kind: OperationKind): number;
+  carriedOut(kind: InstructionKind): number;
   /** Where the money of an order stands, by its escrow id. */
-  standingOf(escrowId: string): Standing;
+  standingOf(escrowId: string): PaymentStatus;
   /** Lets the hold of an order run out. */
   lapse(escrowId: string): void;
   /** A genuine notification about an order, as far as nothing else is asked for. */
@@ -52,7 +52,7 @@ export interface NotificationOptions {
 }
 
 /** Where each instruction takes the money from; what does not apply leaves it where it is. */
-const moves: Readonly<Record<OperationKind, Readonly<Partial<Record<Standing, Standing>>>>> = {
+const moves: Readonly<Record<InstructionKind, Readonly<Partial<Record<PaymentStatus, PaymentStatus>>>>> = {
   FREEZE: { ABSENT: 'HELD' },
   RELEASE: { HELD: 'PAID_OUT' },
   REFUND: { HELD: 'RETURNED' },
@@ -61,28 +61,28 @@ const moves: Readonly<Record<OperationKind, Readonly<Partial<Record<Standing, St
 
 /** A call whose answer is kept back. */
 interface Waiting {
-  readonly instruction: Instruction;
-  readonly answered: PromiseWithResolvers<Hold>;
+  readonly instruction: PaymentInstruction;
+  readonly answered: PromiseWithResolvers<PaymentSnapshot>;
 }
 
 /** An order at the institution. */
 interface Book {
   readonly order: PaymentOrder;
-  standing: Standing;
+  standing: PaymentStatus;
 }
 
 const heldSecret = Buffer.from('the secret of the held institution');
 
 /** Makes an institution that treats `kind` as told, and carries all others out at once. */
-export function createHeldInstitution(kind: OperationKind, first: Treatment = 'HELD'): HeldInstitution {
+export function createHeldInstitution(kind: InstructionKind, first: Treatment = 'HELD'): HeldInstitution {
   const treatments = new Map([[kind, first]]);
   let hears = true;
   let waiting: Waiting[] = [];
   let watchers: { readonly count: number; readonly resolve: () => void }[] = [];
   const books = new Map<string, Book>();
   const ended = new Set<string>();
-  const moved: OperationKind[] = [];
-  const instructions: Instruction[] = [];
+  const moved: InstructionKind[] = [];
+  const instructions: PaymentInstruction[] = [];
   const lookUps: PaymentOrder[] = [];
   const countOfKind = () => instructions.filter((instruction) => instruction.kind === kind).length;
 
@@ -96,15 +96,15 @@ export function createHeldInstitution(kind: OperationKind, first: Treatment = 'H
     if (book === undefined) throw new Error(`The institution has not heard of ${escrowId}.`);
     return book;
   }
-  function holdOf(asked: PaymentOrder): Hold {
+  function holdOf(asked: PaymentOrder): PaymentSnapshot {
     const { order, standing } = bookOf(asked);
     if (standing === 'ABSENT' || standing === 'VOID') return { standing };
     const { amount, currency, holdId } = order;
     return { standing, amount, currency, reference: `held-${holdId}` };
   }
-  function carryOut(instruction: Instruction, declined: boolean): Hold {
-    if (!ended.has(instruction.operationId)) {
-      ended.add(instruction.operationId);
+  function carryOut(instruction: PaymentInstruction, declined: boolean): PaymentSnapshot {
+    if (!ended.has(instruction.instructionId)) {
+      ended.add(instruction.instructionId);
       const book = bookOf(instruction);
       const after = moves[instruction.kind][book.standing];
       if (declined && instruction.kind === 'FREEZE' && book.standing === 'ABSENT') book.standing = 'VOID';
@@ -115,13 +115,13 @@ export function createHeldInstitution(kind: OperationKind, first: Treatment = 'H
     }
     return holdOf(instruction);
   }
-  function hold(instruction: Instruction, signal: AbortSignal): Promise<Hold> {
-    const answered = Promise.withResolvers<Hold>();
+  function hold(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot> {
+    const answered = Promise.withResolvers<PaymentSnapshot>();
     waiting.push({ instruction, answered });
     signal.addEventListener('abort', () => answered.reject(signal.reason));
     return answered.promise;
   }
-  function meet(instruction: Instruction, signal: AbortSignal): Promise<Hold> {
+  function meet(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot> {
     const broken = new Error('The connection to the held institution broke.');
     switch (treatments.get(instruction.kind) ?? 'CONFIRMED') {
       case 'CONFIRMED':

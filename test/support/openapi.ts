@@ -21,7 +21,7 @@ export interface OpenApi {
 
 /** One way of calling the service. */
 export interface Operation {
-  readonly operationId: string;
+  readonly instructionId: string;
   readonly description: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Content };
@@ -112,7 +112,7 @@ export function misfits(schema: Schema, value: unknown): string[] {
 }
 
 /** What the document says of a request; undefined if it has no such operation. */
-export function findOperation(method: string, target: string): Operation | undefined {
+export function findInstruction(method: string, target: string): Operation | undefined {
   const segments = segmentsOf(target.split('?', 1).join());
   const [, verbs] =
     Object.entries(openApi.paths).find(([template]) => matches(segmentsOf(template), segments)) ?? [];
@@ -125,7 +125,7 @@ export function findOperation(method: string, target: string): Operation | undef
  * operation must be an error with a request id.
  */
 export function assertDocumented(method: string, target: string, answer: LiveAnswer): void {
-  const faults = faultsOf(findOperation(method, target), answer);
+  const faults = faultsOf(findInstruction(method, target), answer);
   const shown = `${method} ${target} was answered ${answer.status} ${JSON.stringify(answer.json)}`;
   assert.ok(faults.length === 0, `${shown}, which openapi.yaml does not allow: ${faults.join('; ')}`);
 }
@@ -134,7 +134,7 @@ function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[
   const { status, headers, json } = answer;
   if (operation === undefined && status < 400) return ['there is no such operation'];
   const answered = operation === undefined ? anyError : operation.responses[status];
-  if (answered === undefined) return [`${operation?.operationId} has no such status`];
+  if (answered === undefined) return [`${operation?.instructionId} has no such status`];
   return [
     ...bodyMisfits(answered.content, headers['content-type'], json),
     ...Object.entries(answered.headers).flatMap(([name, described]) =>

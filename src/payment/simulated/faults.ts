@@ -1,4 +1,4 @@
-import type { Instruction, Notification, PaymentOrder } from '../institution.ts';
+import type { Notification, PaymentInstruction, PaymentOrder } from '../institution.ts';
 
 /**
  * What goes wrong with one sending of an instruction.
@@ -32,7 +32,7 @@ export type NotificationFault =
 
 /** Says what goes wrong. Attempts are counted from 1, over restarts of the simulator. */
 export interface Script {
-  instruction(instruction: Instruction, attempt: number): InstructionFault;
+  instruction(instruction: PaymentInstruction, attempt: number): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
   notification(notification: Notification, attempt: number): NotificationFault;
 }

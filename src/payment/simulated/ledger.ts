@@ -1,5 +1,5 @@
-import type { Hold, Standing } from '../../domain/escrow.ts';
-import type { Instruction } from '../institution.ts';
+import type { PaymentSnapshot, PaymentStatus } from '../../domain/escrow.ts';
+import type { PaymentInstruction } from '../institution.ts';
 import { openLedgerFile } from './ledger-file.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { standingAfter } from './rules.ts';
@@ -8,7 +8,7 @@ import { standingAfter } from './rules.ts';
 export interface SimulatedHold {
   readonly holdId: string;
   readonly escrowId: string;
-  readonly standing: Exclude<Standing, 'ABSENT'>;
+  readonly standing: Exclude<PaymentStatus, 'ABSENT'>;
   readonly amount: bigint | undefined;
   readonly currency: string | undefined;
   readonly expiresAtMs: number | undefined;
@@ -33,11 +33,11 @@ export interface Ledger {
   /** Makes the changes of several verbs one transaction. */
   together<T>(changes: () => T): T;
   /** Counts one more sending of an instruction: 1 for the first. Throws if its id belongs to another one. */
-  countAttempt(instruction: Instruction): number;
+  countAttempt(instruction: PaymentInstruction): number;
   /** Carries a counted instruction out unless it already was, and tells where the money is. */
-  carryOut(instruction: Instruction, treatment: Treatment, nowMs: number): Hold;
+  carryOut(instruction: PaymentInstruction, treatment: Treatment, nowMs: number): PaymentSnapshot;
   /** Where the money of an order is. */
-  find(holdId: string, nowMs: number): Hold;
+  find(holdId: string, nowMs: number): PaymentSnapshot;
   /** Lapses the holds that have run out. */
   lapseDue(nowMs: number): void;
   /** Lapses a hold before its time; nothing happens unless it is HELD. */
@@ -53,7 +53,7 @@ interface HoldRow {
   readonly id: number;
   readonly hold_id: string;
   readonly escrow_id: string;
-  readonly standing: Exclude<Standing, 'ABSENT'>;
+  readonly standing: Exclude<PaymentStatus, 'ABSENT'>;
   readonly amount: number | null;
   readonly currency: string | null;
   readonly expires_at_ms: number | null;
@@ -97,11 +97,11 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     .pluck();
   const updateOutcome = connection.prepare('UPDATE operation SET came_to = ? WHERE operation_id = ?');
 
-  function move(holdId: string, standing: Standing): void {
+  function move(holdId: string, standing: PaymentStatus): void {
     updateHold.run(standing, holdId);
     outbox.add(holdId);
   }
-  function make(order: Instruction, standing: Standing, expiresAtMs: number): void {
+  function make(order: PaymentInstruction, standing: PaymentStatus, expiresAtMs: number): void {
     const terms = standing === 'VOID' ? [null, null, null] : [order.amount, order.currency, expiresAtMs];
     insertHold.run(order.holdId, order.escrowId, standing, ...terms);
     outbox.add(order.holdId);
@@ -109,19 +109,23 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
   function lapseDue(nowMs: number): void {
     for (const holdId of selectDue.all(nowMs)) move(holdId, 'LAPSED');
   }
-  function find(holdId: string): Hold {
+  function find(holdId: string): PaymentSnapshot {
     const row = selectHold.get(holdId);
     return row === undefined ? { standing: 'ABSENT' } : answerOf(row);
   }
-  function carryOut(instruction: Instruction, { declined, holdLastsMs }: Treatment, nowMs: number): Hold {
-    const { operationId, holdId, kind } = instruction;
+  function carryOut(
+    instruction: PaymentInstruction,
+    { declined, holdLastsMs }: Treatment,
+    nowMs: number,
+  ): PaymentSnapshot {
+    const { instructionId, holdId, kind } = instruction;
     lapseDue(nowMs);
-    if (typeof selectOutcome.get(operationId) === 'string') return find(holdId);
+    if (typeof selectOutcome.get(instructionId) === 'string') return find(holdId);
     const before = find(holdId).standing;
     const after = standingAfter(kind, before, declined);
     if (before === 'ABSENT' && after !== 'ABSENT') make(instruction, after, nowMs + holdLastsMs);
     else if (before !== after) move(holdId, after);
-    updateOutcome.run(after, operationId);
+    updateOutcome.run(after, instructionId);
     return find(holdId);
   }
 
@@ -129,12 +133,12 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     secret,
     outbox,
     together,
-    countAttempt: ({ operationId, holdId, kind }) =>
+    countAttempt: ({ instructionId, holdId, kind }) =>
       together(() => {
-        const row = upsertOperation.get(operationId, holdId, kind);
+        const row = upsertOperation.get(instructionId, holdId, kind);
         if (row?.hold_id !== holdId || row.kind !== kind) {
           throw new Error(
-            `${operationId} is the id of another instruction: ${row?.kind} of ${row?.hold_id}.`,
+            `${instructionId} is the id of another instruction: ${row?.kind} of ${row?.hold_id}.`,
           );
         }
         return row.attempts;
@@ -156,7 +160,7 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
   };
 }
 
-function answerOf({ id, standing, amount, currency }: HoldRow): Hold {
+function answerOf({ id, standing, amount, currency }: HoldRow): PaymentSnapshot {
   if (amount === null || currency === null) return { standing };
   return { standing, amount: BigInt(amount), currency, reference: `sim-hold-${id}` };
 }

@@ -1,6 +1,6 @@
-import type { OperationKind, Standing } from '../../domain/escrow.ts';
+import type { InstructionKind, PaymentStatus } from '../../domain/escrow.ts';
 
-type Moves = Readonly<Record<OperationKind, Readonly<Partial<Record<Standing, Standing>>>>>;
+type Moves = Readonly<Record<InstructionKind, Readonly<Partial<Record<PaymentStatus, PaymentStatus>>>>>;
 
 const moves: Moves = {
   FREEZE: { ABSENT: 'HELD' },
@@ -16,6 +16,10 @@ const movesDeclined: Moves = { ...moves, FREEZE: { ABSENT: 'VOID' }, RELEASE: {}
  * Where an instruction takes the money from `standing`; what does not apply leaves it there. `declined` means
  * that the party does not get what is asked for: no hold for the buyer, nothing paid out to the seller.
  */
-export function standingAfter(kind: OperationKind, standing: Standing, declined: boolean): Standing {
+export function standingAfter(
+  kind: InstructionKind,
+  standing: PaymentStatus,
+  declined: boolean,
+): PaymentStatus {
   return (declined ? movesDeclined : moves)[kind][standing] ?? standing;
 }

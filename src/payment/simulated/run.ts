@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
-import type { Hold } from '../../domain/escrow.ts';
-import type { Instruction, PaymentOrder } from '../institution.ts';
+import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentInstruction, PaymentOrder } from '../institution.ts';
 import type { Call } from './calls.ts';
 import { createDeliveries } from './deliveries.ts';
 import type { InstructionFault, LookUpFault, Script } from './faults.ts';
@@ -30,9 +30,9 @@ export interface RunOptions {
 export interface Run {
   readonly secret: Uint8Array;
   /** Meets a call; throws where the connection breaks. Returns what calls off its answer. */
-  instruct(instruction: Instruction, call: Call<Hold>): (() => void) | undefined;
+  instruct(instruction: PaymentInstruction, call: Call<PaymentSnapshot>): (() => void) | undefined;
   /** The same for a look-up. */
-  lookUp(order: PaymentOrder, call: Call<Hold>): (() => void) | undefined;
+  lookUp(order: PaymentOrder, call: Call<PaymentSnapshot>): (() => void) | undefined;
   holds(): SimulatedHold[];
   lapse(holdId: string): void;
   /** Lets go of the file; no answer and no notification comes any more. */
@@ -67,21 +67,21 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     ledger.lapseDue(clock.nowMs());
     changed();
   }
-  function carryOut(instruction: Instruction, fault: InstructionFault): Hold {
+  function carryOut(instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
     const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : holdLastsMs;
     const treatment = { declined: fault.kind === 'DECLINE', holdLastsMs: lastsMs };
     return ledger.carryOut(instruction, treatment, clock.nowMs());
   }
-  function arriveAfter(ms: number, instruction: Instruction, fault: InstructionFault): void {
+  function arriveAfter(ms: number, instruction: PaymentInstruction, fault: InstructionFault): void {
     timers.after(ms, () => {
       carryOut(instruction, fault);
       changed();
     });
   }
   function answer(
-    hold: Hold,
+    hold: PaymentSnapshot,
     fault: InstructionFault | LookUpFault,
-    call: Call<Hold>,
+    call: Call<PaymentSnapshot>,
   ): (() => void) | undefined {
     if (fault.kind === 'SLOW') return timers.after(fault.ms, () => call.answer(hold));
     call.answer(hold);

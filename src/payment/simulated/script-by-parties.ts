@@ -1,4 +1,4 @@
-import type { OperationKind } from '../../domain/escrow.ts';
+import type { InstructionKind } from '../../domain/escrow.ts';
 import { faultless, type InstructionFault, type Script } from './faults.ts';
 
 const slowAnswerMs = 3_000;
@@ -31,7 +31,7 @@ const partyOf = {
   FREEZE: 'buyerId',
   RELEASE: 'sellerId',
   REFUND: 'sellerId',
-} as const satisfies Partial<Record<OperationKind, 'buyerId' | 'sellerId'>>;
+} as const satisfies Partial<Record<InstructionKind, 'buyerId' | 'sellerId'>>;
 
 /**
  * The script of sandboxes: what goes wrong is chosen by how the buyerId begins for a FREEZE, and the sellerId for a

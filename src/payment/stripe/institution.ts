@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
-import type { Hold } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/escrow.ts';
 import type { Violation } from '../../domain/violation.ts';
-import type { Institution, Instruction, Parties, PaymentOrder } from '../institution.ts';
+import type { Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
 import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { createIntents, type Intents, standingOf } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
@@ -63,7 +63,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
   const settled = (order: PaymentOrder, intent: Stripe.PaymentIntent) =>
     holdOf(intent) ?? intents.cancel(intent.id, voidKey(order));
 
-  async function freeze(order: PaymentOrder, repeated = false): Promise<Hold> {
+  async function freeze(order: PaymentOrder, repeated = false): Promise<PaymentSnapshot> {
     try {
       return await settled(order, await intents.authorise(order));
     } catch (error) {
@@ -87,26 +87,26 @@ function createInstructions(intents: Intents, nowMs: () => number) {
   const intentIdOf = async (order: PaymentOrder) => order.reference ?? (await intents.find(order))?.id;
 
   return {
-    FREEZE: async (order: Instruction): Promise<Hold> => {
+    FREEZE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
       const intent = isOld ? await intents.find(order) : undefined;
       return intent === undefined ? freeze(order) : settled(order, intent);
     },
-    RELEASE: async (order: Instruction): Promise<Hold> => {
+    RELEASE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);
       return intentId === undefined
         ? { standing: 'ABSENT' }
-        : intents.capture(intentId, order.amount, order.operationId);
+        : intents.capture(intentId, order.amount, order.instructionId);
     },
-    REFUND: async (order: Instruction): Promise<Hold> => {
+    REFUND: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);
-      return intentId === undefined ? { standing: 'ABSENT' } : intents.cancel(intentId, order.operationId);
+      return intentId === undefined ? { standing: 'ABSENT' } : intents.cancel(intentId, order.instructionId);
     },
-    CANCEL: async (order: Instruction): Promise<Hold> => {
+    CANCEL: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);
       return intentId === undefined
-        ? intents.useUpKey(order, order.operationId)
-        : intents.cancel(intentId, order.operationId);
+        ? intents.useUpKey(order, order.instructionId)
+        : intents.cancel(intentId, order.instructionId);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { Hold } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/escrow.ts';
 import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { holdKey } from './notification.ts';
@@ -15,11 +15,11 @@ export interface Intents {
   /** Makes the PaymentIntent of an order and has the amount authorised. Rejects with Stripe's own error. */
   authorise(order: PaymentOrder): Promise<Stripe.PaymentIntent>;
   /** Captures; where the money then stands, whether or not that was why. */
-  capture(intentId: string, amount: bigint, idempotencyKey: string): Promise<Hold>;
+  capture(intentId: string, amount: bigint, idempotencyKey: string): Promise<PaymentSnapshot>;
   /** Cancels; where the money then stands, whether or not that was why. */
-  cancel(intentId: string, idempotencyKey: string): Promise<Hold>;
+  cancel(intentId: string, idempotencyKey: string): Promise<PaymentSnapshot>;
   /** Uses up the key of an order that has no PaymentIntent, so that none can be made for it any more. */
-  useUpKey(order: PaymentOrder, cancelKey: string): Promise<Hold>;
+  useUpKey(order: PaymentOrder, cancelKey: string): Promise<PaymentSnapshot>;
 }
 
 /** How far Stripe's clock may be behind ours, in seconds: a look-up begins that much before the order. */
@@ -32,7 +32,7 @@ const unconfirmedAmount = 1_000_000;
 const withCharge = { expand: ['latest_charge'] };
 
 /** Where the money of a PaymentIntent stands; one that holds none and still could is as good as none. */
-export function standingOf(intent: Stripe.PaymentIntent): Hold {
+export function standingOf(intent: Stripe.PaymentIntent): PaymentSnapshot {
   return holdOf(intent) ?? { standing: 'ABSENT' };
 }
 
@@ -60,7 +60,10 @@ export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: S
   }
 
   /** The standing by an action, or, where Stripe refuses that, as it is. */
-  async function afterwards(intentId: string, action: Promise<Stripe.PaymentIntent>): Promise<Hold> {
+  async function afterwards(
+    intentId: string,
+    action: Promise<Stripe.PaymentIntent>,
+  ): Promise<PaymentSnapshot> {
     try {
       return standingOf(await action);
     } catch (error) {
@@ -106,7 +109,7 @@ export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: S
     return isSavedAnswer(intent.lastResponse.headers) ? retrieve(intent.id) : intent;
   }
 
-  async function useUpKey(order: PaymentOrder, cancelKey: string): Promise<Hold> {
+  async function useUpKey(order: PaymentOrder, cancelKey: string): Promise<PaymentSnapshot> {
     try {
       const unconfirmed = await make(order, { amount: unconfirmedAmount, confirm: false });
       return await cancel(unconfirmed.id, cancelKey);

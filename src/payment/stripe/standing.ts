@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { Hold } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/escrow.ts';
 
 /** The reasons that Stripe gives when it cancels by itself what was not captured in time. */
 const ranOut: readonly (string | null)[] = ['automatic', 'expired'];
@@ -11,7 +11,7 @@ const ranOut: readonly (string | null)[] = ['automatic', 'expired'];
  * One that is cancelled has to come with its latest_charge expanded. Throws if the PaymentIntent is being
  * processed or is in a status that is not known here, since neither says anything of the money.
  */
-export function holdOf(intent: Stripe.PaymentIntent): Hold | undefined {
+export function holdOf(intent: Stripe.PaymentIntent): PaymentSnapshot | undefined {
   const currency = intent.currency.toUpperCase();
   const told = { currency, reference: intent.id };
   switch (intent.status) {
@@ -30,7 +30,10 @@ export function holdOf(intent: Stripe.PaymentIntent): Hold | undefined {
   }
 }
 
-function cancelledHold(intent: Stripe.PaymentIntent, told: Pick<Hold, 'currency' | 'reference'>): Hold {
+function cancelledHold(
+  intent: Stripe.PaymentIntent,
+  told: Pick<PaymentSnapshot, 'currency' | 'reference'>,
+): PaymentSnapshot {
   const charge = intent.latest_charge;
   if (typeof charge === 'string') throw new TypeError(`${intent.id} came without its latest_charge`);
   // A declined charge is kept too, as failed: there was never a hold.

@@ -73,8 +73,8 @@ export function openCore(options: StoreOptions): Core {
   };
   const spendNonce = createNonces(database);
   const quotas = createQuotas(database);
-  const idempotencyKeys = createIdempotencyKeys(database, (operationId) =>
-    handlers.FindOperation.run({ kind: 'FindOperation', operationId }),
+  const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
+    handlers.FindInstruction.run({ kind: 'FindInstruction', instructionId }),
   );
   const credentials = watchCredentials(database);
   const begin = client.prepare('BEGIN IMMEDIATE');

@@ -1,16 +1,22 @@
-import { type Escrow, escrowNotFound, type Hold, pendingOf, type WantedOrder } from '../../domain/escrow.ts';
-import type { Operation } from '../escrow-commands.ts';
+import {
+  type Escrow,
+  escrowNotFound,
+  type PaymentSnapshot,
+  pendingOf,
+  type ResolvableOrder,
+} from '../../domain/escrow.ts';
+import type { Instruction } from '../escrow-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
-import { createOperationLedger, type OperationLedger, type OperationRow } from './operations.ts';
+import { createInstructionLedger, type InstructionLedger, type InstructionRow } from './instructions.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 
 /** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
 export interface EscrowBooks {
   readonly rows: EscrowRows;
-  readonly operations: OperationLedger;
+  readonly operations: InstructionLedger;
   readonly history: EscrowHistory;
   readonly provenance: ProvenanceRecords;
   toEscrow(row: EscrowRow): Escrow;
@@ -19,17 +25,17 @@ export interface EscrowBooks {
   findRow(escrowId: string, owner: number | undefined): EscrowRow | undefined;
   /** The same. Throws ESCROW_NOT_FOUND. */
   requireRow(escrowId: string, owner?: number): EscrowRow;
-  findOperation(operationId: string): Operation | undefined;
+  findInstruction(instructionId: string): Instruction | undefined;
   /** The same, where it must be there. */
-  requireOperation(operationId: string): Operation;
+  requireInstruction(instructionId: string): Instruction;
   /** The open instruction that moves the money of an order on. */
-  resolutionOf(orderId: number): OperationRow | undefined;
+  resolutionOf(orderId: number): InstructionRow | undefined;
 }
 
 /** The books of a database. */
 export function createEscrowBooks(database: Database): EscrowBooks {
   const history = createEscrowHistory(database);
-  const operations = createOperationLedger(database);
+  const operations = createInstructionLedger(database);
   const rows = createEscrowRows(database);
   const provenance = createProvenanceRecords(database);
 
@@ -51,42 +57,46 @@ export function createEscrowBooks(database: Database): EscrowBooks {
     return row;
   }
 
-  function findOperation(operationId: string): Operation | undefined {
-    const operation = operations.find(operationId);
+  function findInstruction(instructionId: string): Instruction | undefined {
+    const operation = operations.find(instructionId);
     const row = operation && rows.byId(operation.orderId);
-    return row && { operationId, kind: operation.kind, status: operation.status, order: toEscrow(row) };
+    return row && { instructionId, kind: operation.kind, status: operation.status, order: toEscrow(row) };
   }
 
-  function requireOperation(operationId: string): Operation {
-    const operation = findOperation(operationId);
-    if (operation === undefined) throw new Error(`There is no operation ${operationId}.`);
+  function requireInstruction(instructionId: string): Instruction {
+    const operation = findInstruction(instructionId);
+    if (operation === undefined) throw new Error(`There is no operation ${instructionId}.`);
     return operation;
   }
 
   function toCase(row: EscrowRow): EscrowCase {
-    const { operationId: holdId, preparedAtMs: openedAtMs } = operations.freezeOf(row.id);
+    const { instructionId: holdId, preparedAtMs: openedAtMs } = operations.freezeOf(row.id);
     return {
       order: toEscrow(row),
       holdId,
       openedAtMs,
       reference: row.reference ?? undefined,
-      unanswered: row.unanswered,
-      attention: row.attention ?? undefined,
+      failedAttempts: row.failedAttempts,
+      review: row.review ?? undefined,
       accepted: row.accepted ? foundOf(row) : undefined,
-      notices: row.notices,
+      notificationCount: row.notificationCount,
       open: operations.openOf(row.id),
     };
   }
 
   return {
     ...{ rows, operations, history, provenance, toEscrow, toCase },
-    ...{ findRow, requireRow, findOperation, requireOperation },
+    ...{ findRow, requireRow, findInstruction, requireInstruction },
     resolutionOf: (orderId) => operations.openOf(orderId).find(({ kind }) => kind !== 'FREEZE'),
   };
 }
 
 /** What the institution said when an order last began to wait for a person. */
-export function foundOf({ foundStanding, foundAmount, foundCurrency }: EscrowRow): Hold | undefined {
+export function foundOf({
+  foundStanding,
+  foundAmount,
+  foundCurrency,
+}: EscrowRow): PaymentSnapshot | undefined {
   if (foundStanding === null) return undefined;
   return {
     standing: foundStanding,
@@ -96,9 +106,9 @@ export function foundOf({ foundStanding, foundAmount, foundCurrency }: EscrowRow
 }
 
 /** An order as somebody wants something of it. */
-export const wanted = (row: EscrowRow, underWay: OperationRow | undefined): WantedOrder => ({
+export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined): ResolvableOrder => ({
   escrowId: row.escrowId,
   state: row.state,
   underWay: underWay?.kind,
-  isStopped: row.attention !== null,
+  isStopped: row.review !== null,
 });

@@ -3,7 +3,7 @@ import type { EscrowChange, EscrowState } from '../../domain/escrow.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import { escrowChange } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /** The states that orders have been in. */
 export interface EscrowHistory {
@@ -16,7 +16,7 @@ export interface EscrowHistory {
 /** The history of the orders in a database. */
 export function createEscrowHistory(database: Database): EscrowHistory {
   const ofOrder = eq(escrowChange.orderId, sql.placeholder('orderId'));
-  const insertNext = prepareHot(
+  const insertNext = prepareRaw(
     database,
     database.insert(escrowChange).values({
       orderId: sql.placeholder('orderId'),
@@ -26,7 +26,7 @@ export function createEscrowHistory(database: Database): EscrowHistory {
       changedAtS: sql.placeholder('changedAtS'),
     }),
   );
-  const select = prepareHot<EscrowChange>(
+  const select = prepareRaw<EscrowChange>(
     database,
     database
       .select({ state: escrowChange.state, at: escrowChange.at })

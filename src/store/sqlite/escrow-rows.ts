@@ -1,10 +1,10 @@
 import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { EscrowState, EscrowTerms, Standing } from '../../domain/escrow.ts';
+import type { EscrowState, EscrowTerms, PaymentStatus } from '../../domain/escrow.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 const columns = {
   id: escrow.id,
@@ -18,13 +18,13 @@ const columns = {
   state: escrow.state,
   timestamp: escrow.timestamp,
   reference: escrow.reference,
-  unanswered: escrow.unanswered,
-  attention: escrow.attention,
+  failedAttempts: escrow.failedAttempts,
+  review: escrow.review,
   foundStanding: escrow.foundStanding,
   foundAmount: escrow.foundAmount,
   foundCurrency: escrow.foundCurrency,
   accepted: escrow.accepted,
-  notices: escrow.notices,
+  notificationCount: escrow.notificationCount,
   caller: caller.name,
 };
 
@@ -36,13 +36,13 @@ export interface EscrowRow extends EscrowTerms {
   readonly state: EscrowState;
   readonly timestamp: string;
   readonly reference: string | null;
-  readonly unanswered: number;
-  readonly attention: string | null;
-  readonly foundStanding: Standing | null;
+  readonly failedAttempts: number;
+  readonly review: string | null;
+  readonly foundStanding: PaymentStatus | null;
   readonly foundAmount: bigint | null;
   readonly foundCurrency: string | null;
   readonly accepted: boolean;
-  readonly notices: number;
+  readonly notificationCount: number;
   /** Name of the caller. */
   readonly caller: string;
 }
@@ -51,15 +51,15 @@ export interface EscrowRow extends EscrowTerms {
 export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> &
   EscrowTerms & { readonly lookUpAtMs: number };
 
-/** What a settlement writes into the row of an order. */
+/** What an update writes into the row of an order. */
 export interface SettledRow {
   readonly id: number;
   readonly from: EscrowState;
   readonly to: EscrowState;
   readonly reference: string | null;
-  readonly isHeard: 0 | 1;
+  readonly resetsAttempts: 0 | 1;
   /** Notifications that had come when the institution was asked. */
-  readonly notices: number;
+  readonly notificationCount: number;
   readonly lookUpAtMs: number | null;
   /** When to look again if more notifications have come. */
   readonly nowMs: number;
@@ -68,8 +68,8 @@ export interface SettledRow {
 /** What stops an order for a person. */
 export interface StoppedRow {
   readonly id: number;
-  readonly attention: string;
-  readonly foundStanding: Standing | null;
+  readonly review: string;
+  readonly foundStanding: PaymentStatus | null;
   readonly foundAmount: bigint | null;
   readonly foundCurrency: string | null;
 }
@@ -86,7 +86,7 @@ export interface EscrowRows {
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
   /** How many rows a condition holds for. */
   count(condition: SQL | undefined): number;
-  /** Writes a settlement down, if the order is still in the state that it leads from and waits for no person. */
+  /** Writes an update down, if the order is still in the state that it leads from and waits for no person. */
   settle(row: SettledRow): boolean;
   /** Stops an order for a person. */
   stop(row: StoppedRow): void;
@@ -95,7 +95,7 @@ export interface EscrowRows {
   /** The same for all orders of a subquery. */
   makeAllDue(which: SQL, lookUpAtMs: number): void;
   /** The same, unless more notifications have come, and one attempt more was not answered. */
-  leaveOpen(id: number, lookUpAtMs: number, notices: number): void;
+  leaveOpen(id: number, lookUpAtMs: number, notificationCount: number): void;
   /** Makes an order due now, for one notification more. */
   noticed(id: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
@@ -107,7 +107,7 @@ export interface EscrowRows {
 }
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
-const isNoPersons = isNull(escrow.attention);
+const isNotInReview = isNull(escrow.review);
 const at = sql`${sql.placeholder('lookUpAtMs')}`;
 
 /** The rows of a database. */
@@ -129,7 +129,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       ),
     )
     .prepare();
-  const insert = prepareHot<{ id: number }>(
+  const insert = prepareRaw<{ id: number }>(
     database,
     database
       .insert(escrow)
@@ -147,42 +147,45 @@ export function createEscrowRows(database: Database): EscrowRows {
       })
       .returning({ id: escrow.id }),
   );
-  const settle = prepareHot(
+  const settle = prepareRaw(
     database,
     database
       .update(escrow)
       .set({
         state: sql`${sql.placeholder('to')}`,
         reference: sql`${sql.placeholder('reference')}`,
-        unanswered: sql`iif(${sql.placeholder('isHeard')}, 0, ${escrow.unanswered})`,
-        lookUpAtMs: sql`iif(${escrow.notices} = ${sql.placeholder('notices')}, ${at}, ${sql.placeholder('nowMs')})`,
+        failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
+        lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
       })
-      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isNoPersons)),
+      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isNotInReview)),
   );
-  const noticed = prepareHot(
-    database,
-    database
-      .update(escrow)
-      .set({ lookUpAtMs: sql`iif(${isNoPersons}, ${at}, NULL)`, notices: sql`${escrow.notices} + 1` })
-      .where(isThis),
-  );
-  const makeDue = prepareHot(
-    database,
-    database.update(escrow).set({ lookUpAtMs: at }).where(and(isThis, isNoPersons)),
-  );
-  const leaveOpen = prepareHot(
+  const noticed = prepareRaw(
     database,
     database
       .update(escrow)
       .set({
-        lookUpAtMs: sql`iif(${escrow.notices} = ${sql.placeholder('notices')}, ${at}, ${escrow.lookUpAtMs})`,
-        unanswered: sql`${escrow.unanswered} + 1`,
+        lookUpAtMs: sql`iif(${isNotInReview}, ${at}, NULL)`,
+        notificationCount: sql`${escrow.notificationCount} + 1`,
       })
-      .where(and(isThis, isNoPersons)),
+      .where(isThis),
+  );
+  const makeDue = prepareRaw(
+    database,
+    database.update(escrow).set({ lookUpAtMs: at }).where(and(isThis, isNotInReview)),
+  );
+  const leaveOpen = prepareRaw(
+    database,
+    database
+      .update(escrow)
+      .set({
+        lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${escrow.lookUpAtMs})`,
+        failedAttempts: sql`${escrow.failedAttempts} + 1`,
+      })
+      .where(and(isThis, isNotInReview)),
   );
   // One range of the index each, so that orders that are not due are never read.
   const dueWhere = (range: SQL) =>
-    prepareHot<{ escrow_id: string }>(
+    prepareRaw<{ escrow_id: string }>(
       database,
       database
         .select({ escrowId: escrow.escrowId })
@@ -218,10 +221,10 @@ export function createEscrowRows(database: Database): EscrowRows {
       makeDue.run({ id, lookUpAtMs });
     },
     makeAllDue: (which, lookUpAtMs) => {
-      database.update(escrow).set({ lookUpAtMs }).where(and(which, isNoPersons)).run();
+      database.update(escrow).set({ lookUpAtMs }).where(and(which, isNotInReview)).run();
     },
-    leaveOpen: (id, lookUpAtMs, notices) => {
-      leaveOpen.run({ id, lookUpAtMs, notices });
+    leaveOpen: (id, lookUpAtMs, notificationCount) => {
+      leaveOpen.run({ id, lookUpAtMs, notificationCount });
     },
     stop: ({ id, ...found }) => {
       const changes = { ...found, accepted: false, lookUpAtMs: null };
@@ -231,7 +234,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       noticed.run({ id, lookUpAtMs: nowMs });
     },
     decided: (id, accepted, lookUpAtMs) => {
-      database.update(escrow).set({ attention: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
+      database.update(escrow).set({ review: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
     },
     dueUntil: (nowMs, limit) => until.all({ lookUpAtMs: nowMs, limit }).map(({ escrow_id }) => escrow_id),
     dueBehind: (horizonMs, limit) =>

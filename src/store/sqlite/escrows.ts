@@ -1,6 +1,6 @@
 import { type Column, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { refuseUnsaleable, stateConflict, wishFor } from '../../domain/escrow.ts';
+import { planResolution, refuseUnsaleable, stateConflict } from '../../domain/escrow.ts';
 import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
@@ -8,17 +8,17 @@ import type { PageQuery } from '../paging.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { createEscrowBooks, wanted } from './escrow-books.ts';
-import { createEscrowSettlement } from './escrow-settlement.ts';
+import { createEscrowBooks, resolvable } from './escrow-books.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
+import { createReconciliationHandlers } from './reconciliation.ts';
 import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /**
  * Handlers of escrow orders: what callers want of them and how they are read here, how they are settled in
- * escrow-settlement.ts.
+ * escrow-update.ts.
  */
 export function createEscrowHandlers(
   database: Database,
@@ -26,9 +26,9 @@ export function createEscrowHandlers(
   const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
   const { rows, operations, history, provenance, toEscrow, toCase } = books;
-  const { findRow, requireRow, requireOperation } = books;
+  const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createSequence(database, 'ESCROW', escrowSequenceMax);
-  const filed = prepareHot<{ caller_id: number }>(
+  const filed = prepareRaw<{ caller_id: number }>(
     database,
     database
       .select({ callerId: filing.callerId })
@@ -37,7 +37,7 @@ export function createEscrowHandlers(
   );
 
   return {
-    ...createEscrowSettlement(database, books),
+    ...createReconciliationHandlers(database, books),
     OpenEscrow: writes(({ terms, violations, at, work, owner }) => {
       refuseViolations(violations);
       const { filingNo } = terms;
@@ -53,19 +53,19 @@ export function createEscrowHandlers(
         lookUpAtMs: at.atMs,
       });
       history.append(id, 'UNPAID', at);
-      operations.prepare(id, 'FREEZE', work.operationId, at.atMs);
-      return requireOperation(work.operationId);
+      operations.prepare(id, 'FREEZE', work.instructionId, at.atMs);
+      return requireInstruction(work.instructionId);
     }),
     PrepareResolution: writes(({ resolution, escrowId, at, work, owner }) => {
       const row = requireRow(escrowId, owner);
       const underWay = books.resolutionOf(row.id);
-      const outcome = wishFor(resolution, wanted(row, underWay));
+      const outcome = planResolution(resolution, resolvable(row, underWay));
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       if (outcome.kind === 'PREPARE') {
-        operations.prepare(row.id, outcome.instruction, work.operationId, at.atMs);
+        operations.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
         rows.makeDue(row.id, at.atMs);
       }
-      return requireOperation(underWay?.operationId ?? work.operationId);
+      return requireInstruction(underWay?.instructionId ?? work.instructionId);
     }),
     GetEscrow: reads(({ escrowId, owner }) => {
       const row = findRow(escrowId, owner);
@@ -74,12 +74,12 @@ export function createEscrowHandlers(
     ListEscrows: reads(({ filter, page }) =>
       pageOf(rows.list([...selectedBy(filter), before(page)], page), page, toEscrow),
     ),
-    FindOperation: reads(({ operationId }) => books.findOperation(operationId)),
-    ListCases: reads(({ selection: { state, isInNeed }, page }) => {
-      const equals = isInNeed ? equalsInPassing : eq;
+    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
+    ListCases: reads(({ selection: { state, needsReview }, page }) => {
+      const equals = needsReview ? equalsWithoutIndex : eq;
       const conditions = [
         state === undefined ? undefined : equals(escrow.state, state),
-        isInNeed ? isNotNull(escrow.attention) : undefined,
+        needsReview ? isNotNull(escrow.review) : undefined,
       ];
       return pageOf(rows.list([...conditions, before(page)], page), page, toCase);
     }),
@@ -87,10 +87,10 @@ export function createEscrowHandlers(
 }
 
 /** Equality that SQLite looks up in no index: for what many orders share, beside what few do. */
-const equalsInPassing = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
+const equalsWithoutIndex = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
 const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {
-  const equals = filingNo === undefined ? eq : equalsInPassing;
+  const equals = filingNo === undefined ? eq : equalsWithoutIndex;
   return [
     filingNo === undefined ? undefined : eq(escrow.filingNo, filingNo),
     owner === undefined ? undefined : equals(escrow.callerId, owner),

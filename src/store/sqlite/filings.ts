@@ -9,7 +9,7 @@ import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
-import { placeholdersFor, prepareHot } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
@@ -17,9 +17,9 @@ const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 /** Handlers of filings and their provenance records. */
 export function createFilingHandlers(database: Database): Handlers<keyof FilingCommands> {
   const nextNumber = createSequence(database, 'FILING', filingSequenceMax);
-  const insertFiling = prepareHot(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
+  const insertFiling = prepareRaw(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
   const provenance = createProvenanceRecords(database);
-  const selectAuthor = prepareHot<{ author: string }>(
+  const selectAuthor = prepareRaw<{ author: string }>(
     database,
     database
       .select({ author: filing.author })

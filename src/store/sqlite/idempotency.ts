@@ -1,11 +1,11 @@
 import { deserialize, serialize } from 'node:v8';
 import { and, eq, lte, sql } from 'drizzle-orm';
 import { isFinal } from '../../domain/reason.ts';
-import type { Operation } from '../escrow-commands.ts';
+import type { Instruction } from '../escrow-commands.ts';
 import { type IdempotencyClaim, idempotencyRetentionS, type Kind, type Outcome } from '../store.ts';
 import type { Database } from './database.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /** How many forgotten keys a look-up sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerLookUp = 2;
@@ -14,7 +14,7 @@ const sweptPerLookUp = 2;
 const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
 /** What is known of a key: it stood for another request; it has its answer; its instruction is under way. */
-export type KnownKey =
+export type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
       readonly kind: 'ANSWERED' | 'UNDER_WAY';
@@ -25,25 +25,25 @@ export type KnownKey =
 /** Idempotency keys, each with what came of the call that claimed it. All verbs run inside a transaction. */
 export interface IdempotencyKeys {
   /** What is known of a key at `nowS`, Unix seconds; undefined if nothing is. */
-  find(claim: IdempotencyClaim, nowS: number): KnownKey | undefined;
+  find(claim: IdempotencyClaim, nowS: number): ClaimResult | undefined;
   /** Keeps what came of a command for repetitions, unless they could do better. */
   keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
 }
 
-/** The idempotency keys of a database; `findOperation` reads an instruction as it stands. */
+/** The idempotency keys of a database; `findInstruction` reads an instruction as it stands. */
 export function createIdempotencyKeys(
   database: Database,
-  findOperation: (operationId: string) => Operation | undefined,
+  findInstruction: (instructionId: string) => Instruction | undefined,
 ): IdempotencyKeys {
   const isKey = and(eq(keyRow.callerId, sql.placeholder('callerId')), eq(keyRow.key, sql.placeholder('key')));
   const isForgotten = lte(keyRow.claimedAtS, sql.placeholder('forgottenS'));
-  const forget = prepareHot(database, database.delete(keyRow).where(and(isKey, isForgotten)));
-  const sweep = prepareHot(
+  const forget = prepareRaw(database, database.delete(keyRow).where(and(isKey, isForgotten)));
+  const sweep = prepareRaw(
     database,
     database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
   );
   const select = database.select().from(keyRow).where(isKey).prepare();
-  const insert = prepareHot(
+  const insert = prepareRaw(
     database,
     database.insert(keyRow).values({
       callerId: sql.placeholder('callerId'),
@@ -51,15 +51,15 @@ export function createIdempotencyKeys(
       fingerprint: sql.placeholder('fingerprint'),
       claimedAtS: sql.placeholder('nowS'),
       outcome: sql.placeholder('outcome'),
-      operationId: sql.placeholder('operationId'),
+      instructionId: sql.placeholder('instructionId'),
       requestId: sql.placeholder('requestId'),
     }),
   );
 
   /** A repetition of a call that gave an instruction is told how that stands. */
-  function goOn(operationId: string, claimedBy: string | undefined): KnownKey {
-    const result = findOperation(operationId);
-    if (result === undefined) throw new Error(`There is no operation ${operationId}.`);
+  function goOn(instructionId: string, claimedBy: string | undefined): ClaimResult {
+    const result = findInstruction(instructionId);
+    if (result === undefined) throw new Error(`There is no operation ${instructionId}.`);
     const hasEnded = result.status === 'CONFIRMED' || result.status === 'DECLINED';
     return {
       kind: hasEnded ? 'ANSWERED' : 'UNDER_WAY',
@@ -77,7 +77,7 @@ export function createIdempotencyKeys(
       if (known === undefined) return undefined;
       if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
       const claimedBy = known.requestId ?? undefined;
-      if (known.operationId !== null) return goOn(known.operationId, claimedBy);
+      if (known.instructionId !== null) return goOn(known.instructionId, claimedBy);
       if (known.outcome === null) return { kind: 'REUSED' };
       return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
@@ -87,7 +87,7 @@ export function createIdempotencyKeys(
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
       insert.run({
         ...{ callerId, key, nowS, requestId, fingerprint: Buffer.from(fingerprint) },
-        operationId: isInstruction ? (outcome.result as Operation).operationId : null,
+        instructionId: isInstruction ? (outcome.result as Instruction).instructionId : null,
         outcome: isInstruction ? null : serialize(outcome),
       });
     },

@@ -2,7 +2,7 @@ import { and, eq, lt, notExists, sql } from 'drizzle-orm';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import type { Database } from './database.ts';
 import { nonceClaim } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /**
  * The windows that may hold a nonce that is remembered, next to the current one. A window is as long as retention,
@@ -31,14 +31,14 @@ export function createNonces(database: Database): SpendNonce {
       ),
     );
   const values = ['window', 'keyId', 'nonce', 'nowS'].map((name) => sql.placeholder(name));
-  const claim = prepareHot(
+  const claim = prepareRaw(
     database,
     // Never in conflict: of one window, all is remembered.
     database
       .insert(nonceClaim)
       .select(sql`SELECT ${sql.join(values, sql`, `)} WHERE ${notExists(remembered)}`),
   );
-  const sweep = prepareHot(
+  const sweep = prepareRaw(
     database,
     database
       .delete(nonceClaim)

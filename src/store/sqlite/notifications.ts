@@ -2,7 +2,7 @@ import { lt, sql } from 'drizzle-orm';
 import { notificationRetentionS } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { institutionNotification } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /** How many forgotten notifications a new one sweeps away. */
 const sweptPerNotification = 2;
@@ -13,7 +13,7 @@ const sweptPerNotification = 2;
  */
 export function createNotificationMemory(database: Database): (eventId: string, nowMs: number) => boolean {
   const isForgotten = lt(institutionNotification.receivedAtS, sql.placeholder('forgottenS'));
-  const remember = prepareHot(
+  const remember = prepareRaw(
     database,
     database
       .insert(institutionNotification)
@@ -24,7 +24,7 @@ export function createNotificationMemory(database: Database): (eventId: string, 
         setWhere: isForgotten,
       }),
   );
-  const sweep = prepareHot(
+  const sweep = prepareRaw(
     database,
     database.delete(institutionNotification).where(isForgotten).limit(sweptPerNotification),
   );

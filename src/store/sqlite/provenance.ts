@@ -3,7 +3,7 @@ import type { ProvenanceEvent, ProvenanceRecord } from '../../domain/provenance.
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import { provenanceRecord } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /** The circulation records of filings. */
 export interface ProvenanceRecords {
@@ -21,7 +21,7 @@ export interface ProvenanceRecords {
 export function createProvenanceRecords(database: Database): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
   const insertAt = (position: SQL) =>
-    prepareHot(
+    prepareRaw(
       database,
       database.insert(provenanceRecord).values({
         filingNo: sql.placeholder('filingNo'),
@@ -35,14 +35,14 @@ export function createProvenanceRecords(database: Database): ProvenanceRecords {
   // The end of the primary key, and not a count, which would read all records of the filing.
   const last = sql<number>`coalesce(max(${provenanceRecord.position}), 0)`;
   const insertNext = insertAt(sql`(SELECT ${last} + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`);
-  const selectLast = prepareHot<{ last: number }>(
+  const selectLast = prepareRaw<{ last: number }>(
     database,
     database
       .select({ last: last.as('last') })
       .from(provenanceRecord)
       .where(ofFiling),
   );
-  const select = prepareHot<ProvenanceRecord>(
+  const select = prepareRaw<ProvenanceRecord>(
     database,
     database
       .select({ event: provenanceRecord.event, at: provenanceRecord.at })

@@ -2,7 +2,7 @@ import { and, eq, lt, sql } from 'drizzle-orm';
 import type { QuotaClaim } from '../store.ts';
 import type { Database } from './database.ts';
 import { usage } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /** Calls counted by caller and month. What changes something runs inside a transaction. */
 export interface Quotas {
@@ -14,7 +14,7 @@ export interface Quotas {
 
 /** The counts of a database. */
 export function createQuotas(database: Database): Quotas {
-  const take = prepareHot<{ calls: number }>(
+  const take = prepareRaw<{ calls: number }>(
     database,
     database
       .insert(usage)
@@ -30,7 +30,7 @@ export function createQuotas(database: Database): Quotas {
     eq(usage.callerId, sql.placeholder('callerId')),
     eq(usage.month, sql.placeholder('month')),
   );
-  const select = prepareHot<{ calls: number }>(
+  const select = prepareRaw<{ calls: number }>(
     database,
     database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
   );

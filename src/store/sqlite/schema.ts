@@ -14,9 +14,9 @@ import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/
 import type {
   EscrowState,
   EscrowType,
-  OperationKind,
-  OperationStatus,
-  Standing,
+  InstructionKind,
+  InstructionStatus,
+  PaymentStatus,
 } from '../../domain/escrow.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 
@@ -174,17 +174,17 @@ export const escrow = sqliteTable(
     /** When the institution is to be asked next; null for never. */
     lookUpAtMs: integer('look_up_at_ms'),
     /** Questions and instructions in a row that the institution left without an answer. */
-    unanswered: integer().notNull().default(0),
+    failedAttempts: integer('unanswered').notNull().default(0),
     /** Why the order waits for a person; null if it does not. */
-    attention: text(),
+    review: text('attention'),
     /** What the institution said when the order last began to wait for a person. */
-    foundStanding: text('found_standing').$type<Standing>(),
+    foundStanding: text('found_standing').$type<PaymentStatus>(),
     foundAmount: money('found_amount'),
     foundCurrency: text('found_currency'),
     /** Whether a person accepted that. */
     accepted: integer({ mode: 'boolean' }).notNull().default(false),
     /** Notifications that have come about the order. */
-    notices: integer().notNull().default(0),
+    notificationCount: integer('notices').notNull().default(0),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
@@ -192,7 +192,7 @@ export const escrow = sqliteTable(
     index('escrow_by_filing').on(table.filingNo),
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
-    index('escrow_in_need').on(table.id).where(sql`${table.attention} IS NOT NULL`),
+    index('escrow_in_need').on(table.id).where(sql`${table.review} IS NOT NULL`),
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
 );
@@ -201,17 +201,17 @@ export const escrow = sqliteTable(
  * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one
  * resolution at most that is open, and one at most that paid.
  */
-export const escrowOperation = sqliteTable(
+export const escrowInstruction = sqliteTable(
   'escrow_operation',
   {
     id: integer().primaryKey(),
     /** The institution's idempotency key. */
-    operationId: text('operation_id').notNull().unique(),
+    instructionId: text('operation_id').notNull().unique(),
     orderId: integer('order_id')
       .notNull()
       .references(() => escrow.id),
-    kind: text().$type<OperationKind>().notNull(),
-    status: text().$type<OperationStatus>().notNull(),
+    kind: text().$type<InstructionKind>().notNull(),
+    status: text().$type<InstructionStatus>().notNull(),
     preparedAtMs: integer('prepared_at_ms').notNull(),
   },
   (table) => [
@@ -264,7 +264,7 @@ export const idempotencyKey = sqliteTable(
     fingerprint: blob({ mode: 'buffer' }).notNull(),
     claimedAtS: integer('claimed_at_s').notNull(),
     /** The instruction that the call gave, for a repetition to go on with. */
-    operationId: text('operation_id'),
+    instructionId: text('operation_id'),
     /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
     outcome: blob({ mode: 'buffer' }),
     /** Of the call that claimed it. */

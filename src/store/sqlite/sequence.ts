@@ -1,7 +1,7 @@
 import { lt, sql } from 'drizzle-orm';
 import type { Database } from './database.ts';
 import { numberSequence } from './schema.ts';
-import { prepareHot } from './statement.ts';
+import { prepareRaw } from './statement.ts';
 
 /**
  * Takes the next number of a kind and year, from 1 to `max`, without gaps; `max + 1`, and nothing changes, once all are
@@ -12,7 +12,7 @@ export function createSequence(
   kind: 'FILING' | 'ESCROW',
   max: number,
 ): (year: number) => number {
-  const next = prepareHot<{ last: number }>(
+  const next = prepareRaw<{ last: number }>(
     database,
     database
       .insert(numberSequence)

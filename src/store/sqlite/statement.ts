@@ -5,7 +5,7 @@ import type { Database } from './database.ts';
 type Values = Readonly<Record<string, unknown>>;
 
 /** A query of the hot path, prepared once. */
-export interface HotStatement<Row> {
+export interface RawStatement<Row> {
   /** Runs it; how many rows it changed. */
   run(values: Values): number;
   /** Its first row, under the column names of the database. */
@@ -18,7 +18,7 @@ export interface HotStatement<Row> {
  * Prepares a query that drizzle built for the driver itself: what drizzle does at each execution of a query of
  * its own costs more than SQLite takes over these.
  */
-export function prepareHot<Row>(database: Database, query: { toSQL(): Query }): HotStatement<Row> {
+export function prepareRaw<Row>(database: Database, query: { toSQL(): Query }): RawStatement<Row> {
   const { sql, params } = query.toSQL();
   const statement = database.$client.prepare<unknown[], Row>(sql);
   const names = params.map(placeholderName);

@@ -45,7 +45,7 @@ async function isFree(store: Store, key: string): Promise<boolean> {
 }
 
 const notFound: Command<'NoteUnanswered'> = {
-  ...{ kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notices: 0 },
+  ...{ kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 },
 };
 /** Fails behind its first change, for no reason that anybody foresaw: there is no such caller. */
 const broken = toFile({ callerId: 99, caller: 'nobody' });

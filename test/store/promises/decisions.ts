@@ -53,8 +53,8 @@ export function decisionPromises(engine: StoreEngine): void {
         const { escrowId } = await orderIn(store, by, state);
         await stopped(store, escrowId);
         const before = await caseOf(store, escrowId);
-        const { operationId } = workOf(by);
-        const deciding = perform(store, { kind: 'Decide', escrowId, decision, operationId, nowMs: 5_000 });
+        const { instructionId } = workOf(by);
+        const deciding = perform(store, { kind: 'Decide', escrowId, decision, instructionId, nowMs: 5_000 });
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
@@ -71,10 +71,10 @@ export function decisionPromises(engine: StoreEngine): void {
         assert.deepEqual(rest, {
           ...restBefore,
           order: kind === 'REFUND' ? { ...before.order, pending: kind } : before.order,
-          attention: undefined,
+          review: undefined,
           accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
         });
-        const prepared = kind ? [{ operationId, kind, status: 'PREPARED' }] : [];
+        const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
         assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
         assert.deepEqual(
@@ -100,7 +100,7 @@ export function decisionPromises(engine: StoreEngine): void {
           kind: 'Decide',
           escrowId: id,
           decision,
-          operationId: workOf(by).operationId,
+          instructionId: workOf(by).instructionId,
           nowMs: 5_000,
         });
       await refused(decide(escrowId), 'ESCROW_STATE_CONFLICT');
@@ -118,19 +118,19 @@ export function decisionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
-    const { operationId } = workOf(by);
-    const first = perform(store, { kind: 'Decide', escrowId, decision: 'RETURN', operationId, nowMs: 1 });
+    const { instructionId } = workOf(by);
+    const first = perform(store, { kind: 'Decide', escrowId, decision: 'RETURN', instructionId, nowMs: 1 });
     await refused(
       perform(store, {
         kind: 'Decide',
         escrowId,
         decision: 'ACCEPT',
-        operationId: workOf(by).operationId,
+        instructionId: workOf(by).instructionId,
         nowMs: 1,
       }),
       'ESCROW_STATE_CONFLICT',
     );
-    assert.partialDeepStrictEqual((await first).open, [{ operationId, kind: 'REFUND' }]);
+    assert.partialDeepStrictEqual((await first).open, [{ instructionId, kind: 'REFUND' }]);
   });
 
   test('a RELEASE that was not carried out gives way to a decision to give back', async (t) => {
@@ -139,18 +139,18 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     await stopped(store, escrowId);
-    const { operationId } = workOf(by);
+    const { instructionId } = workOf(by);
     const { open } = await perform(store, {
       kind: 'Decide',
       escrowId,
       decision: 'RETURN',
-      operationId,
+      instructionId,
       nowMs: 1,
     });
-    assert.partialDeepStrictEqual(open, [{ operationId, kind: 'REFUND' }]);
+    assert.partialDeepStrictEqual(open, [{ instructionId, kind: 'REFUND' }]);
     assert.equal(open.length, 1);
     assert.equal(
-      (await perform(store, { kind: 'FindOperation', operationId: release.operationId }))?.status,
+      (await perform(store, { kind: 'FindInstruction', instructionId: release.instructionId }))?.status,
       'DECLINED',
     );
   });
@@ -159,26 +159,26 @@ export function decisionPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    await settled(store, escrowId, { attention: { why: 'It is silent.', found: undefined } });
+    await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
     for (const decision of ['ACCEPT', 'RETURN'] as const) {
       await refused(
-        perform(store, { kind: 'Decide', escrowId, decision, operationId: 'x', nowMs: 1 }),
+        perform(store, { kind: 'Decide', escrowId, decision, instructionId: 'x', nowMs: 1 }),
         'ESCROW_STATE_CONFLICT',
       );
       assert.deepEqual(await caseOf(store, escrowId), before);
     }
-    await perform(store, { kind: 'Decide', escrowId, decision: 'LOOK_AGAIN', operationId: 'x', nowMs: 1 });
-    assert.equal((await caseOf(store, escrowId)).attention, undefined);
+    await perform(store, { kind: 'Decide', escrowId, decision: 'LOOK_AGAIN', instructionId: 'x', nowMs: 1 });
+    assert.equal((await caseOf(store, escrowId)).review, undefined);
   });
 
   test('money that is on its way back is not given back a second time', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const refunding = await frozen(store, by);
-    const { operationId } = await perform(store, toResolve(by, 'REFUND', refunding.escrowId));
+    const { instructionId } = await perform(store, toResolve(by, 'REFUND', refunding.escrowId));
     const cancelling = await opened(store, by);
-    const cancel = { operationId: workOf(by).operationId, kind: 'CANCEL' } as const;
+    const cancel = { instructionId: workOf(by).instructionId, kind: 'CANCEL' } as const;
     await settled(store, cancelling.escrowId, { ended: [], prepared: cancel });
     for (const { escrowId } of [refunding, cancelling]) {
       await stopped(store, escrowId);
@@ -187,26 +187,26 @@ export function decisionPromises(engine: StoreEngine): void {
         kind: 'Decide',
         escrowId,
         decision: 'RETURN',
-        operationId: workOf(by).operationId,
+        instructionId: workOf(by).instructionId,
         nowMs: 1,
       });
       assert.deepEqual(decided.open, open);
     }
-    assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.operationId, operationId);
+    assert.equal((await caseOf(store, refunding.escrowId)).open[0]?.instructionId, instructionId);
   });
 
   test('an order that was given back after it closed is not given back a second time', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await orderIn(store, by, 'CLOSED');
-    await settled(store, escrowId, { prepared: { operationId: workOf(by).operationId, kind: 'REFUND' } });
+    await settled(store, escrowId, { prepared: { instructionId: workOf(by).instructionId, kind: 'REFUND' } });
     await settled(store, escrowId, {});
     await stopped(store, escrowId);
     const again = perform(store, {
       kind: 'Decide',
       escrowId,
       decision: 'RETURN',
-      operationId: workOf(by).operationId,
+      instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
     await refused(again, 'ESCROW_STATE_CONFLICT');
@@ -223,7 +223,7 @@ export function decisionPromises(engine: StoreEngine): void {
         kind: 'Decide',
         escrowId,
         decision,
-        operationId: workOf(by).operationId,
+        instructionId: workOf(by).instructionId,
         nowMs: 1,
       });
       return (await caseOf(store, escrowId)).accepted;
@@ -232,19 +232,19 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal(await acceptedAfter('LOOK_AGAIN'), undefined);
     assert.deepEqual(await acceptedAfter('ACCEPT'), oneUnitHeld);
     await settled(store, escrowId, { to: 'FROZEN' });
-    assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'settling leaves it as it is');
+    assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
   });
 
   test('a standing without an amount is accepted as it was found', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    await settled(store, escrowId, { attention: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
+    await settled(store, escrowId, { review: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
     const { accepted } = await perform(store, {
       kind: 'Decide',
       escrowId,
       decision: 'ACCEPT',
-      operationId: workOf(by).operationId,
+      instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
     assert.deepEqual(accepted, { standing: 'ABSENT', amount: undefined, currency: undefined });
@@ -261,7 +261,7 @@ export function decisionPromises(engine: StoreEngine): void {
       kind: 'Decide',
       escrowId,
       decision: 'RETURN',
-      operationId: workOf(by).operationId,
+      instructionId: workOf(by).instructionId,
       nowMs: 1_000,
     });
     assert.deepEqual(await perform(serving, { kind: 'ListDue', nowMs: 1_000, horizonMs: 9_000, count: 10 }), [
@@ -273,23 +273,23 @@ export function decisionPromises(engine: StoreEngine): void {
   test('cases are listed newest first: all, of a state, those that wait for a person', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const all: { escrowId: string; state: EscrowState; isInNeed: boolean }[] = [];
-    for (const isInNeed of [true, false, true]) {
+    const all: { escrowId: string; state: EscrowState; needsReview: boolean }[] = [];
+    for (const needsReview of [true, false, true]) {
       for (const state of states) {
         const { escrowId } = await orderIn(store, by, state);
-        if (isInNeed) await stopped(store, escrowId, `why ${escrowId}`);
-        all.unshift({ escrowId, state, isInNeed });
+        if (needsReview) await stopped(store, escrowId, `why ${escrowId}`);
+        all.unshift({ escrowId, state, needsReview });
       }
     }
     for (const state of [undefined, ...states]) {
-      for (const isInNeed of [true, false]) {
+      for (const needsReview of [true, false]) {
         const expected = all
           .filter((each) => state === undefined || each.state === state)
-          .filter((each) => !isInNeed || each.isInNeed)
+          .filter((each) => !needsReview || each.needsReview)
           .map(({ escrowId }) => escrowId);
         for (const size of [1, 2, 5, 100]) {
-          const pages = await caseIds(store, { state, isInNeed }, size);
-          assert.deepEqual(pages.flat(), expected, `${state} ${isInNeed}`);
+          const pages = await caseIds(store, { state, needsReview }, size);
+          assert.deepEqual(pages.flat(), expected, `${state} ${needsReview}`);
           assert.equal(pages.length, Math.ceil(expected.length / size));
         }
       }
@@ -301,7 +301,7 @@ export function decisionPromises(engine: StoreEngine): void {
     });
     for (const item of items) {
       assert.deepEqual(item, await caseOf(store, item.order.escrowId));
-      assert.equal(item.attention, `why ${item.order.escrowId}`);
+      assert.equal(item.review, `why ${item.order.escrowId}`);
     }
   });
 
@@ -324,7 +324,7 @@ export function decisionPromises(engine: StoreEngine): void {
       kind: 'Decide',
       escrowId: newest,
       decision: 'LOOK_AGAIN',
-      operationId: workOf(by).operationId,
+      instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
     const next = await perform(store, {

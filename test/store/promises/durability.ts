@@ -37,16 +37,16 @@ async function filingsIn(store: Store): Promise<string[]> {
 const somebody = { callerId: 1, caller: 'gallery' };
 const page = { from: undefined, size: 1 };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-const settlement = {
+const update = {
   escrowId: 'ES-2026-0000',
   from: 'UNPAID',
   to: 'FROZEN',
   ended: [],
   prepared: undefined,
   reference: undefined,
-  attention: undefined,
-  isHeard: true,
-  notices: 0,
+  review: undefined,
+  resetsAttempts: true,
+  notificationCount: 0,
   lookUpAtMs: undefined,
 } as const;
 
@@ -61,16 +61,16 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   PrepareResolution: toResolve(somebody, 'RELEASE', 'ES-2026-0000'),
   GetEscrow: { kind: 'GetEscrow', escrowId: 'ES-2026-0000', owner: undefined },
   ListEscrows: { kind: 'ListEscrows', filter: anyOrder, page },
-  FindOperation: { kind: 'FindOperation', operationId: 'op' },
-  NoteSent: { kind: 'NoteSent', operationId: 'op', lookUpAtMs: 1 },
-  NoteUnanswered: { kind: 'NoteUnanswered', escrowId: 'ES-2026-0000', lookUpAtMs: 1, notices: 0 },
-  Settle: { kind: 'Settle', settlement, at: noon },
+  FindInstruction: { kind: 'FindInstruction', instructionId: 'op' },
+  NoteSent: { kind: 'NoteSent', instructionId: 'op', lookUpAtMs: 1 },
+  NoteUnanswered: { kind: 'NoteUnanswered', escrowId: 'ES-2026-0000', lookUpAtMs: 1, notificationCount: 0 },
+  UpdateOrder: { kind: 'UpdateOrder', update, at: noon },
   FindCase: { kind: 'FindCase', escrowId: 'ES-2026-0000' },
   UseInstitution: { kind: 'UseInstitution', name: 'stripe' },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
   ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
   TakeNotification: { kind: 'TakeNotification', eventId: 'event', holdId: 'op', nowMs: 1 },
-  Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', operationId: 'op', nowMs: 1 },
+  Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', instructionId: 'op', nowMs: 1 },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
   HasCallers: { kind: 'HasCallers' },
   AddPlatform: { kind: 'AddPlatform', platform, key: newKey() },
@@ -108,15 +108,15 @@ export function durabilityPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, filingNo } = await frozen(store, by);
-    const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
-    const ended = [{ operationId, status: 'CONFIRMED' }] as const;
+    const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+    const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
     const change = settlementOf(await caseOf(store, escrowId), {
       to: 'RELEASED',
       reference: 'theirs',
       ended,
     });
     const underWay = [
-      perform(store, { kind: 'Settle', settlement: change, at: noon }),
+      perform(store, { kind: 'UpdateOrder', update: change, at: noon }),
       store.execute({
         admission: {
           nowS,
@@ -131,7 +131,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const crashed = await openStore(t, engine, copy);
 
     const { order, reference } = await caseOf(crashed, escrowId);
-    const operation = await perform(crashed, { kind: 'FindOperation', operationId });
+    const operation = await perform(crashed, { kind: 'FindInstruction', instructionId });
     const provenance = await perform(crashed, { kind: 'GetProvenance', filingNo });
     assert.deepEqual(
       [order.state, operation?.status, reference, provenance?.records.length],
@@ -169,7 +169,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
     const [filed, , , admitted] = await Promise.all([
       perform(store, toFile(by)),
-      refused(perform(store, commands.Settle), 'ESCROW_NOT_FOUND'),
+      refused(perform(store, commands.UpdateOrder), 'ESCROW_NOT_FOUND'),
       assert.rejects(perform(store, commands.NoteSent), /is no open instruction/),
       isAdmitted(store, { nowS, nonce }),
     ]);

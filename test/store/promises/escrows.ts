@@ -54,7 +54,7 @@ export function escrowPromises(engine: StoreEngine): void {
     });
     const { escrowId } = order;
     assert.match(escrowId, /^ES-2026-[0-9A-Z]{4}$/);
-    assert.deepEqual(freeze, { operationId: work.operationId, kind: 'FREEZE', status: 'PREPARED' });
+    assert.deepEqual(freeze, { instructionId: work.instructionId, kind: 'FREEZE', status: 'PREPARED' });
     assert.deepEqual(order, {
       ...asked,
       escrowId,
@@ -70,19 +70,19 @@ export function escrowPromises(engine: StoreEngine): void {
         .items,
       [order],
     );
-    assert.deepEqual(await perform(store, { kind: 'FindOperation', operationId: work.operationId }), {
+    assert.deepEqual(await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }), {
       ...freeze,
       order,
     });
     assert.deepEqual(await perform(store, { kind: 'FindCase', escrowId }), {
       order,
-      holdId: work.operationId,
+      holdId: work.instructionId,
       openedAtMs: noon.atMs,
       reference: undefined,
-      unanswered: 0,
-      attention: undefined,
+      failedAttempts: 0,
+      review: undefined,
       accepted: undefined,
-      notices: 0,
+      notificationCount: 0,
       open: [(await caseOf(store, escrowId)).open[0]],
     });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [freeze]);
@@ -111,7 +111,7 @@ export function escrowPromises(engine: StoreEngine): void {
       assert.equal(await pendingOf(escrowId), undefined);
     }
     const { escrowId } = await opened(store, by);
-    const prepared = { kind: 'CANCEL', operationId: 'cancel-1' } as const;
+    const prepared = { kind: 'CANCEL', instructionId: 'cancel-1' } as const;
     await settled(store, escrowId, { ended: [], prepared });
     assert.equal(await pendingOf(escrowId), 'FREEZE');
     await settled(store, escrowId, { to: 'CLOSED' });
@@ -150,7 +150,7 @@ export function escrowPromises(engine: StoreEngine): void {
       if (active) {
         await refused(again, 'ESCROW_ACTIVE');
         assert.equal(
-          await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+          await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
           undefined,
         );
       } else {
@@ -176,7 +176,7 @@ export function escrowPromises(engine: StoreEngine): void {
     for (const name of ['ES-2026-0000', '', "' OR 1 = 1"]) {
       assert.equal(await perform(store, { kind: 'GetEscrow', escrowId: name, owner: undefined }), undefined);
       assert.equal(await perform(store, { kind: 'FindCase', escrowId: name }), undefined);
-      assert.equal(await perform(store, { kind: 'FindOperation', operationId: name }), undefined);
+      assert.equal(await perform(store, { kind: 'FindInstruction', instructionId: name }), undefined);
     }
   });
 

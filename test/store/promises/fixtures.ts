@@ -9,7 +9,7 @@ import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-comm
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
 import type { Page, PageQuery } from '../../../src/store/paging.ts';
-import type { CaseSelection, EscrowCase, Settlement } from '../../../src/store/reconciliation-commands.ts';
+import type { CaseSelection, EscrowCase, OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import {
   type Admission,
   type Command,
@@ -42,7 +42,7 @@ export const anyFiling: FilingFilter = { owner: undefined, year: undefined };
 export const anyOrder: EscrowFilter = { owner: undefined, state: undefined, filingNo: undefined };
 
 /** Selects the orders that wait for a person. */
-export const inNeed: CaseSelection = { state: undefined, isInNeed: true };
+export const inNeed: CaseSelection = { state: undefined, needsReview: true };
 
 type Cleanup = Pick<TestContext, 'after'>;
 
@@ -117,7 +117,7 @@ export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = no
 
 /** What a caller gives an instruction under: a name that no other has. */
 export function workOf({ callerId, caller }: CallerRef): Work {
-  return { callerId, caller, operationId: randomUUID() };
+  return { callerId, caller, instructionId: randomUUID() };
 }
 
 /** The command to open an order for a filing of its caller. */
@@ -155,19 +155,22 @@ export interface TestOrder {
 /** Opens an order: for a new filing, or for a given one. */
 export async function opened(store: Store, by: CallerRef, filingNo?: string): Promise<TestOrder> {
   const number = filingNo ?? (await fileOne(store, by));
-  const { operationId, order } = await perform(store, toOpen(by, number));
-  return { escrowId: order.escrowId, filingNo: number, holdId: operationId };
+  const { instructionId, order } = await perform(store, toOpen(by, number));
+  return { escrowId: order.escrowId, filingNo: number, holdId: instructionId };
 }
 
-/** An order as its settlement sees it. */
+/** An order as its reconciliation sees it. */
 export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase> {
   const found = await perform(store, { kind: 'FindCase', escrowId });
   assert.ok(found, escrowId);
   return found;
 }
 
-/** A settlement of an order that changes nothing, but for what is said. */
-export function settlementOf({ order, notices }: EscrowCase, over: Partial<Settlement> = {}): Settlement {
+/** An update of an order that changes nothing, but for what is said. */
+export function settlementOf(
+  { order, notificationCount }: EscrowCase,
+  over: Partial<OrderUpdate> = {},
+): OrderUpdate {
   return {
     escrowId: order.escrowId,
     from: order.state,
@@ -175,29 +178,29 @@ export function settlementOf({ order, notices }: EscrowCase, over: Partial<Settl
     ended: [],
     prepared: undefined,
     reference: undefined,
-    attention: undefined,
-    isHeard: true,
-    notices,
+    review: undefined,
+    resetsAttempts: true,
+    notificationCount,
     lookUpAtMs: undefined,
     ...over,
   };
 }
 
 /** Ends all open instructions of an order. */
-export function endedAs(status: Settlement['ended'][number]['status'], found: EscrowCase) {
-  return found.open.map(({ operationId }) => ({ operationId, status }));
+export function endedAs(status: OrderUpdate['ended'][number]['status'], found: EscrowCase) {
+  return found.open.map(({ instructionId }) => ({ instructionId, status }));
 }
 
 /** Settles an order as it stands, its instructions confirmed; asserts that it was written. */
 export async function settled(
   store: Store,
   escrowId: string,
-  over: Partial<Settlement>,
+  over: Partial<OrderUpdate>,
   at: BusinessTime = noon,
 ): Promise<void> {
   const found = await caseOf(store, escrowId);
-  const settlement = settlementOf(found, { ended: endedAs('CONFIRMED', found), ...over });
-  assert.ok(await perform(store, { kind: 'Settle', settlement, at }));
+  const update = settlementOf(found, { ended: endedAs('CONFIRMED', found), ...over });
+  assert.ok(await perform(store, { kind: 'UpdateOrder', update, at }));
 }
 
 /** Lets a FROZEN order be paid out or back; at the end it is RELEASED or REFUNDED. */
@@ -251,7 +254,7 @@ export const oneUnitHeld = { standing: 'HELD', amount: 1n, currency: 'CNY' } as 
 
 /** Has an order wait for a person. */
 export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {
-  await settled(store, escrowId, { ended: [], attention: { why, found: oneUnitHeld } });
+  await settled(store, escrowId, { ended: [], review: { why, found: oneUnitHeld } });
 }
 
 /** The circulation records of a filing that say that it changed hands. */

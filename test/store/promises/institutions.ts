@@ -46,7 +46,7 @@ export function institutionPromises(engine: StoreEngine): void {
     await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);
     await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
-    await perform(store, { kind: 'Decide', escrowId, decision: 'ACCEPT', operationId: 'x', nowMs: 1 });
+    await perform(store, { kind: 'Decide', escrowId, decision: 'ACCEPT', instructionId: 'x', nowMs: 1 });
     await settled(store, escrowId, {});
     await perform(store, { kind: 'UseInstitution', name: 'stripe' });
   });

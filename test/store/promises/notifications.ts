@@ -27,7 +27,10 @@ export function notificationPromises(engine: StoreEngine): void {
     await settled(store, other.escrowId, { lookUpAtMs: nowMs + 60_000 });
     const before = await caseOf(store, escrowId);
     assert.equal(await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs }), true);
-    assert.deepEqual(await caseOf(store, escrowId), { ...before, notices: before.notices + 1 });
+    assert.deepEqual(await caseOf(store, escrowId), {
+      ...before,
+      notificationCount: before.notificationCount + 1,
+    });
     assert.deepEqual(
       await perform(store, { kind: 'ListDue', nowMs: nowMs - 1, horizonMs: nowMs + 60_000, count: 10 }),
       [],

@@ -64,17 +64,17 @@ export function operationPromises(engine: StoreEngine): void {
         owner: by.callerId,
       });
       const order = await perform(store, { kind: 'GetEscrow', escrowId, owner: undefined });
-      assert.deepEqual(prepared, { operationId: work.operationId, kind, status: 'PREPARED', order });
+      assert.deepEqual(prepared, { instructionId: work.instructionId, kind, status: 'PREPARED', order });
       assert.deepEqual(
-        await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+        await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
         prepared,
       );
       assert.equal(prepared.order.state, 'FROZEN');
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
         if (status === 'SENT')
-          await perform(store, { kind: 'NoteSent', operationId: work.operationId, lookUpAtMs: 1 });
+          await perform(store, { kind: 'NoteSent', instructionId: work.instructionId, lookUpAtMs: 1 });
         if (status === 'UNKNOWN')
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
         const again = await perform(store, toResolve(by, kind, escrowId));
         assert.deepEqual(again, { ...prepared, status });
       }
@@ -85,19 +85,19 @@ export function operationPromises(engine: StoreEngine): void {
       const store = await openStore(t, engine);
       const by = await addPlatform(store, 'gallery');
       const { escrowId } = await frozen(store, by);
-      const { operationId } = await perform(store, toResolve(by, kind, escrowId));
+      const { instructionId } = await perform(store, toResolve(by, kind, escrowId));
       const other = otherThan(kind);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN']) {
-        if (status === 'SENT') await perform(store, { kind: 'NoteSent', operationId, lookUpAtMs: 1 });
+        if (status === 'SENT') await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
         if (status === 'UNKNOWN')
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
         const conflicting = perform(store, toResolve(by, other, escrowId));
         await refused(conflicting, 'ESCROW_STATE_CONFLICT');
       }
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
       const after = await perform(store, toResolve(by, other, escrowId));
       assert.equal(after.kind, other);
-      assert.equal((await perform(store, { kind: 'FindOperation', operationId }))?.status, 'DECLINED');
+      assert.equal((await perform(store, { kind: 'FindInstruction', instructionId }))?.status, 'DECLINED');
     });
 
     for (const state of states.filter((each) => each !== 'FROZEN')) {
@@ -120,7 +120,7 @@ export function operationPromises(engine: StoreEngine): void {
         );
         assert.deepEqual(await caseOf(store, escrowId), before);
         assert.equal(
-          await perform(store, { kind: 'FindOperation', operationId: work.operationId }),
+          await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
           undefined,
         );
       });
@@ -148,7 +148,7 @@ export function operationPromises(engine: StoreEngine): void {
       const conflicting = refused(ask(otherThan(kind)), 'ESCROW_STATE_CONFLICT');
       const prepared = await Promise.all([first, ask(kind), ask(kind)]);
       await conflicting;
-      assert.equal(new Set(prepared.map(({ operationId }) => operationId)).size, 1);
+      assert.equal(new Set(prepared.map(({ instructionId }) => instructionId)).size, 1);
       assert.equal((await caseOf(store, escrowId)).open.length, 1);
     });
 
@@ -158,16 +158,16 @@ export function operationPromises(engine: StoreEngine): void {
       const { escrowId, filingNo } = await frozen(store, by);
       const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, kind, escrowId)));
       const { result: first, isReplay } = await repeat();
-      const { operationId } = first;
+      const { instructionId } = first;
       assert.equal(isReplay, false);
       for (const status of ['PREPARED', 'SENT', 'UNKNOWN'] as const) {
-        if (status === 'SENT') await perform(store, { kind: 'NoteSent', operationId, lookUpAtMs: 1 });
+        if (status === 'SENT') await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
         if (status === 'UNKNOWN') {
-          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+          await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
         }
         assert.deepEqual(await repeat(), { kind: 'DONE', result: { ...first, status }, isReplay: false });
       }
-      const declined = { result: { operationId, kind, status: 'DECLINED' }, isReplay: true };
+      const declined = { result: { instructionId, kind, status: 'DECLINED' }, isReplay: true };
       await settled(store, escrowId, { ended: endedAs('DECLINED', await caseOf(store, escrowId)) });
       assert.partialDeepStrictEqual(await repeat(), declined);
       await resolved(store, by, escrowId, otherThan(kind));
@@ -184,12 +184,12 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    const { operationId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+    const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const repeat = () => done(store, underKey(by.callerId, 'k', toResolve(by, 'RELEASE', escrowId)));
-    assert.equal((await repeat()).result.operationId, operationId);
+    assert.equal((await repeat()).result.instructionId, instructionId);
     await settled(store, escrowId, { to: 'RELEASED' });
     assert.partialDeepStrictEqual(await repeat(), {
-      result: { operationId, status: 'CONFIRMED' },
+      result: { instructionId, status: 'CONFIRMED' },
       isReplay: true,
     });
   });
@@ -203,15 +203,15 @@ export function operationPromises(engine: StoreEngine): void {
     const first = await repeat();
     assert.equal(first.isReplay, false);
     assert.deepEqual(await repeat(), first);
-    const { operationId, order } = first.result;
+    const { instructionId, order } = first.result;
     await settled(store, order.escrowId, { to: 'FROZEN' });
     assert.partialDeepStrictEqual(await repeat(), {
-      result: { operationId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
+      result: { instructionId, status: 'CONFIRMED', order: { state: 'FROZEN' } },
       isReplay: true,
     });
     await resolved(store, by, order.escrowId, 'REFUND');
     assert.partialDeepStrictEqual(await repeat(await openStore(t, engine, dataDir)), {
-      result: { operationId, order: { state: 'REFUNDED' } },
+      result: { instructionId, order: { state: 'REFUNDED' } },
       isReplay: true,
     });
   });
@@ -276,9 +276,9 @@ export function operationPromises(engine: StoreEngine): void {
       (await done(store, underKey(by.callerId, 'k', toOpen(by, filingNo), { nowS: atS }))).result;
     const first = await openAt(nowS);
     await settled(store, first.order.escrowId, { to: 'CLOSED' });
-    assert.equal((await openAt(nowS + idempotencyRetentionS - 1)).operationId, first.operationId);
+    assert.equal((await openAt(nowS + idempotencyRetentionS - 1)).instructionId, first.instructionId);
     const anew = await openAt(nowS + idempotencyRetentionS);
-    assert.notEqual(anew.operationId, first.operationId);
+    assert.notEqual(anew.instructionId, first.instructionId);
     assert.notEqual(anew.order.escrowId, first.order.escrowId);
   });
 
@@ -299,13 +299,13 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     await assertDueAt(store, escrowId, noon.atMs);
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 });
-    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'SENT');
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 });
+    assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
     await assertDueAt(store, escrowId, 5_000);
-    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 6_000, notices: 0 });
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 7_000 });
-    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'SENT');
-    assert.equal((await caseOf(store, escrowId)).unanswered, 1);
+    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 6_000, notificationCount: 0 });
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 7_000 });
+    assert.equal((await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status, 'SENT');
+    assert.equal((await caseOf(store, escrowId)).failedAttempts, 1);
     await assertDueAt(store, escrowId, 7_000);
   });
 
@@ -313,30 +313,38 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await frozen(store, by);
-    await assert.rejects(perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
     await assert.rejects(
-      perform(store, { kind: 'NoteSent', operationId: 'no instruction', lookUpAtMs: 5_000 }),
+      perform(store, { kind: 'NoteSent', instructionId: 'no instruction', lookUpAtMs: 5_000 }),
     );
-    assert.equal((await perform(store, { kind: 'FindOperation', operationId: holdId }))?.status, 'CONFIRMED');
+    assert.equal(
+      (await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status,
+      'CONFIRMED',
+    );
     assert.deepEqual(
       await perform(store, { kind: 'ListDue', nowMs: 6_000, horizonMs: 9_000, count: 10 }),
       [],
     );
     await settled(store, escrowId, { to: 'CLOSED' });
-    await assert.rejects(perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 5_000 }));
+    await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
   });
 
   test('what the institution did not answer is UNKNOWN, counted, and due again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    const { operationId } = workOf(by);
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
-    await settled(store, escrowId, { ended: [], prepared: { operationId, kind: 'CANCEL' } });
+    const { instructionId } = workOf(by);
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    await settled(store, escrowId, { ended: [], prepared: { instructionId, kind: 'CANCEL' } });
     for (const times of [1, 2, 3]) {
-      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1_000 * times, notices: 0 });
+      await perform(store, {
+        kind: 'NoteUnanswered',
+        escrowId,
+        lookUpAtMs: 1_000 * times,
+        notificationCount: 0,
+      });
       const found = await caseOf(store, escrowId);
-      assert.equal(found.unanswered, times);
+      assert.equal(found.failedAttempts, times);
       assert.deepEqual(
         found.open.map(({ kind, status }) => `${kind} ${status}`),
         ['FREEZE UNKNOWN', 'CANCEL PREPARED'],
@@ -344,7 +352,7 @@ export function operationPromises(engine: StoreEngine): void {
       await assertDueAt(store, escrowId, 1_000 * times);
     }
     await refused(
-      perform(store, { kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notices: 0 }),
+      perform(store, { kind: 'NoteUnanswered', escrowId: 'ES-2026-', lookUpAtMs: 1, notificationCount: 0 }),
       'ESCROW_NOT_FOUND',
     );
   });
@@ -353,10 +361,15 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const [one, other] = [await opened(store, by), await opened(store, by)];
-    await perform(store, { kind: 'NoteSent', operationId: one.holdId, lookUpAtMs: 1 });
-    await perform(store, { kind: 'NoteSent', operationId: other.holdId, lookUpAtMs: 2 });
+    await perform(store, { kind: 'NoteSent', instructionId: one.holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'NoteSent', instructionId: other.holdId, lookUpAtMs: 2 });
     const before = await caseOf(store, other.escrowId);
-    await perform(store, { kind: 'NoteUnanswered', escrowId: one.escrowId, lookUpAtMs: 9, notices: 0 });
+    await perform(store, {
+      kind: 'NoteUnanswered',
+      escrowId: one.escrowId,
+      lookUpAtMs: 9,
+      notificationCount: 0,
+    });
     assert.deepEqual(await caseOf(store, other.escrowId), before);
     await assertDueAt(store, other.escrowId, 2);
   });
@@ -369,14 +382,14 @@ export function operationPromises(engine: StoreEngine): void {
     const releasing = await frozen(store, by);
     await perform(store, toResolve(by, 'RELEASE', releasing.escrowId));
     const sent = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', operationId: sent.holdId, lookUpAtMs: 90_000 });
+    await perform(store, { kind: 'NoteSent', instructionId: sent.holdId, lookUpAtMs: 90_000 });
     const unknown = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', operationId: unknown.holdId, lookUpAtMs: 90_000 });
+    await perform(store, { kind: 'NoteSent', instructionId: unknown.holdId, lookUpAtMs: 90_000 });
     await perform(store, {
       kind: 'NoteUnanswered',
       escrowId: unknown.escrowId,
       lookUpAtMs: 90_000,
-      notices: 0,
+      notificationCount: 0,
     });
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
@@ -405,7 +418,7 @@ export function operationPromises(engine: StoreEngine): void {
     const at = new Map<string, number>();
     for (const lookUpAtMs of [500, 100, 9_000, 300, 2_000, 5_001, 5_000, 200]) {
       const { escrowId, holdId } = await opened(store, by);
-      await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs });
+      await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs });
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
@@ -433,7 +446,7 @@ export function operationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
     await stopped(store, escrowId, 'The amounts differ.');
     const assertNotDue = async (after: string) => {
       assert.deepEqual(
@@ -441,14 +454,14 @@ export function operationPromises(engine: StoreEngine): void {
         [],
         after,
       );
-      assert.equal((await caseOf(store, escrowId)).attention, 'The amounts differ.');
+      assert.equal((await caseOf(store, escrowId)).review, 'The amounts differ.');
     };
     await assertNotDue('stopped');
     await perform(store, { kind: 'ResumeOpen', nowMs: 1 });
     await assertNotDue('resume');
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
     await assertNotDue('send');
-    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notices: 0 });
+    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
     await assertNotDue('leaveOpen');
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
     await assertNotDue('notified');

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { type Refusal, reasons } from '../domain/reason.ts';
 
 /** What is known of a call so far; its log line is made of it. */
-export interface Trace {
+export interface RequestEvent {
   /** UUIDv7, the server's own. */
   readonly requestId: string;
   /** Name of the caller, once identified. */
@@ -13,9 +13,9 @@ export interface Trace {
   refusal?: Refusal;
 }
 
-/** Writes the one line that each call leaves: no secret, signature, nonce or body is in a trace. */
-export function logCall(log: Logger, trace: Trace, status: number, elapsedMs: number): void {
-  const { requestId, caller, operation, refusal } = trace;
+/** Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. */
+export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
+  const { requestId, caller, operation, refusal } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.

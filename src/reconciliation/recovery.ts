@@ -2,8 +2,8 @@ import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Execute } from '../store/store.ts';
-import type { SettlementLimits } from './limits.ts';
-import { reasonOf, type Settlement } from './settlement.ts';
+import type { ReconciliationLimits } from './limits.ts';
+import { type Reconciler, reasonOf } from './reconciler.ts';
 
 /** Looks after the orders that are not settled yet. */
 export interface Recovery {
@@ -16,15 +16,15 @@ export interface Recovery {
 /** What the recovery works with. */
 export interface RecoveryDependencies {
   readonly execute: Execute;
-  readonly settlement: Settlement;
+  readonly reconciler: Reconciler;
   readonly clock: Clock;
-  readonly limits: SettlementLimits;
+  readonly limits: ReconciliationLimits;
   readonly log: Logger;
 }
 
 /** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
-  const { execute, settlement, clock, limits, log } = dependencies;
+  const { execute, reconciler, clock, limits, log } = dependencies;
   let callOff = () => {};
   let underWay = 0;
   let isStopped = false;
@@ -45,7 +45,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   async function recover(escrowId: string): Promise<void> {
     underWay += 1;
     try {
-      await settlement.recover(escrowId);
+      await reconciler.recover(escrowId);
     } catch (error) {
       log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
     } finally {
@@ -59,7 +59,7 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     try {
       const due = await execute({ kind: 'ListDue', nowMs, horizonMs, count: limits.atOnce });
-      const free = due.filter((escrowId) => !settlement.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
+      const free = due.filter((escrowId) => !reconciler.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
       for (const escrowId of free) void recover(escrowId);
       noteFault();
     } catch (error) {

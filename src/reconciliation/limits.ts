@@ -1,10 +1,10 @@
-/** How patient the settlement of orders is. All times are in milliseconds. */
-export interface SettlementLimits {
+/** How patient the reconciliation of orders is. All times are in milliseconds. */
+export interface ReconciliationLimits {
   /** How long the institution may take over one question or instruction. */
   readonly answerTimeoutMs: number;
   /** How long an order may wait for its hold, from its opening; then it is cancelled. */
   readonly freezeDeadlineMs: number;
-  /** How long to wait after the first unanswered attempt; it doubles with each further one, up to the longest. */
+  /** How long to wait after the first attempt that failed; it doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
   /** How many attempts in a row may be in vain; then a person has to look. */
@@ -18,7 +18,7 @@ export interface SettlementLimits {
 }
 
 /** The limits of a serving process. */
-export const settlementLimits: SettlementLimits = {
+export const reconciliationLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 600_000,
   firstRetryMs: 1_000,
@@ -38,8 +38,12 @@ export function jittered(delayMs: number, random: () => number): number {
   return Math.round(delayMs * (1 - jitterShare * random()));
 }
 
-/** How long to wait after so many unanswered attempts in a row, from 0. */
-export function retryDelayMs(limits: SettlementLimits, unanswered: number, random: () => number): number {
+/** How long to wait after so many failed attempts in a row, from 0. */
+export function retryDelayMs(
+  limits: ReconciliationLimits,
+  failedAttempts: number,
+  random: () => number,
+): number {
   const { firstRetryMs, longestRetryMs } = limits;
-  return jittered(Math.min(longestRetryMs, firstRetryMs * 2 ** unanswered), random);
+  return jittered(Math.min(longestRetryMs, firstRetryMs * 2 ** failedAttempts), random);
 }

@@ -2,7 +2,7 @@
  * Lets one piece of work at a time happen for each key; what comes on top waits for its turn. How many wait is bounded
  * by those who ask: the calls under way and the orders in recovery at once.
  */
-export interface OneAtATime {
+export interface KeyedMutex {
   run<T>(key: string, work: () => Promise<T>): Promise<T>;
   isBusy(key: string): boolean;
   /** Resolves when nothing is under way. */
@@ -10,7 +10,7 @@ export interface OneAtATime {
 }
 
 /** Makes one. */
-export function createOneAtATime(): OneAtATime {
+export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<void>>();
   return {
     run: async (key, work) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
-import type { Settlement } from '../../../src/store/reconciliation-commands.ts';
+import type { OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -36,32 +36,32 @@ async function toldOf(store: Store, escrowId: string) {
   };
 }
 
-/** An order in a state, with an instruction that is open: what settling it may end. */
+/** An order in a state, with an instruction that is open: what an update may end. */
 async function withOpenInstruction(store: Store, state: EscrowState) {
   const by = await addPlatform(store, 'gallery');
   const order = await orderIn(store, by, state);
   if (state === 'FROZEN') {
     await perform(store, toResolve(by, 'RELEASE', order.escrowId, { owner: by.callerId }));
   } else if (state !== 'UNPAID') {
-    const { operationId } = workOf(by);
-    await settled(store, order.escrowId, { prepared: { operationId, kind: 'REFUND' } });
+    const { instructionId } = workOf(by);
+    await settled(store, order.escrowId, { prepared: { instructionId, kind: 'REFUND' } });
   }
   return order;
 }
 
 /** What the institution's word comes to. */
-export function settlementPromises(engine: StoreEngine): void {
+export function orderUpdatePromises(engine: StoreEngine): void {
   for (const from of states) {
     for (const to of states) {
       const written = to === from ? 'no history' : 'it into the history, once';
-      test(`settling ${from} as ${to} writes ${written}`, async (t) => {
+      test(`updating ${from} to ${to} writes ${written}`, async (t) => {
         const store = await openStore(t, engine);
         const { escrowId, filingNo } = await withOpenInstruction(store, from);
         const before = await caseOf(store, escrowId);
         const transfers = await transfersOf(store, filingNo);
         const ended = endedAs('DECLINED', before);
-        const settlement = settlementOf(before, { to, ended, lookUpAtMs: 5 });
-        const after = await perform(store, { kind: 'Settle', settlement, at: later });
+        const update = settlementOf(before, { to, ended, lookUpAtMs: 5 });
+        const after = await perform(store, { kind: 'UpdateOrder', update, at: later });
         assert.deepEqual(await caseOf(store, escrowId), after);
         const { order, open } = await caseOf(store, escrowId);
         assert.equal(order.state, to);
@@ -81,15 +81,15 @@ export function settlementPromises(engine: StoreEngine): void {
         const { escrowId } = await withOpenInstruction(store, from);
         const before = await toldOf(store, escrowId);
         for (const target of states) {
-          const settlement = settlementOf(before.found, {
+          const update = settlementOf(before.found, {
             from: to,
             to: target,
             ended: endedAs('CONFIRMED', before.found),
             reference: 'theirs',
-            attention: { why: 'why', found: oneUnitHeld },
+            review: { why: 'why', found: oneUnitHeld },
             lookUpAtMs: 5,
           });
-          assert.equal(await perform(store, { kind: 'Settle', settlement, at: later }), undefined);
+          assert.equal(await perform(store, { kind: 'UpdateOrder', update, at: later }), undefined);
         }
         assert.deepEqual(await toldOf(store, escrowId), before);
         assert.deepEqual(
@@ -100,44 +100,44 @@ export function settlementPromises(engine: StoreEngine): void {
     }
   }
 
-  test('a settlement that ends what is not open any more, or never was, is not made', async (t) => {
+  test('an update that ends what is not open any more, or never was, is not made', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await frozen(store, by);
     const another = await opened(store, by);
     const release = await perform(store, toResolve(by, 'RELEASE', escrowId));
     const before = await toldOf(store, escrowId);
-    const confirmed = (operationId: string) => ({ operationId, status: 'CONFIRMED' }) as const;
-    const prepared = { operationId: workOf(by).operationId, kind: 'REFUND' } as const;
+    const confirmed = (instructionId: string) => ({ instructionId, status: 'CONFIRMED' }) as const;
+    const prepared = { instructionId: workOf(by).instructionId, kind: 'REFUND' } as const;
     for (const ended of [
       [confirmed(holdId)],
-      [confirmed(release.operationId), confirmed(holdId)],
-      [confirmed(release.operationId), confirmed(another.holdId)],
-      [confirmed(release.operationId), confirmed('no instruction')],
+      [confirmed(release.instructionId), confirmed(holdId)],
+      [confirmed(release.instructionId), confirmed(another.holdId)],
+      [confirmed(release.instructionId), confirmed('no instruction')],
     ]) {
-      const settlement = settlementOf(before.found, { to: 'RELEASED', ended, prepared, reference: 'theirs' });
-      assert.equal(await perform(store, { kind: 'Settle', settlement, at: later }), undefined);
+      const update = settlementOf(before.found, { to: 'RELEASED', ended, prepared, reference: 'theirs' });
+      assert.equal(await perform(store, { kind: 'UpdateOrder', update, at: later }), undefined);
       assert.deepEqual(await toldOf(store, escrowId), before);
     }
     assert.equal(
-      (await perform(store, { kind: 'FindOperation', operationId: another.holdId }))?.status,
+      (await perform(store, { kind: 'FindInstruction', instructionId: another.holdId }))?.status,
       'PREPARED',
     );
     assert.equal(
-      await perform(store, { kind: 'FindOperation', operationId: prepared.operationId }),
+      await perform(store, { kind: 'FindInstruction', instructionId: prepared.instructionId }),
       undefined,
     );
   });
 
-  test('of settlements made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
+  test('of updates made at once from one state, one is made, and one TRANSFER is appended', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { filingNo, escrowId } = await frozen(store, by);
     await perform(store, toResolve(by, 'RELEASE', escrowId));
     const found = await caseOf(store, escrowId);
-    const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
+    const update = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
     const made = await Promise.all(
-      [1, 2, 3, 4].map(() => perform(store, { kind: 'Settle', settlement, at: noon })),
+      [1, 2, 3, 4].map(() => perform(store, { kind: 'UpdateOrder', update, at: noon })),
     );
     assert.deepEqual(
       made.map((after) => after?.order.state),
@@ -147,16 +147,16 @@ export function settlementPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).order.history.length, 3);
   });
 
-  test('two open stores on one folder make one settlement', async (t) => {
+  test('two open stores on one folder make one update', async (t) => {
     const dataDir = temporaryFolder(t);
     const [one, other] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const by = await addPlatform(one, 'gallery');
     const { filingNo, escrowId } = await frozen(one, by);
     await perform(one, toResolve(by, 'RELEASE', escrowId));
     const found = await caseOf(other, escrowId);
-    const settlement = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
-    assert.ok(await perform(one, { kind: 'Settle', settlement, at: noon }));
-    assert.equal(await perform(other, { kind: 'Settle', settlement, at: noon }), undefined);
+    const update = settlementOf(found, { to: 'RELEASED', ended: endedAs('CONFIRMED', found) });
+    assert.ok(await perform(one, { kind: 'UpdateOrder', update, at: noon }));
+    assert.equal(await perform(other, { kind: 'UpdateOrder', update, at: noon }), undefined);
     assert.equal(await transfersOf(other, filingNo), 1);
     assert.equal((await caseOf(other, escrowId)).order.state, 'RELEASED');
   });
@@ -177,30 +177,30 @@ export function settlementPromises(engine: StoreEngine): void {
     assert.deepEqual(provenance?.records.at(-1), { event: 'TRANSFER', at: '2026-12-02' });
   });
 
-  test('instructions end as the settlement says, and the one that it prepares is open', async (t) => {
+  test('instructions end as the update says, and the one that it prepares is open', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    await perform(store, { kind: 'NoteSent', operationId: holdId, lookUpAtMs: 1 });
-    const { operationId: cancelId } = workOf(by);
-    await settled(store, escrowId, { ended: [], prepared: { operationId: cancelId, kind: 'CANCEL' } });
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
+    const { instructionId: cancelId } = workOf(by);
+    await settled(store, escrowId, { ended: [], prepared: { instructionId: cancelId, kind: 'CANCEL' } });
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [
-      { operationId: holdId, kind: 'FREEZE', status: 'SENT' },
-      { operationId: cancelId, kind: 'CANCEL', status: 'PREPARED' },
+      { instructionId: holdId, kind: 'FREEZE', status: 'SENT' },
+      { instructionId: cancelId, kind: 'CANCEL', status: 'PREPARED' },
     ]);
-    const { operationId: refundId } = workOf(by);
+    const { instructionId: refundId } = workOf(by);
     const ended = [
-      { operationId: holdId, status: 'CONFIRMED' },
-      { operationId: cancelId, status: 'DECLINED' },
+      { instructionId: holdId, status: 'CONFIRMED' },
+      { instructionId: cancelId, status: 'DECLINED' },
     ] as const;
     await settled(store, escrowId, {
       to: 'CLOSED',
       ended,
-      prepared: { operationId: refundId, kind: 'REFUND' },
+      prepared: { instructionId: refundId, kind: 'REFUND' },
     });
     const statuses = await Promise.all(
-      [holdId, cancelId, refundId].map((operationId) =>
-        perform(store, { kind: 'FindOperation', operationId }),
+      [holdId, cancelId, refundId].map((instructionId) =>
+        perform(store, { kind: 'FindInstruction', instructionId }),
       ),
     );
     assert.deepEqual(
@@ -230,7 +230,7 @@ export function settlementPromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).reference, 'two');
   });
 
-  test('a settlement says when to ask again', async (t) => {
+  test('an update says when to ask again', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     await settled(store, escrowId, { ended: [], lookUpAtMs: 9 });
@@ -254,19 +254,19 @@ export function settlementPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     for (let times = 0; times < 3; times += 1)
-      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 7, notices: 0 });
-    await settled(store, escrowId, { ended: [], isHeard: false });
-    assert.equal((await caseOf(store, escrowId)).unanswered, 3);
-    await settled(store, escrowId, { ended: [], isHeard: true });
-    assert.equal((await caseOf(store, escrowId)).unanswered, 0);
+      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 7, notificationCount: 0 });
+    await settled(store, escrowId, { ended: [], resetsAttempts: false });
+    assert.equal((await caseOf(store, escrowId)).failedAttempts, 3);
+    await settled(store, escrowId, { ended: [], resetsAttempts: true });
+    assert.equal((await caseOf(store, escrowId)).failedAttempts, 0);
   });
 
   test('a notification that comes while the institution is asked has it asked again', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
-    const { notices } = await caseOf(store, escrowId);
+    const { notificationCount } = await caseOf(store, escrowId);
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs - 1 });
-    await settled(store, escrowId, { ended: [], notices, lookUpAtMs: undefined });
+    await settled(store, escrowId, { ended: [], notificationCount, lookUpAtMs: undefined });
     assert.deepEqual(
       await perform(store, {
         kind: 'ListDue',
@@ -291,9 +291,14 @@ export function settlementPromises(engine: StoreEngine): void {
   test('a notification that comes while an attempt is in vain is not put off by it', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
-    const { notices } = await caseOf(store, escrowId);
+    const { notificationCount } = await caseOf(store, escrowId);
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs });
-    await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: later.atMs + 300_000, notices });
+    await perform(store, {
+      kind: 'NoteUnanswered',
+      escrowId,
+      lookUpAtMs: later.atMs + 300_000,
+      notificationCount,
+    });
     assert.deepEqual(
       await perform(store, {
         kind: 'ListDue',
@@ -307,7 +312,7 @@ export function settlementPromises(engine: StoreEngine): void {
       kind: 'NoteUnanswered',
       escrowId,
       lookUpAtMs: later.atMs + 300_000,
-      notices: notices + 1,
+      notificationCount: notificationCount + 1,
     });
     assert.deepEqual(
       await perform(store, {
@@ -320,17 +325,21 @@ export function settlementPromises(engine: StoreEngine): void {
     );
   });
 
-  test('attention stops the looking up, and lasts until a person has decided', async (t) => {
+  test('review stops the looking up, and lasts until a person has decided', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
-    const attention = { why: 'It differs.', found: oneUnitHeld };
-    await settled(store, escrowId, { ended: [], attention, lookUpAtMs: 1 });
+    const review = { why: 'It differs.', found: oneUnitHeld };
+    await settled(store, escrowId, { ended: [], review, lookUpAtMs: 1 });
     const before = await caseOf(store, escrowId);
-    assert.equal(before.attention, 'It differs.');
+    assert.equal(before.review, 'It differs.');
     assert.equal(before.open.length, 1);
     assert.equal(
-      await perform(store, { kind: 'Settle', settlement: settlementOf(before, { to: 'FROZEN' }), at: later }),
+      await perform(store, {
+        kind: 'UpdateOrder',
+        update: settlementOf(before, { to: 'FROZEN' }),
+        at: later,
+      }),
       undefined,
     );
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
@@ -338,42 +347,45 @@ export function settlementPromises(engine: StoreEngine): void {
       await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }),
       [],
     );
-    assert.deepEqual({ ...(await caseOf(store, escrowId)), notices: 0 }, { ...before, notices: 0 });
+    assert.deepEqual(
+      { ...(await caseOf(store, escrowId)), notificationCount: 0 },
+      { ...before, notificationCount: 0 },
+    );
     await perform(store, {
       kind: 'Decide',
       escrowId,
       decision: 'LOOK_AGAIN',
-      operationId: workOf(by).operationId,
+      instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
     await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
-    assert.equal((await caseOf(store, escrowId)).attention, undefined);
+    assert.equal((await caseOf(store, escrowId)).review, undefined);
     assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }), [
       escrowId,
     ]);
   });
 
-  test('a settlement of which a part is impossible is not made at all', async (t) => {
+  test('an update of which a part is impossible is not made at all', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId, holdId } = await opened(store, by);
     const before = await toldOf(store, escrowId);
     // The name of the new instruction is taken.
-    const prepared = { operationId: holdId, kind: 'REFUND' } as const;
-    const settlement = settlementOf(before.found, {
+    const prepared = { instructionId: holdId, kind: 'REFUND' } as const;
+    const update = settlementOf(before.found, {
       to: 'RELEASED',
       ended: endedAs('CONFIRMED', before.found),
       prepared,
       reference: 'theirs',
     });
-    await assert.rejects(perform(store, { kind: 'Settle', settlement, at: noon }));
+    await assert.rejects(perform(store, { kind: 'UpdateOrder', update, at: noon }));
     assert.deepEqual(await toldOf(store, escrowId), before);
   });
 
-  test('a settlement of no order is refused', async (t) => {
+  test('an update of no order is refused', async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
-    const nowhere: Settlement = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };
-    await refused(perform(store, { kind: 'Settle', settlement: nowhere, at: noon }), 'ESCROW_NOT_FOUND');
+    const nowhere: OrderUpdate = { ...settlementOf(await caseOf(store, escrowId)), escrowId: 'ES-2026-' };
+    await refused(perform(store, { kind: 'UpdateOrder', update: nowhere, at: noon }), 'ESCROW_NOT_FOUND');
   });
 }

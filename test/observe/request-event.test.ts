@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
 import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
-import { logCall } from '../../src/observe/trace.ts';
+import { logCall } from '../../src/observe/request-event.ts';
 
 const { info, warn, error } = pino.levels.values;
 

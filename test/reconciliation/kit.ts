@@ -2,13 +2,13 @@ import type { TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import type { Hold } from '../../src/domain/escrow.ts';
-import type { Institution, Instruction, PaymentOrder } from '../../src/payment/institution.ts';
-import { type SettlementLimits, settlementLimits } from '../../src/settlement/limits.ts';
-import { createRecovery } from '../../src/settlement/recovery.ts';
-import { createSettlement } from '../../src/settlement/settlement.ts';
+import type { PaymentSnapshot } from '../../src/domain/escrow.ts';
+import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
+import { type ReconciliationLimits, reconciliationLimits } from '../../src/reconciliation/limits.ts';
+import { createReconciler } from '../../src/reconciliation/reconciler.ts';
+import { createRecovery } from '../../src/reconciliation/recovery.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
-import type { Operation } from '../../src/store/escrow-commands.ts';
+import type { Instruction } from '../../src/store/escrow-commands.ts';
 import type { EscrowCase } from '../../src/store/reconciliation-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { type Execute, type Kind, perform } from '../../src/store/store.ts';
@@ -17,8 +17,8 @@ import { createManualClock, type ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
-export const kitLimits: SettlementLimits = {
-  ...settlementLimits,
+export const kitLimits: ReconciliationLimits = {
+  ...reconciliationLimits,
   freezeDeadlineMs: 60_000,
   longestRetryMs: 20_000,
   quietLookUpMs: 90_000,
@@ -30,28 +30,32 @@ export const silence = new Promise<never>(() => {});
 /** An institution that says what a test tells it to, and remembers what it was told and asked. */
 export interface ScriptedInstitution extends Institution {
   /** Instructions in the order in which they came. */
-  readonly told: readonly Instruction[];
+  readonly told: readonly PaymentInstruction[];
   /** Orders that it was asked about. */
   readonly asked: readonly PaymentOrder[];
   /** What it answers to instructions from now on; a function may look at the instruction. */
-  answer(answer: Answer<Instruction>): void;
+  answer(answer: Answer<PaymentInstruction>): void;
   /** What it says where it is asked. */
   say(answer: Answer<PaymentOrder>): void;
 }
 
-type Answer<Question> = (question: Question) => Promise<Hold>;
+type Answer<Question> = (question: Question) => Promise<PaymentSnapshot>;
 
 /** A hold over all of an order. */
-export function held({ amount, currency }: PaymentOrder, standing: Hold['standing'] = 'HELD'): Hold {
+export function held(
+  { amount, currency }: PaymentOrder,
+  standing: PaymentSnapshot['standing'] = 'HELD',
+): PaymentSnapshot {
   return { standing, amount, currency, reference: 'hold-1' };
 }
 
 /** An institution that holds, pays out and gives back as it is told. */
 export function createScriptedInstitution(): ScriptedInstitution {
-  const told: Instruction[] = [];
+  const told: PaymentInstruction[] = [];
   const asked: PaymentOrder[] = [];
   const standings = { FREEZE: 'HELD', RELEASE: 'PAID_OUT', REFUND: 'RETURNED', CANCEL: 'VOID' } as const;
-  let answer: Answer<Instruction> = async (instruction) => held(instruction, standings[instruction.kind]);
+  let answer: Answer<PaymentInstruction> = async (instruction) =>
+    held(instruction, standings[instruction.kind]);
   let say: Answer<PaymentOrder> = async () => ({ standing: 'ABSENT' });
   return {
     told,
@@ -76,23 +80,23 @@ export function createScriptedInstitution(): ScriptedInstitution {
   };
 }
 
-/** A settlement on a real store, with time and institution in the hand of the test. */
+/** A reconciler on a real store, with time and institution in the hand of the test. */
 export interface Kit {
-  /** Carries a command out, whatever fails for the settlement. */
+  /** Carries a command out, whatever fails for the reconciler. */
   readonly execute: Execute;
   readonly clock: ManualClock;
   readonly institution: ScriptedInstitution;
   readonly platform: StoredKey;
-  /** Has all commands of a kind that the settlement gives fail; the returned function ends that, and says how many did. */
+  /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
   fail(kind: Kind, error: Error): () => number;
   /** Opens an order and gives its FREEZE; the id of the order, whatever became of it. */
   open(): Promise<string>;
   /** Prepares a resolution and gives it. */
-  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Operation>;
+  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
   case(escrowId: string): Promise<EscrowCase>;
   /** Moves time on, step by step, with recovery at work. */
   pass(ms: number): Promise<void>;
-  /** Ends the settlement and begins another one on the same store, as a restart does. */
+  /** Ends the reconciler and begins another one on the same store, as a restart does. */
   restart(): Promise<void>;
   /** What is logged as waiting for a person, or as not settled. */
   readonly logged: readonly { readonly msg: string; readonly level: number }[];
@@ -109,7 +113,7 @@ export async function quiet(): Promise<void> {
 /** Makes a kit; closed after the test. */
 export async function openKit(
   test: Pick<TestContext, 'after'>,
-  limits: Partial<SettlementLimits> = {},
+  limits: Partial<ReconciliationLimits> = {},
 ): Promise<Kit> {
   const dataDir = temporaryFolder(test);
   const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
@@ -128,24 +132,24 @@ export async function openKit(
     throw failing.error;
   };
   let named = 0;
-  const newOperationId = () => {
+  const newInstructionId = () => {
     named += 1;
     return `operation-${named}`;
   };
   const begin = () => {
     const parts = {
-      ...{ execute: executeOrFail, institution, clock, now, newOperationId, log },
+      ...{ execute: executeOrFail, institution, clock, now, newInstructionId, log },
       currency: 'CNY',
       random: () => 0,
       limits: { ...kitLimits, ...limits },
     };
-    const settlement = createSettlement(parts);
-    return { settlement, recovery: createRecovery({ ...parts, settlement }) };
+    const reconciler = createReconciler(parts);
+    return { reconciler, recovery: createRecovery({ ...parts, reconciler }) };
   };
-  let { settlement, recovery } = begin();
+  let { reconciler, recovery } = begin();
   const end = async () => {
     recovery.stop();
-    await settlement.stop();
+    await reconciler.stop();
   };
   test.after(async () => {
     await end();
@@ -156,7 +160,7 @@ export async function openKit(
   await recovery.start();
   const { callerId, caller } = platform;
   const by = { callerId, caller };
-  const ordered = () => ({ at: now(), work: { ...by, operationId: newOperationId() }, owner: undefined });
+  const ordered = () => ({ at: now(), work: { ...by, instructionId: newInstructionId() }, owner: undefined });
 
   return {
     execute,
@@ -176,11 +180,11 @@ export async function openKit(
       const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
       const opening = { terms: terms(filingNo), violations: [], ...ordered() };
       const operation = await execute({ kind: 'OpenEscrow', ...opening });
-      await settlement.carryOut(operation).catch(() => {});
+      await reconciler.carryOut(operation).catch(() => {});
       return operation.order.escrowId;
     },
     resolve: async (resolution, escrowId) =>
-      settlement.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
+      reconciler.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
     case: async (escrowId) => {
       const found = await execute({ kind: 'FindCase', escrowId });
       if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
@@ -197,7 +201,7 @@ export async function openKit(
     },
     restart: async () => {
       await end();
-      ({ settlement, recovery } = begin());
+      ({ reconciler, recovery } = begin());
       await recovery.start();
     },
   };

@@ -1,24 +1,24 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { Hold, OperationKind } from '../domain/escrow.ts';
+import type { InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
 import { type OpenInstruction, planUpdate, type UpdatePlan } from '../domain/order-update.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
-import type { Operation } from '../store/escrow-commands.ts';
+import type { Instruction } from '../store/escrow-commands.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
-import type { EscrowCase, Settlement as StoredSettlement } from '../store/reconciliation-commands.ts';
+import type { EscrowCase, OrderUpdate } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { jittered, retryDelayMs, type SettlementLimits } from './limits.ts';
-import { createOneAtATime } from './one-at-a-time.ts';
+import { createKeyedMutex } from './keyed-mutex.ts';
+import { jittered, type ReconciliationLimits, retryDelayMs } from './limits.ts';
 
 /** Brings orders and the institution to agreement. Everything that is said to the institution is said here. */
-export interface Settlement {
+export interface Reconciler {
   /**
    * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
    * then stands. One that was given before is not given again. A store that fails leaves it to recovery, and it is returned
    * as it was.
    */
-  carryOut(operation: Operation): Promise<Operation>;
+  carryOut(operation: Instruction): Promise<Instruction>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
   recover(escrowId: string): Promise<void>;
   /** Whether something is under way for an order. */
@@ -27,8 +27,8 @@ export interface Settlement {
   stop(): Promise<void>;
 }
 
-/** What the settlement works with. */
-export interface SettlementDependencies {
+/** What the reconciler works with. */
+export interface ReconcilerDependencies {
   readonly execute: Execute;
   readonly institution: Institution;
   /** ISO 4217 code of all amounts. */
@@ -36,10 +36,10 @@ export interface SettlementDependencies {
   readonly clock: Clock;
   readonly now: () => BusinessTime;
   /** A name for an instruction, unique for ever. */
-  readonly newOperationId: () => string;
+  readonly newInstructionId: () => string;
   /** From 0 to 1. */
   readonly random: () => number;
-  readonly limits: SettlementLimits;
+  readonly limits: ReconciliationLimits;
   readonly log: Logger;
 }
 
@@ -65,10 +65,10 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Settlement between this store and this institution. */
-export function createSettlement(dependencies: SettlementDependencies): Settlement {
-  const { execute, institution, currency, clock, now, newOperationId, random, limits, log } = dependencies;
-  const turns = createOneAtATime();
+/** A reconciler between this store and this institution. */
+export function createReconciler(dependencies: ReconcilerDependencies): Reconciler {
+  const { execute, institution, currency, clock, now, newInstructionId, random, limits, log } = dependencies;
+  const turns = createKeyedMutex();
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
 
@@ -108,27 +108,31 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     }
   }
 
-  /** Writes a settlement down; the order after it. */
-  async function write(settlement: StoredSettlement): Promise<EscrowCase> {
-    const written = await execute({ kind: 'Settle', settlement, at: now() });
-    if (written === undefined) throw new Error(`${settlement.escrowId} has changed meanwhile.`);
+  /** Writes an update down; the order after it. */
+  async function write(update: OrderUpdate): Promise<EscrowCase> {
+    const written = await execute({ kind: 'UpdateOrder', update, at: now() });
+    if (written === undefined) throw new Error(`${update.escrowId} has changed meanwhile.`);
     return written;
   }
 
-  const newOperation = (kind: OperationKind) => ({ operationId: newOperationId(), kind });
+  const newOperation = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
 
   /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
-  async function settle(before: EscrowCase, hold: Hold, answered?: OpenInstruction): Promise<EscrowCase> {
-    const { order, open, accepted, notices } = before;
+  async function updateOrder(
+    before: EscrowCase,
+    hold: PaymentSnapshot,
+    answered?: OpenInstruction,
+  ): Promise<EscrowCase> {
+    const { order, open, accepted, notificationCount } = before;
     const { escrowId, state: from, amount } = order;
     const plan = planUpdate({ state: from, amount, currency, accepted, open }, hold, answered);
-    const { to, ended, isHeard, attention: why } = plan;
+    const { to, ended, resetsAttempts, review: why } = plan;
     if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
     return write({
-      ...{ escrowId, from, to, ended, isHeard, notices, reference: hold.reference },
+      ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, reference: hold.reference },
       prepared: plan.givesBack ? newOperation('REFUND') : undefined,
-      attention: why === undefined ? undefined : { why, found: hold },
+      review: why === undefined ? undefined : { why, found: hold },
       lookUpAtMs: lookUpAtMs(plan),
     });
   }
@@ -146,59 +150,63 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
   }
 
   /** Writes down that an instruction is being given, before it is. */
-  async function send(operationId: string): Promise<void> {
-    await execute({ kind: 'NoteSent', operationId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
+  async function noteSent(instructionId: string): Promise<void> {
+    await execute({ kind: 'NoteSent', instructionId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
   /** Gives an instruction that was written down, and settles the order by the answer. */
-  async function give(before: EscrowCase, operation: OpenInstruction): Promise<EscrowCase> {
-    const instruction = { ...paymentOrder(before), operationId: operation.operationId, kind: operation.kind };
+  async function sendInstruction(before: EscrowCase, operation: OpenInstruction): Promise<EscrowCase> {
+    const instruction = {
+      ...paymentOrder(before),
+      instructionId: operation.instructionId,
+      kind: operation.kind,
+    };
     const hold = await answerTo((signal) => institution.instruct(instruction, signal));
     if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${operation.kind}.`);
-    return settle(before, hold, operation);
+    return updateOrder(before, hold, operation);
   }
 
   /** Gives an instruction; whatever fails, it may have been carried out, and is open until recovery knows. */
   async function giveOrLeaveOpen(before: EscrowCase, operation: OpenInstruction): Promise<void> {
     const { escrowId } = before.order;
     try {
-      await give(before, operation);
+      await sendInstruction(before, operation);
     } catch (error) {
       log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
-      await leaveOpen(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
+      await scheduleRetry(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
     }
   }
 
   /** Writes down that an order waited too long for its hold and is to be cancelled. */
-  function cancel({ order: { escrowId, state }, notices }: EscrowCase): Promise<EscrowCase> {
-    const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, attention: undefined };
+  function cancel({ order: { escrowId, state }, notificationCount }: EscrowCase): Promise<EscrowCase> {
+    const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, review: undefined };
     const prepared = newOperation('CANCEL');
-    return write({ ...stays, prepared, isHeard: false, notices, lookUpAtMs: clock.nowMs() });
+    return write({ ...stays, prepared, resetsAttempts: false, notificationCount, lookUpAtMs: clock.nowMs() });
   }
 
   /** Does what is left to do for an order. */
-  async function goOn(start: EscrowCase): Promise<void> {
+  async function resumeOpen(start: EscrowCase): Promise<void> {
     let current = start;
     for (let step = 0; step < stepsMax; step += 1) {
       const operation = current.open.at(-1);
-      if (current.attention !== undefined || operation === undefined) return;
+      if (current.review !== undefined || operation === undefined) return;
       const isOverdue = clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs;
       if (operation.kind === 'FREEZE' && isOverdue) {
         current = await cancel(current);
       } else {
-        await send(operation.operationId);
-        current = await give(current, operation);
+        await noteSent(operation.instructionId);
+        current = await sendInstruction(current, operation);
       }
     }
   }
 
   /** Notes that nothing was heard, and when to ask again; in the end, a person has to. */
-  async function leaveOpen({ order, unanswered, notices }: EscrowCase): Promise<void> {
+  async function scheduleRetry({ order, failedAttempts, notificationCount }: EscrowCase): Promise<void> {
     const { escrowId, state } = order;
-    const atMs = clock.nowMs() + retryDelayMs(limits, unanswered, random);
-    await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notices });
-    if (unanswered + 1 >= limits.attemptsMax) {
-      const why = `The institution left ${unanswered + 1} attempts in a row without an answer.`;
+    const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
+    await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
+    if (failedAttempts + 1 >= limits.attemptsMax) {
+      const why = `The institution left ${failedAttempts + 1} attempts in a row without an answer.`;
       log.error({ escrowId, state, why }, 'an order needs a person');
       const stays = {
         escrowId,
@@ -208,24 +216,24 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
         prepared: undefined,
         reference: undefined,
       };
-      const attention = { why, found: undefined };
-      await write({ ...stays, attention, isHeard: true, notices, lookUpAtMs: undefined });
+      const review = { why, found: undefined };
+      await write({ ...stays, review, resetsAttempts: true, notificationCount, lookUpAtMs: undefined });
     }
   }
 
   return {
     carryOut: (operation) =>
       turns.run(operation.order.escrowId, async () => {
-        const { operationId, order } = operation;
+        const { instructionId, order } = operation;
         const { escrowId } = order;
         try {
           const before = await caseOf(escrowId);
-          const next = before.attention === undefined ? before.open.at(-1) : undefined;
-          if (next?.operationId === operationId && next.status === 'PREPARED') {
-            await send(operationId);
+          const next = before.review === undefined ? before.open.at(-1) : undefined;
+          if (next?.instructionId === instructionId && next.status === 'PREPARED') {
+            await noteSent(instructionId);
             await giveOrLeaveOpen(before, next);
           }
-          return (await execute({ kind: 'FindOperation', operationId })) ?? operation;
+          return (await execute({ kind: 'FindInstruction', instructionId })) ?? operation;
         } catch (error) {
           log.warn({ escrowId, why: reasonOf(error) }, 'an order is left to recovery');
           return operation;
@@ -234,12 +242,12 @@ export function createSettlement(dependencies: SettlementDependencies): Settleme
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
         const before = await caseOf(escrowId);
-        if (before.attention !== undefined) return;
+        if (before.review !== undefined) return;
         try {
           const hold = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
-          await goOn(await settle(before, hold));
+          await resumeOpen(await updateOrder(before, hold));
         } catch (error) {
-          await leaveOpen(before);
+          await scheduleRetry(before);
           throw error;
         }
       }),

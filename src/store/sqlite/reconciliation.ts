@@ -1,8 +1,8 @@
 import { inArray, isNotNull, or } from 'drizzle-orm';
-import { decisionOn, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
-import type { ReconciliationCommands, Settlement } from '../reconciliation-commands.ts';
+import { planDecision, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import type { OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
-import { type EscrowBooks, foundOf, wanted } from './escrow-books.ts';
+import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createNotificationMemory } from './notifications.ts';
 import { deployment, escrow } from './schema.ts';
@@ -11,10 +11,10 @@ import { deployment, escrow } from './schema.ts';
 const firstInstitution = 'simulated';
 
 /** Handlers of what brings orders and the institution to agreement. */
-export function createEscrowSettlement(
+export function createReconciliationHandlers(
   database: Database,
   { rows, operations, history, provenance, toCase, requireRow, resolutionOf }: EscrowBooks,
-): Handlers<Exclude<keyof ReconciliationCommands, 'FindOperation' | 'ListCases'>> {
+): Handlers<Exclude<keyof ReconciliationCommands, 'FindInstruction' | 'ListCases'>> {
   const isNewNotification = createNotificationMemory(database);
 
   /** What the institution is still to be asked about, and what waits for a person. */
@@ -22,45 +22,45 @@ export function createEscrowSettlement(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
     inArray(escrow.id, operations.ordersWithOpen()),
     isNotNull(escrow.lookUpAtMs),
-    isNotNull(escrow.attention),
+    isNotNull(escrow.review),
   );
 
   return {
-    NoteSent: writes(({ operationId, lookUpAtMs }) => {
-      const orderId = operations.find(operationId)?.orderId;
-      if (orderId === undefined || !operations.move(operationId, 'SENT')) {
-        throw new Error(`${operationId} is no open instruction.`);
+    NoteSent: writes(({ instructionId, lookUpAtMs }) => {
+      const orderId = operations.find(instructionId)?.orderId;
+      if (orderId === undefined || !operations.move(instructionId, 'SENT')) {
+        throw new Error(`${instructionId} is no open instruction.`);
       }
       rows.makeDue(orderId, lookUpAtMs);
       return undefined;
     }),
-    NoteUnanswered: writes(({ escrowId, lookUpAtMs, notices }) => {
+    NoteUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
       const row = requireRow(escrowId);
-      rows.leaveOpen(row.id, lookUpAtMs, notices);
+      rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
       operations.leaveOpen(row.id);
       return undefined;
     }),
-    Settle: writes(({ settlement, at }) => {
-      const { from, to, ended, prepared, attention } = settlement;
-      const row = requireRow(settlement.escrowId);
-      const isOpen = new Set(operations.openOf(row.id).map(({ operationId }) => operationId));
-      if (ended.some(({ operationId }) => !isOpen.has(operationId))) return undefined;
+    UpdateOrder: writes(({ update, at }) => {
+      const { from, to, ended, prepared, review } = update;
+      const row = requireRow(update.escrowId);
+      const isOpen = new Set(operations.openOf(row.id).map(({ instructionId }) => instructionId));
+      if (ended.some(({ instructionId }) => !isOpen.has(instructionId))) return undefined;
       const settled = {
         ...{ id: row.id, from, to, nowMs: at.atMs },
-        notices: settlement.notices,
-        reference: settlement.reference ?? row.reference,
-        isHeard: settlement.isHeard ? 1 : 0,
-        lookUpAtMs: settlement.lookUpAtMs ?? null,
+        notificationCount: update.notificationCount,
+        reference: update.reference ?? row.reference,
+        resetsAttempts: update.resetsAttempts ? 1 : 0,
+        lookUpAtMs: update.lookUpAtMs ?? null,
       } as const;
       if (!rows.settle(settled)) return undefined;
-      for (const { operationId, status } of ended) operations.move(operationId, status);
+      for (const { instructionId, status } of ended) operations.move(instructionId, status);
       if (prepared !== undefined) {
-        operations.prepare(row.id, prepared.kind, prepared.operationId, at.atMs);
+        operations.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
-      if (attention !== undefined) rows.stop({ id: row.id, ...stopOf(attention) });
+      if (review !== undefined) rows.stop({ id: row.id, ...stopOf(review) });
       if (to !== from) history.append(row.id, to, at);
       if (to === 'RELEASED' && to !== from) provenance.append(row.filingNo, 'TRANSFER', at);
-      return toCase(requireRow(settlement.escrowId));
+      return toCase(requireRow(update.escrowId));
     }),
     FindCase: reads(({ escrowId }) => {
       const row = rows.find(escrowId);
@@ -88,28 +88,28 @@ export function createEscrowSettlement(
       if (orderId !== undefined) rows.noticed(orderId, nowMs);
       return true;
     }),
-    Decide: writes(({ escrowId, decision, operationId, nowMs }) => {
+    Decide: writes(({ escrowId, decision, instructionId, nowMs }) => {
       const row = requireRow(escrowId);
       const underWay = resolutionOf(row.id);
       const stopped = {
-        ...wanted(row, underWay),
+        ...resolvable(row, underWay),
         found: foundOf(row),
         hasPaid: operations.hasPaid(row.id),
       };
-      const outcome = decisionOn(decision, stopped);
+      const outcome = planDecision(decision, stopped);
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       rows.decided(row.id, decision === 'ACCEPT', nowMs);
       if (outcome.kind === 'PREPARE') {
-        if (outcome.ends && underWay) operations.move(underWay.operationId, 'DECLINED');
-        operations.prepare(row.id, outcome.instruction, operationId, nowMs);
+        if (outcome.ends && underWay) operations.move(underWay.instructionId, 'DECLINED');
+        operations.prepare(row.id, outcome.instruction, instructionId, nowMs);
       }
       return toCase(requireRow(escrowId));
     }),
   };
 }
 
-const stopOf = ({ why, found }: NonNullable<Settlement['attention']>) => ({
-  attention: why,
+const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
+  review: why,
   foundStanding: found?.standing ?? null,
   foundAmount: found?.amount ?? null,
   foundCurrency: found?.currency ?? null,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Decision, Hold } from '../../src/domain/escrow.ts';
+import type { Decision, PaymentSnapshot } from '../../src/domain/escrow.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { held, type Kit, kitLimits, openKit, quiet, silence } from './kit.ts';
 
@@ -15,10 +15,10 @@ async function stateOf(kit: Kit, escrowId: string): Promise<string> {
 }
 
 /** A person's decision about an order; an instruction that it takes bears the name. */
-async function decide(kit: Kit, escrowId: string, decision: Decision, operationId?: string): Promise<void> {
+async function decide(kit: Kit, escrowId: string, decision: Decision, instructionId?: string): Promise<void> {
   const nowMs = kit.clock.nowMs();
-  const name = operationId ?? `decision-${nowMs}`;
-  await kit.execute({ kind: 'Decide', escrowId, decision, operationId: name, nowMs });
+  const name = instructionId ?? `decision-${nowMs}`;
+  await kit.execute({ kind: 'Decide', escrowId, decision, instructionId: name, nowMs });
 }
 
 /** An order whose FREEZE was answered HELD. */
@@ -38,8 +38,8 @@ async function unanswered(kit: Kit, kind: 'RELEASE' | 'REFUND'): Promise<string>
 }
 
 /** Has the institution asked about a quiet order; it answers when the test does. */
-async function askedAbout(kit: Kit): Promise<PromiseWithResolvers<Hold>> {
-  const answer = Promise.withResolvers<Hold>();
+async function askedAbout(kit: Kit): Promise<PromiseWithResolvers<PaymentSnapshot>> {
+  const answer = Promise.withResolvers<PaymentSnapshot>();
   kit.institution.say(() => answer.promise);
   await kit.pass(quietLookUpMs);
   return answer;
@@ -76,15 +76,15 @@ test('an instruction is on disk as SENT before it is given, under the id by whic
   const kit = await openKit(t);
   const seen: unknown[] = [];
   kit.institution.answer(async (instruction) => {
-    const { operationId } = instruction;
-    seen.push((await kit.execute({ kind: 'FindOperation', operationId }))?.status);
+    const { instructionId } = instruction;
+    seen.push((await kit.execute({ kind: 'FindInstruction', instructionId }))?.status);
     return held(instruction);
   });
   const { order, holdId } = await kit.case(await kit.open());
   assert.deepEqual(seen, ['SENT']);
   const [told] = kit.institution.told;
   assert.equal(told?.holdId, holdId);
-  assert.equal(told.operationId, holdId);
+  assert.equal(told.instructionId, holdId);
   assert.equal(told.escrowId, order.escrowId);
   assert.equal(told.currency, 'CNY');
 });
@@ -114,7 +114,7 @@ test('an instruction that never arrived is given again, under the same id', asyn
   kit.institution.answer(async (instruction) => held(instruction));
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  assert.equal(new Set(kit.institution.told.map(({ operationId }) => operationId)).size, 1);
+  assert.equal(new Set(kit.institution.told.map(({ instructionId }) => instructionId)).size, 1);
   assert.equal(kit.institution.told.length, 2);
 });
 
@@ -186,10 +186,10 @@ test('a hold that comes after the order was CLOSED is compensated by a refund', 
   kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
   await kit.pass(quietLookUpMs + 1_000);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
-  const { order, open, attention } = await kit.case(escrowId);
+  const { order, open, review } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
-  assert.equal(attention, undefined);
+  assert.equal(review, undefined);
 });
 
 test('a compensation that the institution declines needs a person, who may try anew', async (t) => {
@@ -200,25 +200,25 @@ test('a compensation that the institution declines needs a person, who may try a
   kit.institution.answer(async (instruction) => held(instruction));
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
-  assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'RETURN', 'anew');
   kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
   await kit.pass(1_000);
-  assert.equal(kit.institution.told.at(-1)?.operationId, 'anew');
+  assert.equal(kit.institution.told.at(-1)?.instructionId, 'anew');
   assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
 for (const [what, differs] of [
-  ['another amount', (hold: Hold) => ({ ...hold, amount: (hold.amount ?? 0n) - 1n })],
-  ['another currency', (hold: Hold) => ({ ...hold, currency: 'EUR' })],
+  ['another amount', (hold: PaymentSnapshot) => ({ ...hold, amount: (hold.amount ?? 0n) - 1n })],
+  ['another currency', (hold: PaymentSnapshot) => ({ ...hold, currency: 'EUR' })],
 ] as const) {
   test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
     const kit = await openKit(t);
     kit.institution.answer(async (instruction) => differs(held(instruction)));
     const escrowId = await kit.open();
-    const { order, attention } = await kit.case(escrowId);
+    const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, 'UNPAID');
-    assert.match(attention ?? '', /128000000 CNY.*HELD/);
+    assert.match(review ?? '', /128000000 CNY.*HELD/);
     await kit.pass(freezeDeadlineMs + quietLookUpMs);
     assert.deepEqual(kindsTold(kit), ['FREEZE']);
     assert.equal(kit.institution.asked.length, 0, 'nobody is asked while a person decides');
@@ -227,7 +227,7 @@ for (const [what, differs] of [
     kit.institution.say(async (asked) => differs(held(asked)));
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-1');
     await kit.pass(1_000);
-    assert.ok((await kit.case(escrowId)).attention !== undefined, 'it differs still');
+    assert.ok((await kit.case(escrowId)).review !== undefined, 'it differs still');
     kit.institution.say(async (asked) => held(asked));
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-2');
     await kit.pass(1_000);
@@ -261,9 +261,9 @@ test('what differs from what was accepted stops the order again', async (t) => {
   await kit.pass(1_000);
   kit.institution.answer(async (instruction) => ({ ...held(instruction, 'PAID_OUT'), amount: 2n }));
   await kit.resolve('RELEASE', escrowId);
-  const { order, attention } = await kit.case(escrowId);
+  const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
-  assert.match(attention ?? '', /PAID_OUT 2 CNY/);
+  assert.match(review ?? '', /PAID_OUT 2 CNY/);
 });
 
 test('a person may have what differs given back: the order is CLOSED', async (t) => {
@@ -286,12 +286,12 @@ test('what differs and is not given back stops the order again, for another inst
   for (const refunds of [1, 2]) {
     await decide(kit, escrowId, 'RETURN');
     await kit.pass(1_000);
-    const { order, open, attention } = await kit.case(escrowId);
+    const { order, open, review } = await kit.case(escrowId);
     assert.equal(order.state, 'FROZEN');
-    assert.match(attention ?? '', /HELD 1 CNY/);
+    assert.match(review ?? '', /HELD 1 CNY/);
     assert.deepEqual(open, [], 'the instruction that was declined has come to its end');
     const names = kit.institution.told.filter(({ kind }) => kind === 'REFUND');
-    assert.equal(new Set(names.map(({ operationId }) => operationId)).size, refunds);
+    assert.equal(new Set(names.map(({ instructionId }) => instructionId)).size, refunds);
   }
 });
 
@@ -305,12 +305,12 @@ for (const [state, standing, end] of [
     const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
     kit.institution.say(async (asked) => (standing === 'PAID_OUT' ? held(asked, standing) : { standing }));
     await kit.pass(quietLookUpMs + 1_000);
-    assert.match((await kit.case(escrowId)).attention ?? '', new RegExp(`${state}.*${standing}`));
+    assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${standing}`));
     await decide(kit, escrowId, 'ACCEPT');
     await kit.pass(2_000);
-    const { order, attention } = await kit.case(escrowId);
+    const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, end);
-    assert.equal(attention, undefined);
+    assert.equal(review, undefined);
   });
 }
 
@@ -336,7 +336,7 @@ test('an order that waits for a person is given nothing that was prepared before
   answer.resolve({ standing: 'HELD', amount: 1n, currency: 'CNY' });
   assert.equal((await release).status, 'PREPARED');
   assert.deepEqual(kindsTold(kit), ['FREEZE']);
-  assert.ok((await kit.case(escrowId)).attention !== undefined);
+  assert.ok((await kit.case(escrowId)).review !== undefined);
 });
 
 test('an instruction that is on disk and cannot be given now is not denied, and given later', async (t) => {
@@ -385,13 +385,13 @@ test('what is held for an order that is CLOSED may be accepted, and is left alon
   kit.institution.say(async (order) => held(order));
   kit.institution.answer(async (instruction) => held(instruction));
   await kit.pass(quietLookUpMs + 1_000);
-  assert.match((await kit.case(escrowId)).attention ?? '', /declines to give back/);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(2 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
-  const { order, attention, open } = await kit.case(escrowId);
+  const { order, review, open } = await kit.case(escrowId);
   assert.equal(order.state, 'CLOSED');
-  assert.equal(attention, undefined);
+  assert.equal(review, undefined);
   assert.deepEqual(open, []);
 });
 
@@ -402,8 +402,8 @@ test('an institution that never answers needs a person in the end', async (t) =>
   kit.institution.say(lost);
   await kit.resolve('RELEASE', escrowId);
   await kit.pass(10 * longestRetryMs);
-  const { attention, open } = await kit.case(escrowId);
-  assert.match(attention ?? '', /5 attempts in a row/);
+  const { review, open } = await kit.case(escrowId);
+  assert.match(review ?? '', /5 attempts in a row/);
   assert.equal(open.length, 1);
   const { length: asked } = kit.institution.asked;
   await kit.pass(10 * longestRetryMs);
@@ -419,9 +419,9 @@ test('an institution that contradicts what it confirmed stops the order for a pe
   const escrowId = await frozen(kit);
   kit.institution.say(async () => ({ standing: 'ABSENT' }));
   await kit.pass(quietLookUpMs + 1_000);
-  const { order, attention } = await kit.case(escrowId);
+  const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
-  assert.match(attention ?? '', /FROZEN.*ABSENT/);
+  assert.match(review ?? '', /FROZEN.*ABSENT/);
 });
 
 for (const [kind, standing, state] of [
@@ -444,7 +444,7 @@ for (const [kind, standing, state] of [
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
     const [, first, second] = kit.institution.told;
-    assert.equal(first?.operationId, second?.operationId);
+    assert.equal(first?.instructionId, second?.instructionId);
   });
 
   test(`a ${kind} that is declined leaves the order FROZEN, and it may be tried anew`, async (t) => {
