@@ -3,7 +3,7 @@
  * this machine, and the young heap stays small, in MiB for each of its two halves. Loading the modules would otherwise
  * leave it large for as long as the process lives.
  */
-export const runtimeFlags = ['--disable-sigusr1', '--max-semi-space-size=16'] as const;
+export const runtimeFlags = ['--disable-sigusr1', '--max-semi-space-size=8'] as const;
 
 /**
  * Starts this process anew, in place, with the flags of `runtimeFlags` that it was not given; returns if none is

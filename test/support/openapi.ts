@@ -21,7 +21,7 @@ export interface OpenApi {
 
 /** One way of calling the service. */
 export interface Operation {
-  readonly instructionId: string;
+  readonly operationId: string;
   readonly description: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly required?: boolean; readonly content: Content };
@@ -134,7 +134,7 @@ function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[
   const { status, headers, json } = answer;
   if (operation === undefined && status < 400) return ['there is no such operation'];
   const answered = operation === undefined ? anyError : operation.responses[status];
-  if (answered === undefined) return [`${operation?.instructionId} has no such status`];
+  if (answered === undefined) return [`${operation?.operationId} has no such status`];
   return [
     ...bodyMisfits(answered.content, headers['content-type'], json),
     ...Object.entries(answered.headers).flatMap(([name, described]) =>
