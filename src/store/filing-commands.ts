@@ -27,11 +27,11 @@ export interface BusinessTime {
 export interface FilingCommands {
   /**
    * Files an artwork under the next number of the timestamp's year, without gaps, with its evidence hash and
-   * its SUBMITTED record. Refused with FILING_NUMBERS_EXHAUSTED.
+   * its SUBMITTED record: what it was given. Refused with FILING_NUMBERS_EXHAUSTED.
    */
   FileArtwork: {
     readonly takes: { readonly artwork: Artwork; readonly at: BusinessTime; readonly by: CallerRef };
-    readonly gives: Filing;
+    readonly gives: Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
   };
   /** One filing of `owner`, or of anybody if that is undefined. */
   GetFiling: {

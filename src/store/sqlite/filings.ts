@@ -35,10 +35,10 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       const year = yearOf(timestamp);
       const filingNo = filingNumber(year, nextNumber(year));
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
-      const filed: Filing = { ...artwork, filingNo, hash, timestamp, caller: by.caller };
-      insertFiling.run({ ...filed, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
+      const given = { filingNo, hash, timestamp };
+      insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
       provenance.begin(filingNo, at);
-      return filed;
+      return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
       const row = filings()

@@ -1,14 +1,9 @@
-import { and, eq, lt, notExists, sql } from 'drizzle-orm';
+import { and, eq, inArray, lt, sql } from 'drizzle-orm';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import type { Database } from './database.ts';
 import { nonceClaim } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/**
- * The windows that may hold a nonce that is remembered, next to the current one. A window is as long as retention,
- * so there is one on each side: the clock may have been set back since.
- */
-const nonceWindows = [-1, 0, 1];
 /** Forgotten nonces are swept away once in so many claims, twice as many at a time, so that the sweep keeps up. */
 const claimsPerSweep = 64;
 
@@ -17,26 +12,25 @@ export type SpendNonce = (claim: NonceClaim, nowS: number) => boolean;
 
 /** The spent nonces of a database. */
 export function createNonces(database: Database): SpendNonce {
-  const windows = nonceWindows.map((place) => sql`${sql.placeholder('window')} + ${place}`);
-  const remembered = database
-    .select({ one: sql`1` })
-    .from(nonceClaim)
-    .where(
-      and(
-        // Listed, not a range: each window is one look-up in the primary key.
-        sql`${nonceClaim.window} IN (${sql.join(windows, sql`, `)})`,
-        eq(nonceClaim.apiKeyId, sql.placeholder('keyId')),
-        eq(nonceClaim.nonce, sql.placeholder('nonce')),
-        sql`abs(${nonceClaim.claimedAtS} - ${sql.placeholder('nowS')}) < ${nonceRetentionS}`,
+  // A window is as long as retention, so what is remembered is in the current one, whose primary key tells, or in one of
+  // those beside it: the clock may have been set back since.
+  const rememberedBeside = prepareRaw(
+    database,
+    database
+      .select({ one: sql`1` })
+      .from(nonceClaim)
+      .where(
+        and(
+          inArray(nonceClaim.window, [sql.placeholder('before'), sql.placeholder('after')]),
+          eq(nonceClaim.apiKeyId, sql.placeholder('apiKeyId')),
+          eq(nonceClaim.nonce, sql.placeholder('nonce')),
+          sql`abs(${nonceClaim.claimedAtS} - ${sql.placeholder('claimedAtS')}) < ${nonceRetentionS}`,
+        ),
       ),
-    );
-  const values = ['window', 'keyId', 'nonce', 'nowS'].map((name) => sql.placeholder(name));
+  );
   const claim = prepareRaw(
     database,
-    // Never in conflict: of one window, all is remembered.
-    database
-      .insert(nonceClaim)
-      .select(sql`SELECT ${sql.join(values, sql`, `)} WHERE ${notExists(remembered)}`),
+    database.insert(nonceClaim).values(placeholdersFor(nonceClaim)).onConflictDoNothing(),
   );
   const sweep = prepareRaw(
     database,
@@ -48,13 +42,22 @@ export function createNonces(database: Database): SpendNonce {
   let claimsUntilSweep = claimsPerSweep;
 
   return ({ keyId, nonce, sweepAtS }, nowS) => {
-    const claimed = claim.run({ window: windowOf(nowS), keyId, nonce, nowS }) === 1;
+    const window = windowOf(nowS);
+    const claimed = {
+      window,
+      before: window - 1,
+      after: window + 1,
+      apiKeyId: keyId,
+      nonce,
+      claimedAtS: nowS,
+    };
+    const isFirst = rememberedBeside.get(claimed) === undefined && claim.run(claimed) === 1;
     claimsUntilSweep -= 1;
     if (claimsUntilSweep <= 0) {
       claimsUntilSweep = claimsPerSweep;
       sweep.run({ oldest: windowOf(sweepAtS) - 1 });
     }
-    return claimed;
+    return isFirst;
   };
 }
 
