@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
-import { type Config, faultsForServing, type ListenAddress, settings } from './config.ts';
+import { type Config, type ListenAddress, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
@@ -15,13 +15,12 @@ import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
-import { openRegistry, type Registry, systemClock, trustedFiles } from './registry.ts';
+import { openForServing, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
-import { ConfigRefused } from './settings.ts';
 import { watchStore } from './store-watch.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
@@ -47,16 +46,20 @@ export interface App extends Registry {
   close(): Promise<void>;
 }
 
-/** Starts serving; resolves once both listeners accept connections. */
-export async function startApp(config: Config, log: Logger, simulated: Simulated = {}): Promise<App> {
-  const faults = faultsForServing(config);
-  if (faults.length > 0) throw new ConfigRefused(faults);
-  const { clock = systemClock, isStoreInThisThread = false } = simulated;
+/**
+ * Starts serving on what was opened for it; resolves once both listeners accept connections. What was opened is closed
+ * with it, or if it cannot start.
+ */
+export async function startApp(
+  config: Config,
+  log: Logger,
+  simulated: Simulated = {},
+  opening: Promise<Registry> = openForServing(config, simulated),
+): Promise<App> {
+  const { clock = systemClock } = simulated;
   // What was opened is closed in the reverse order, here if the start fails.
   await using opened = new AsyncDisposableStack();
-  // A production on an empty folder is a mistake, such as a disk that was not mounted.
-  const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  const registry = await openRegistry(config, opening, clock, { isStoreInThisThread });
+  const registry = await opening;
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
   for (const file of readableByOthers(trustedFiles(config)))

@@ -1,4 +1,4 @@
-import type { Config } from './config.ts';
+import { type Config, faultsForServing } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { createIssuance, type Issuance } from './keys/issuance.ts';
@@ -7,6 +7,7 @@ import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { openKeyRing } from './master-key.ts';
 import { institutions } from './payment/institutions.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
+import { ConfigRefused } from './settings.ts';
 import { databaseFile } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 
@@ -44,7 +45,18 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
 
 /** How a process that takes calls opens the store. */
 export interface Serving {
-  readonly isStoreInThisThread: boolean;
+  readonly clock?: Clock | undefined;
+  /** Whether the store works in this thread; in one of its own if not given. */
+  readonly isStoreInThisThread?: boolean | undefined;
+}
+
+/** Opens what a process that takes calls needs. Throws ConfigRefused, and what `openRegistry` throws. */
+export async function openForServing(config: Config, serving: Serving = {}): Promise<Registry> {
+  const faults = faultsForServing(config);
+  if (faults.length > 0) throw new ConfigRefused(faults);
+  // A production on an empty folder is a mistake, such as a disk that was not mounted.
+  const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
+  return openRegistry(config, opening, serving.clock, serving);
 }
 
 /**
@@ -60,7 +72,7 @@ export async function openRegistry(
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
   const options = { dataDir, environment, currency, opening, serving: serving !== undefined, madeLater };
-  const store = await openStore(options, serving === undefined || serving.isStoreInThisThread);
+  const store = await openStore(options, serving === undefined || serving.isStoreInThisThread === true);
   try {
     const execute = executorOf(store);
     const keyRing = openKeyRing(config.masterKeys, !(await execute({ kind: 'HasCallers' })));

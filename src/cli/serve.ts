@@ -54,8 +54,11 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
   const stopped = stopSignal();
-  const { startApp } = await import('../app.ts');
-  const app = await startApp(config, log);
+  // The thread of the store starts while the rest is loaded, which takes as long.
+  const { openForServing } = await import('../registry.ts');
+  const opening = openForServing(config);
+  const [{ startApp }] = await Promise.all([import('../app.ts'), opening]);
+  const app = await startApp(config, log, {}, opening);
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
