@@ -83,8 +83,8 @@ function checkUsage({ usage }: Books, admitted: readonly Attempt[]): void {
 /** Undefined if nobody can tell. */
 function isCounted({ answer, key, platform, request }: Attempt): boolean | undefined {
   const isKnown = answer !== undefined && isSpending(answer);
-  // A repetition that met its instruction under way counts, and is given what that came to.
-  if (isKnown && answer.isReplay && authorOf({ request }) === undefined) return undefined;
+  // A repetition that meets its instruction under way is not counted, but looks like a first call that is pending.
+  if (isKnown && key !== undefined && authorOf({ request }) === undefined) return undefined;
   if (isKnown) return !answer.isReplay && !notCounted.includes(answer.json.code);
   // What was not answered may have been a repetition, or one too many.
   return key === undefined && platform.monthlyQuota === undefined ? true : undefined;

@@ -86,13 +86,13 @@ test('closing waits for nothing where nothing was taken', async (t) => {
   await batcher.close();
 });
 
-test('what the engine rejects or leaves without a reply is told to its units, and later ones are carried out', async () => {
+test('what the engine rejects or leaves without any reply is told to its units, and later ones are carried out', async () => {
   const done: Reply = { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
   const answers: ((units: readonly Unit[]) => readonly Reply[])[] = [
     () => {
       throw new Error('The thread died.');
     },
-    () => [done],
+    () => [],
     () => [
       { failure: { isUnavailable: true, message: 'Full.', cause: 'disk full' } },
       { failure: { isUnavailable: false, message: 'Broken.', cause: 'Error: Broken.\n    at there' } },
@@ -102,8 +102,7 @@ test('what the engine rejects or leaves without a reply is told to its units, an
   const { execute } = createBatcher(async (units) => answers.shift()?.(units) ?? []);
   const pair = () => [execute({}), execute({})] as const;
   await Promise.all(pair().map((lost) => assert.rejects(lost, /^Error: The thread died\.$/)));
-  const [answered, left] = pair();
-  assert.deepEqual([await answered, await assert.rejects(left, /did not reply/)], [done, undefined]);
+  await Promise.all(pair().map((left) => assert.rejects(left, /did not reply/)));
   const [full, broken] = pair();
   await Promise.all([
     refused(full, 'UNAVAILABLE'),
@@ -114,4 +113,15 @@ test('what the engine rejects or leaves without a reply is told to its units, an
     assert.rejects(broken, { message: 'Broken.', stack: 'Error: Broken.\n    at there' }),
   ]);
   assert.deepEqual(await Promise.all(pair()), [done, done]);
+});
+
+test('units that a batch left over are sent again, before those that came later', async () => {
+  const sent: number[] = [];
+  const nameOf = ({ admission }: Unit) => admission?.nowS ?? 0;
+  const { execute } = createBatcher(async (units) => {
+    sent.push(...units.slice(0, 2).map(nameOf));
+    return units.slice(0, 2).map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
+  });
+  await Promise.all([1, 2, 3, 4, 5].map((nowS) => execute({ admission: { nowS } })));
+  assert.deepEqual(sent, [1, 2, 3, 4, 5]);
 });

@@ -69,6 +69,7 @@ function openWithClient(t: TestContext) {
   t.after(() => raw.close());
   return {
     core,
+    client,
     dataDir,
     raw,
     /** Carries out a batch; its replies in a word each. */
@@ -279,4 +280,30 @@ test('keys and tokens are told when they may have changed, and not otherwise', (
   assert.equal(namesTold(), undefined);
   raw.exec("UPDATE caller SET name = 'other' WHERE name = 'second'");
   assert.deepEqual(namesTold(), ['gallery', 'other']);
+});
+
+test('a batch ends where its replies are long, and nothing is done for the units behind', (t) => {
+  const { core } = openWithClient(t);
+  const filing = toFile(by);
+  const condition = 'x'.repeat(2_000);
+  const long: Unit = { effect: { ...filing, artwork: { ...filing.artwork, condition } } };
+  core.executeBatch(Array.from({ length: 100 }, () => long));
+  const replies = core.executeBatch([list, list, list, list, list, file]);
+  assert.deepEqual(replies.map(wordOf), ['100 listed', '100 listed', '100 listed']);
+  assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000101']);
+});
+
+test('another process that holds the lock is waited for once, and again when it let go', (t) => {
+  const { core, client } = openWithClient(t);
+  const patience = () => client.pragma('busy_timeout', { simple: true });
+  const before = patience();
+  const holder = new Sqlite(client.name);
+  t.after(() => holder.close());
+  holder.exec('BEGIN IMMEDIATE');
+  assert.deepEqual(core.executeBatch([file, list]).map(wordOf), ['UNAVAILABLE', '0 listed']);
+  assert.equal(patience(), 0);
+  assert.deepEqual(core.executeBatch([file]).map(wordOf), ['UNAVAILABLE']);
+  holder.exec('ROLLBACK');
+  assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000001']);
+  assert.equal(patience(), before);
 });

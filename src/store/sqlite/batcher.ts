@@ -1,5 +1,6 @@
 import { type Refusal, unavailable } from '../../domain/reason.ts';
 import type { Executed, Kind, Store, Unit } from '../store.ts';
+import { charactersIn } from './characters.ts';
 import type { Failure, Reply } from './core.ts';
 
 /** Units that wait for their batch, at most; far more than the calls under way can have. */
@@ -26,7 +27,10 @@ interface Waiting {
   readonly reject: (error: Error) => void;
 }
 
-/** Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order. */
+/**
+ * Makes a batcher; `send` has a batch carried out, one after the other, and replies to its units in their order, or to
+ * the first of them alone, and then the others are sent again.
+ */
 export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
   let waiting: Waiting[] = [];
   let waitingCharacters = 0;
@@ -57,12 +61,17 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
 
   function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
     underWay -= 1;
-    for (const [place, { resolve, reject }] of batch.entries()) {
+    const isInPart = error === undefined && replies.length > 0 && replies.length < batch.length;
+    const settled = isInPart ? batch.slice(0, replies.length) : batch;
+    for (const [place, { resolve, reject }] of settled.entries()) {
       const reply = replies[place];
       if (reply === undefined) reject(error ?? new Error('The engine did not reply.'));
       else if ('failure' in reply) reject(errorOf(reply.failure));
       else resolve(reply);
     }
+    const left = batch.slice(settled.length);
+    waiting = [...left, ...waiting];
+    for (const { characters } of left) waitingCharacters += characters;
     schedule();
     endIfIdle();
   }
@@ -98,13 +107,4 @@ function errorOf({ isUnavailable, message, cause }: Failure): Error | Refusal {
   const error = new Error(message);
   if (cause !== undefined) error.stack = cause;
   return error;
-}
-
-/** How many characters and bytes a value holds, as far as a caller can make it large. */
-function charactersIn(value: unknown): number {
-  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
-  if (typeof value !== 'object' || value === null) return 0;
-  let sum = 0;
-  for (const part of Object.values(value)) sum += charactersIn(part);
-  return sum;
 }

@@ -2,8 +2,14 @@ import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
 import type { Command, Executed, Kind, Outcome, StoreOptions, Unit } from '../store.ts';
 import { createCallerHandlers } from './callers.ts';
+import { charactersIn } from './characters.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
-import { type Database, openDatabase, servingBusyTimeoutMs } from './database.ts';
+import {
+  type Database,
+  openDatabase,
+  servingBusyTimeoutMs,
+  busyTimeoutMs as waitingBusyTimeoutMs,
+} from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEscrowHandlers } from './escrows.ts';
 import { watchFiles } from './file-watch.ts';
@@ -31,7 +37,10 @@ export interface Failure {
 export interface Core {
   /** The secret of the deployment, 32 bytes. */
   readonly secret: Uint8Array;
-  /** Carries out units in their order. When it returns, all that the replies tell is on disk. Never throws. */
+  /**
+   * Carries out units in their order. When it returns, all that the replies tell is on disk. Where the replies are long,
+   * they are those of the first units alone, and nothing was done for the others. Never throws.
+   */
   executeBatch(units: readonly Unit[]): readonly Reply[];
   /** Keys and tokens, if they may have changed since they were last asked for. */
   changedCredentials(): Credentials | undefined;
@@ -44,6 +53,9 @@ export interface Core {
 
 /** SQLite's result codes that say that the machine, not the service, is at fault. */
 const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
+
+/** Characters in the replies of a batch behind which it ends, so that whoever hears them can do other things between. */
+const repliedCharactersMax = 500_000;
 
 const cannotWork = 'The store cannot be written or read now.';
 const nothingStored = 'The store could not keep the write; nothing was stored.';
@@ -60,7 +72,10 @@ export function openCore(options: StoreOptions): Core {
   let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
   const database = openBehind(lock, options);
   const { $client: client } = database;
-  if (options.serving) client.pragma(`busy_timeout = ${servingBusyTimeoutMs}`);
+  const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
+  client.pragma(`busy_timeout = ${busyTimeoutMs}`);
+  /** Whether another process was found to hold the write lock. */
+  let isHeld = false;
   const files = watchFiles(databaseFile(options.dataDir));
   const callerHandlers = createCallerHandlers(database);
   const handlers: Handlers = {
@@ -129,13 +144,12 @@ export function openCore(options: StoreOptions): Core {
     if (known?.kind === 'REUSED') {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: told() };
     }
-    const claimedBy = known?.claimedBy;
-    if (known?.kind === 'ANSWERED') return { outcome: known.outcome, calls: told(), claimedBy };
+    // A repetition is not counted, whether its answer is known yet or not.
+    if (known !== undefined) return { outcome: known.outcome, calls: told(), claimedBy: known.claimedBy };
     const calls = quota?.take ? quotas.take(quota) : told();
     if (quota?.take && calls === undefined) {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: told() };
     }
-    if (known !== undefined) return { outcome: known.outcome, calls, claimedBy };
     if (effect === undefined) {
       return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
     }
@@ -154,10 +168,24 @@ export function openCore(options: StoreOptions): Core {
     }
   }
 
+  /** Carries out units until their replies are long. */
+  function carryOutSome(units: readonly Unit[], isCareful: boolean): readonly Reply[] {
+    const replies: Reply[] = [];
+    let characters = 0;
+    for (const unit of units) {
+      const reply = carryOut(unit, isCareful);
+      replies.push(reply);
+      characters += charactersIn(reply);
+      if (characters > repliedCharactersMax) break;
+    }
+    return replies;
+  }
+
   function transact(units: readonly Unit[], isWriting: boolean, isCareful: boolean): readonly Reply[] {
-    (isWriting ? begin : beginReading).run();
+    if (isWriting) beginWriting();
+    else beginReading.run();
     try {
-      const replies = units.map((unit) => carryOut(unit, isCareful));
+      const replies = carryOutSome(units, isCareful);
       if (isWriting) refuseDisplaced();
       commit.run();
       return replies;
@@ -165,6 +193,22 @@ export function openCore(options: StoreOptions): Core {
       if (client.inTransaction) client.exec('ROLLBACK');
       throw error;
     }
+  }
+
+  /** Once another process was waited for in vain, it is not waited for again as long as it holds on. */
+  function beginWriting(): void {
+    try {
+      begin.run();
+    } catch (error) {
+      if (!isHeld && codeOf(error).startsWith('SQLITE_BUSY')) {
+        isHeld = true;
+        client.pragma('busy_timeout = 0');
+      }
+      throw error;
+    }
+    if (!isHeld) return;
+    isHeld = false;
+    client.pragma(`busy_timeout = ${busyTimeoutMs}`);
   }
 
   /** Throws if the files are not in their place. */
@@ -194,8 +238,9 @@ export function openCore(options: StoreOptions): Core {
 
   /** Each half in a transaction of its own, and so on: what is wrong with one unit is no fault of the others. */
   function halved(units: readonly Unit[]): readonly Reply[] {
-    const middle = Math.ceil(units.length / 2);
-    return [...attempt(units.slice(0, middle)), ...attempt(units.slice(middle))];
+    const first = units.slice(0, Math.ceil(units.length / 2));
+    const replies = attempt(first);
+    return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
   }
 
   function transactTwice(units: readonly Unit[], isWriting: boolean): readonly Reply[] {

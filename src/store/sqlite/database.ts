@@ -22,7 +22,7 @@ export const privateMode = 0o600;
 const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
-const busyTimeoutMs = 2_000;
+export const busyTimeoutMs = 2_000;
 /** The same for the process that takes calls, whose callers wait as well. */
 export const servingBusyTimeoutMs = 250;
 /** Pages of 4 KiB in the log before it is folded into the database. */
