@@ -6,6 +6,7 @@ import { type Credentials, watchCredentials } from './credentials.ts';
 import { type Database, openDatabase, servingBusyTimeoutMs } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEscrowHandlers } from './escrows.ts';
+import { fateUnknown } from './fate.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
@@ -33,7 +34,7 @@ export interface Core {
   readonly secret: Uint8Array;
   /** Carries out units in their order. When it returns, all that the replies tell is on disk. Never throws. */
   executeBatch(units: readonly Unit[]): readonly Reply[];
-  /** Keys and tokens, if they may have changed since they were last asked for. */
+  /** Keys and tokens, if they may have changed since they were last asked for and can be read. */
   changedCredentials(): Credentials | undefined;
   /** Makes this process the one that takes calls. Throws DatabaseRefused. */
   beginServing(): void;
@@ -47,9 +48,6 @@ const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|P
 
 const cannotWork = 'The store cannot be written or read now.';
 const nothingStored = 'The store could not keep the write; nothing was stored.';
-/** What callers are told whose write went into files that were taken away meanwhile. */
-const fateUnknown =
-  'It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key.';
 
 /** A command failed behind its first change, without a savepoint: the batch has to be carried out anew with them. */
 class SavepointNeeded extends Error {}
@@ -207,14 +205,23 @@ export function openCore(options: StoreOptions): Core {
     }
   }
 
+  function changedCredentials(): Credentials | undefined {
+    try {
+      if (client.open) return credentials.changed();
+    } catch (error) {
+      if (!isMachineFault(error)) throw error;
+    }
+    // Those in memory go on to identify callers, whose units are then refused.
+    return undefined;
+  }
+
   return {
     secret: deploymentSecret(database),
     executeBatch: (units) => {
       if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
       return attempt(units);
     },
-    // Those in memory go on to identify callers, whose units are then refused.
-    changedCredentials: () => (client.open ? credentials.changed() : undefined),
+    changedCredentials,
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
     },
