@@ -38,9 +38,11 @@ export function watchCredentials(database: Database): CredentialWatch {
     changed: () => {
       const version = dataVersion.get();
       if (version === seenVersion && !isTouched) return undefined;
+      const credentials = { keys: keys.all(), tokens: tokens.all() };
+      // Only now: what could not be read is read at the next time.
       seenVersion = version;
       isTouched = false;
-      return { keys: keys.all(), tokens: tokens.all() };
+      return credentials;
     },
     touch: () => {
       isTouched = true;
