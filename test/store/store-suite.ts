@@ -48,7 +48,8 @@ export function storeSuite(
   engine: StoreEngine,
   chosen: readonly StorePart[] = Object.keys(parts) as StorePart[],
 ): void {
-  describe(`store on ${name}`, () => {
+  // Together, since an engine may take long to open; each test has a store of its own.
+  describe(`store on ${name}`, { concurrency: 4 }, () => {
     for (const part of chosen) describe(part, () => parts[part](engine));
   });
 }
