@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { closeSync, constants, existsSync, openSync, writeSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
@@ -10,6 +10,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import Sqlite from 'better-sqlite3';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
@@ -173,6 +174,32 @@ describe('stopping', { concurrency: 4, timeout: 300_000 }, () => {
       assert.equal(json.filings.length, 8, 'what was answered is there');
     });
   }
+
+  test('SIGTERM under load: what was filed was answered, and the log is folded into the database', async (t) => {
+    const service = await running(t);
+    const { publicUrl, platform, dataDir } = service;
+    const answered: string[] = [];
+    let isStopping = false;
+    const work = async () => {
+      while (!isStopping) {
+        const answer = await send(publicUrl, platform, filing).catch(() => undefined);
+        if (answer?.status === 200) answered.push(answer.json.filingNo);
+        else assert.ok(isStopping, answer?.text ?? 'a connection broke before the end');
+        if (answered.length >= 50) {
+          isStopping = true;
+          service.child.kill('SIGTERM');
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, work));
+    await assertEnds(service);
+    for (const suffix of ['-wal', '-shm'])
+      assert.equal(existsSync(join(dataDir, `artseal.db${suffix}`)), false);
+    const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+    t.after(() => client.close());
+    const stored = client.prepare('SELECT filing_no FROM filing ORDER BY id').pluck().all();
+    assert.deepEqual(stored, answered.toSorted());
+  });
 
   test('a call that waits for the payment institution is answered before the end', async (t) => {
     const service = await running(t);

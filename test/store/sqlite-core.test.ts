@@ -307,3 +307,33 @@ test('another process that holds the lock is waited for once, and again when it 
   assert.deepEqual(core.executeBatch([file]).map(wordOf), ['AS-2026-000001']);
   assert.equal(patience(), before);
 });
+
+test('keys that cannot be read now are read later, and a reply is given nevertheless', (t) => {
+  const dataDir = temporaryFolder(t);
+  const { prepare } = Sqlite.prototype;
+  let isReadable = true;
+  const opening = t.mock.method(Sqlite.prototype, 'prepare', function (this: Sqlite.Database, sql: string) {
+    const statement = prepare.call(this, sql);
+    const all = statement.all as (...words: unknown[]) => unknown[];
+    statement.all = (...words: unknown[]) => {
+      if (!isReadable) throw new Sqlite.SqliteError('disk I/O error', 'SQLITE_IOERR');
+      return all.apply(statement, words);
+    };
+    return statement;
+  } as typeof prepare);
+  const core = openCore({ dataDir, ...sandbox });
+  opening.mock.restore();
+  t.after(() => core.close());
+  assert.deepEqual(core.changedCredentials(), { keys: [], tokens: [] });
+  isReadable = false;
+  const key = newKey();
+  const [added] = core.executeBatch([{ effect: { kind: 'AddPlatform', platform, key } }]);
+  assert.equal(wordOf(added), 'done');
+  assert.equal(core.changedCredentials(), undefined);
+  isReadable = true;
+  assert.deepEqual(
+    core.changedCredentials()?.keys.map(({ apiKey }) => apiKey),
+    [key.apiKey],
+  );
+  assert.equal(core.changedCredentials(), undefined);
+});

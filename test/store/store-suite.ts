@@ -9,6 +9,7 @@ import type { StoreEngine } from './promises/fixtures.ts';
 import { idempotencyPromises } from './promises/idempotency.ts';
 import { institutionPromises } from './promises/institutions.ts';
 import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
+import { knownCredentialPromises } from './promises/known-credentials.ts';
 import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
@@ -17,24 +18,38 @@ import { orderUpdatePromises } from './promises/order-updates.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { servingPromises } from './promises/serving.ts';
 
-/** What every engine of the store promises. */
-export function storeSuite(name: string, engine: StoreEngine): void {
-  describe(`store on ${name}`, () => {
-    describe('numbers', () => numberPromises(engine));
-    describe('filings', () => filingPromises(engine));
-    describe('escrows', () => escrowPromises(engine));
-    describe('order updates', () => orderUpdatePromises(engine));
-    describe('operations', () => operationPromises(engine));
-    describe('notifications', () => notificationPromises(engine));
-    describe('decisions', () => decisionPromises(engine));
-    describe('callers', () => callerPromises(engine));
-    describe('keys and tokens', () => keyAndTokenPromises(engine));
-    describe('admission', () => admissionPromises(engine));
-    describe('nonces', () => noncePromises(engine));
-    describe('quotas', () => quotaPromises(engine));
-    describe('idempotency', () => idempotencyPromises(engine));
-    describe('institutions', () => institutionPromises(engine));
-    describe('serving', () => servingPromises(engine));
-    describe('durability', () => durabilityPromises(engine));
+/** What every engine of the store promises, in parts. */
+const parts = {
+  numbers: numberPromises,
+  filings: filingPromises,
+  escrows: escrowPromises,
+  'order updates': orderUpdatePromises,
+  operations: operationPromises,
+  notifications: notificationPromises,
+  decisions: decisionPromises,
+  callers: callerPromises,
+  'keys and tokens': keyAndTokenPromises,
+  'known credentials': knownCredentialPromises,
+  admission: admissionPromises,
+  nonces: noncePromises,
+  quotas: quotaPromises,
+  idempotency: idempotencyPromises,
+  institutions: institutionPromises,
+  serving: servingPromises,
+  durability: durabilityPromises,
+} as const satisfies Record<string, (engine: StoreEngine) => void>;
+
+/** A part of the promises. */
+export type StorePart = keyof typeof parts;
+
+/** Tests what every engine of the store promises: all parts, or those that are named. */
+export function storeSuite(
+  name: string,
+  engine: StoreEngine,
+  chosen: readonly StorePart[] = Object.keys(parts) as StorePart[],
+): void {
+  // Together, since an engine may take long to open; each test has a store of its own.
+  describe(`store on ${name}`, { concurrency: 4 }, () => {
+    for (const part of chosen) describe(part, () => parts[part](engine));
   });
 }

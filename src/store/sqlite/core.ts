@@ -12,6 +12,7 @@ import {
 } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEscrowHandlers } from './escrows.ts';
+import { fateUnknown } from './fate.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
@@ -42,7 +43,7 @@ export interface Core {
    * they are those of the first units alone, and nothing was done for the others. Never throws.
    */
   executeBatch(units: readonly Unit[]): readonly Reply[];
-  /** Keys and tokens, if they may have changed since they were last asked for. */
+  /** Keys and tokens, if they may have changed since they were last asked for and can be read. */
   changedCredentials(): Credentials | undefined;
   /** Makes this process the one that takes calls. Throws DatabaseRefused. */
   beginServing(): void;
@@ -59,9 +60,6 @@ const repliedCharactersMax = 500_000;
 
 const cannotWork = 'The store cannot be written or read now.';
 const nothingStored = 'The store could not keep the write; nothing was stored.';
-/** What callers are told whose write went into files that were taken away meanwhile. */
-const fateUnknown =
-  'It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key.';
 
 /** A command failed behind its first change, without a savepoint: the batch has to be carried out anew with them. */
 class SavepointNeeded extends Error {}
@@ -252,14 +250,23 @@ export function openCore(options: StoreOptions): Core {
     }
   }
 
+  function changedCredentials(): Credentials | undefined {
+    try {
+      if (client.open) return credentials.changed();
+    } catch (error) {
+      if (!isMachineFault(error)) throw error;
+    }
+    // Those in memory go on to identify callers, whose units are then refused.
+    return undefined;
+  }
+
   return {
     secret: deploymentSecret(database),
     executeBatch: (units) => {
       if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
       return attempt(units);
     },
-    // Those in memory go on to identify callers, whose units are then refused.
-    changedCredentials: () => (client.open ? credentials.changed() : undefined),
+    changedCredentials,
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
     },

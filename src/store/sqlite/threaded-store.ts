@@ -4,7 +4,11 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
+import { fateUnknown } from './fate.ts';
 import { type Asked, errorOf, type Told } from './thread-messages.ts';
+
+const lostBefore = 'The store is gone; nothing was stored.';
+const lostUnderWay = `The store is gone. ${fateUnknown}`;
 
 /** What the thread is asked and has not answered. */
 interface Question {
@@ -25,9 +29,13 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   const index = createCredentialIndex();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
+  const ended = Promise.withResolvers<void>();
   const questions: Question[] = [];
   let fault: string | undefined;
-  let isClosed = false;
+  /** Why the thread answers nothing more. */
+  let loss: Error | undefined;
+  let isClosing = false;
+  let closing: Promise<void> | undefined;
 
   function hear(told: Told): void {
     if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
@@ -44,12 +52,17 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   }
 
   function lose(error: Error): void {
+    // What follows the first reason, as the exit follows an error, tells no more.
+    if (loss !== undefined) return;
+    loss = error;
     opening.reject(error);
-    for (const question of questions.splice(0)) question.reject(unavailable('The store is gone.', error));
-    if (!isClosed) losing.resolve(error);
+    for (const question of questions.splice(0)) question.reject(unavailable(lostUnderWay, error));
+    if (!isClosing) losing.resolve(error);
   }
 
   async function ask(asked: Asked): Promise<Told> {
+    // A thread that has ended takes messages and says nothing.
+    if (loss !== undefined) throw unavailable(lostBefore, loss);
     const { promise, resolve, reject } = Promise.withResolvers<Told>();
     // Before it is noted: what cannot be sent throws, and is never answered.
     worker.postMessage(asked);
@@ -59,14 +72,17 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
 
   worker.on('message', hear);
   worker.on('error', lose);
-  const ended = Promise.withResolvers<void>();
+  worker.on('messageerror', (error) => {
+    // An answer is missing now, and those that follow would be taken for the ones before them.
+    lose(error);
+    worker.terminate();
+  });
   worker.on('exit', (code) => {
     lose(new Error(`The thread of the store ended with ${code}.`));
     ended.resolve();
   });
 
   const { secret } = await opening.promise.catch(async (error) => {
-    isClosed = true;
     await worker.terminate();
     throw error;
   });
@@ -74,6 +90,13 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     const told = await ask({ kind: 'EXECUTE', units });
     return told.kind === 'EXECUTED' ? told.replies : [];
   });
+
+  async function end(): Promise<void> {
+    await close();
+    isClosing = true;
+    if (loss === undefined) await ask({ kind: 'CLOSE' });
+    await ended.promise;
+  }
 
   return {
     execute,
@@ -85,12 +108,9 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     },
     findFault: () => fault,
     lost: losing.promise,
-    close: async () => {
-      await close();
-      if (isClosed) return;
-      isClosed = true;
-      await ask({ kind: 'CLOSE' });
-      await ended.promise;
+    close: () => {
+      closing ??= end();
+      return closing;
     },
   };
 }

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
-import { eventually } from '../../support/eventually.ts';
-import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
-
-/** Waits for a change that another open store made; far longer than the second that it may take. */
-const comes = (look: () => boolean) => eventually('the change is seen', 20_000, look);
 
 /** The life of keys and tokens. */
 export function keyAndTokenPromises(engine: StoreEngine): void {
@@ -133,19 +128,6 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(late.apiKey), undefined);
   });
 
-  test('a key that was looked for in vain is found when this or another open store has added it', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    for (const [place, store] of [server, command, server, command].entries()) {
-      const key = newKey();
-      assert.equal(server.findKey(key.apiKey), undefined);
-      const platform = { name: `gallery ${place}`, tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-      await perform(store, { kind: 'AddPlatform', platform, key });
-      if (store === command) await comes(() => server.findKey(key.apiKey) !== undefined);
-      assert.equal(server.findKey(key.apiKey)?.keyId, key.keyId);
-    }
-  });
-
   test('a token is found by its hash until it is revoked', async (t) => {
     const store = await openStore(t, engine);
     const token = newToken({ operator: true });
@@ -175,66 +157,5 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       (await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_200 })).revokedAtS,
       1_790_000_100,
     );
-  });
-
-  test('a change that another open store made is seen', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    const { keyId, apiKey } = await addPlatform(command, 'gallery');
-    const token = newToken();
-    await perform(command, { kind: 'AddToken', name: 'ledger', token });
-    await comes(() => server.findKey(apiKey)?.status === 'ACTIVE');
-    await comes(() => server.findToken(token.sha256)?.caller === 'ledger');
-
-    for (const status of ['SUSPENDED', 'ACTIVE', 'REVOKED'] as const) {
-      await perform(command, { kind: 'SetKeyStatus', keyId, status });
-      await comes(() => server.findKey(apiKey)?.status === status);
-    }
-    await perform(command, { kind: 'RevokeToken', tokenId: token.tokenId, atS: 1_790_000_100 });
-    await comes(() => server.findToken(token.sha256) === undefined);
-  });
-
-  test('a change is seen as soon as its unit resolved, by whoever read the key just before', async (t) => {
-    const store = await openStore(t, engine);
-    const { keyId, apiKey } = await addPlatform(store, 'gallery');
-    for (const status of ['SUSPENDED', 'ACTIVE', 'SUSPENDED', 'ACTIVE'] as const) {
-      const before = store.findKey(apiKey)?.status;
-      const changing = perform(store, { kind: 'SetKeyStatus', keyId, status });
-      assert.ok([before, status].includes(store.findKey(apiKey)?.status));
-      const seen = changing.then(() => store.findKey(apiKey)?.status);
-      assert.equal(await seen, status);
-    }
-  });
-
-  test('the first callers come together, and are known', async (t) => {
-    const store = await openStore(t, engine);
-    const [key, token] = [newKey(), newToken({ operator: true })];
-    const platform = { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 } as const;
-    const addFirst = (service: string) =>
-      perform(store, { kind: 'AddFirstCallers', platform, key, service, token });
-    await refused(addFirst('gallery'), 'VALIDATION_FAILED');
-    assert.equal(await perform(store, { kind: 'HasCallers' }), false, 'all or nothing');
-    assert.equal(store.findKey(key.apiKey), undefined);
-    await addFirst('ledger');
-    assert.equal(store.findKey(key.apiKey)?.caller, 'gallery');
-    assert.equal(store.findToken(token.sha256)?.caller, 'ledger');
-  });
-
-  test('a change of a platform is seen on each of its keys, here and in another open store', async (t) => {
-    const dataDir = temporaryFolder(t);
-    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
-    const first = await addPlatform(server, 'gallery');
-    const rotation = { keyId: first.keyId, key: newKey(), endsAtS: 1_790_086_400 };
-    const second = await perform(server, { kind: 'RotateKey', ...rotation });
-    const other = await addPlatform(server, 'auction house');
-    const seen = () => [first, second, other].map(({ apiKey }) => server.findKey(apiKey)?.platformStatus);
-    for (const store of [server, command]) {
-      for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE'] as const) {
-        const changed = await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status });
-        assert.equal(changed.status, status);
-        if (store === command) await comes(() => seen()[0] === status);
-        assert.deepEqual(seen(), [status, status, 'ACTIVE']);
-      }
-    }
   });
 }

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { assertRefused } from '../support/refused.ts';
+import { artwork } from '../support/samples.ts';
+import { newNonce, type SignedRequest, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+import { serveWatched } from '../support/watched-command.ts';
+
+/** How long the serving process waits for another one's write, in milliseconds, and then refuses. */
+const busyWaitMs = 250;
+const target = '/api/v1/filing';
+
+/** A filing by what is signed of it: sent again, it is the same bytes. */
+function aFiling(author: string): SignedRequest & { author: string } {
+  const timestamp = String(Math.floor(Date.now() / 1000));
+  return { author, target, body: JSON.stringify({ ...artwork, author }), timestamp, nonce: newNonce() };
+}
+
+/** A service with one filing, and the write lock of its database, which this process takes and gives back. */
+async function serving(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const file = (filing: SignedRequest) => send(service.publicUrl, platform, filing);
+  const { json } = await file(aFiling('before'));
+  const client = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => client.close());
+  return {
+    ...{ service, file, filingNo: json.filingNo as string },
+    get: (filingNo: string) => typedCall(service.internalUrl, token, 'FilingService/GetFiling', { filingNo }),
+    lock: () => client.exec('BEGIN IMMEDIATE'),
+    unlock: () => client.exec('ROLLBACK'),
+    authors: () => client.prepare('SELECT author FROM filing ORDER BY id').pluck().all(),
+  };
+}
+
+/** Asks for openapi.yaml so many times, one after the other over one connection. */
+async function readOpenApi(publicUrl: string, times: number): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  for (let time = 0; time < times; time += 1) {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    request(`${publicUrl}/openapi.yaml`, { agent }, (incoming) => text(incoming).then(resolve, reject))
+      .on('error', reject)
+      .end();
+    assert.match(await promise, /^openapi: /);
+  }
+  agent.destroy();
+}
+
+test('another process that holds the write lock holds up writes and nothing else', {
+  timeout: 300_000,
+}, async (t) => {
+  const { service, file, get, lock, unlock, authors, filingNo } = await serving(t);
+  lock();
+
+  await t.test('openapi.yaml is answered while a write waits', async () => {
+    // A machine that is busy may take longer for so many than the write waits.
+    const attemptsMax = 40;
+    const requests = 20;
+    for (let attempt = 1; ; attempt += 1) {
+      assert.ok(attempt <= attemptsMax, `never ${requests} answers while a write waited`);
+      let isRefused = false;
+      const refused = file(aFiling('refused')).then((answer) => {
+        isRefused = true;
+        assertRefused(answer, 503, 'UNAVAILABLE', /nothing was stored/);
+      });
+      await readOpenApi(service.publicUrl, requests);
+      const isInTime = !isRefused;
+      await refused;
+      if (isInTime) return;
+    }
+  });
+
+  await t.test('internal systems read, a write beside them or not', async () => {
+    assert.equal((await get(filingNo)).json.filing.author, 'before');
+    const [{ json }, refused] = await Promise.all([get(filingNo), file(aFiling('beside'))]);
+    assert.equal(json.filing.author, 'before');
+    assertRefused(refused, 503, 'UNAVAILABLE');
+  });
+
+  await t.test('writes that come together are refused together, and none is stored', async () => {
+    const burst = Array.from({ length: 50 }, (_, place) => aFiling(`burst ${place}`));
+    const beganMs = performance.now();
+    const answers = await Promise.all(burst.map(file));
+    const tookMs = performance.now() - beganMs;
+    for (const answer of answers) assertRefused(answer, 503, 'UNAVAILABLE', /nothing was stored/);
+    assert.ok(tookMs < 20 * busyWaitMs, `50 refusals took ${tookMs} ms`);
+    t.diagnostic(`50 refusals took ${Math.round(tookMs)} ms`);
+  });
+
+  await t.test('a refused write spent nothing: its bytes are taken once the lock is given back', async () => {
+    const filing = aFiling('again');
+    const refused = await file(filing);
+    assertRefused(refused, 503, 'UNAVAILABLE', /nothing was stored/);
+    assert.equal(refused.headers['retry-after'], '1');
+    unlock();
+    assert.deepEqual(authors(), ['before']);
+    assert.match((await file(filing)).json.filingNo, /-000002$/);
+    assertRefused(await file(filing), 401, 'NONCE_REUSED');
+    assert.deepEqual(authors(), ['before', 'again']);
+  });
+
+  assert.equal(await service.stop(), 0, service.stderr());
+});

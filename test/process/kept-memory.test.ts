@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { artwork } from '../support/samples.ts';
+import { typedClients } from '../support/typed-clients.ts';
+import { startWeighedService, type Weight } from '../support/weighed-service.ts';
+
+/** Filings until all that is made once is there, such as compiled code, and so many after that. */
+const [first, filings] = [2_000, 6_000];
+const underWay = 64;
+/** What may be alive more after all filings, in bytes: far less than one filing and its answer hold. */
+const grownMax = 200 * filings;
+
+const megabytes = (bytes: number) => `${Math.round(bytes / 1_048_576)} MiB`;
+const described = ({ held, heldInThread, resident }: Weight) =>
+  `${megabytes(held)} alive in the main thread, ${megabytes(heldInThread)} in the store's, ${megabytes(resident)} resident`;
+
+test('of what crosses to the thread of the store and back nothing is kept', {
+  timeout: 300_000,
+}, async (t) => {
+  const { internalUrl, token, weigh } = await startWeighedService(t);
+  const { filings: client } = typedClients(createTypedTransport(internalUrl, token));
+  const price = BigInt(artwork.price);
+  const file = async (count: number) => {
+    let left = count;
+    const work = async () => {
+      for (; left > 0; left -= 1) await client.createFiling({ ...artwork, price });
+    };
+    await Promise.all(Array.from({ length: underWay }, work));
+  };
+  t.diagnostic(`idle: ${described(await weigh())}`);
+  await file(first);
+  const before = await weigh();
+  await file(filings);
+  const after = await weigh();
+  t.diagnostic(`after ${filings} filings: ${described(after)}`);
+  for (const part of ['held', 'heldInThread'] as const) {
+    const grown = after[part] - before[part];
+    t.diagnostic(`${part} grew by ${grown} bytes`);
+    assert.ok(grown <= grownMax, `${part} grew by ${grown} bytes`);
+  }
+});

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { artwork } from '../support/samples.ts';
+import { type RestAnswer, send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+import { serveWatched } from '../support/watched-command.ts';
+
+const preloaded = join(import.meta.dirname, 'children', 'failing-thread.ts');
+const failed = 1;
+/** Filings that are answered while the thread works. */
+const filings = 20;
+/** Far longer than an end takes that nothing holds up, and than connections are waited for. */
+const limitMs = 60_000;
+
+/** How the thread of the store fails, what the log says of it, and with which options of Node. */
+const ways = [
+  ['throws', 'THROW', /the thread was made to fail/, ''],
+  ['exits', 'EXIT', /The thread of the store ended with 7/, ''],
+  ['runs out of memory', 'MEMORY', /memory limit/, '--max-old-space-size=80'],
+] as const;
+
+async function deployed(t: TestContext) {
+  const dataDir = temporaryFolder(t);
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const file = (publicUrl: string, author: string): Promise<RestAnswer> => {
+    return send(publicUrl, platform, {
+      target: '/api/v1/filing',
+      body: JSON.stringify({ ...artwork, author }),
+    });
+  };
+  return { dataDir, token, file };
+}
+
+/** The calls of a service whose thread failed: those that got an answer were told UNAVAILABLE. */
+async function unavailable(calls: readonly Promise<RestAnswer>[]): Promise<void> {
+  for (const call of await Promise.allSettled(calls)) {
+    if (call.status === 'fulfilled') assert.equal(call.value.json.code, 'UNAVAILABLE', call.value.text);
+  }
+}
+
+for (const [what, way, why, options] of ways) {
+  test(`a service whose store ${what} says so and ends; the next one has all that was answered`, {
+    timeout: 300_000,
+  }, async (t) => {
+    const { dataDir, token, file } = await deployed(t);
+    const env = { NODE_OPTIONS: `--import=${preloaded} ${options}`, FAILING_THREAD: way };
+    const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ...env });
+    const authors = Array.from({ length: filings }, (_, place) => `Author ${place}`);
+    const answered = await Promise.all(authors.map((author) => file(service.publicUrl, author)));
+    const numbers = answered.map(({ json }) => json.filingNo).sort();
+    assert.equal(numbers.at(-1)?.slice(8), '000020');
+
+    const unanswered = ['Nobody', 'beside', 'beside'];
+    await unavailable(unanswered.map((author) => file(service.publicUrl, author)));
+    assert.equal(await service.end(limitMs), failed, service.stderr());
+    const lines = service.stderr().trimEnd().split('\n');
+    assert.match(lines.at(-1) ?? '', /^artseal: the store is lost/);
+    assert.match(lines.at(-1) ?? '', why);
+    const fatal = lines
+      .slice(0, -1)
+      .map((line) => JSON.parse(line))
+      .filter(({ level }) => level === 60);
+    assert.equal(fatal.length, 1, service.stderr());
+    assert.match(fatal[0].err.message, why);
+    assert.doesNotMatch(service.stderr(), /connections that are still open are cut off/);
+
+    const next = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+    const { json } = await typedCall(next.internalUrl, token, 'FilingService/ListFilings', { pageSize: 100 });
+    const stored = json.filings.map(({ filingNo }: { filingNo: string }) => filingNo).sort();
+    assert.deepEqual(stored.slice(0, filings), numbers);
+    assert.ok(
+      stored.length <= filings + unanswered.length,
+      'a call that was not answered may be stored, once',
+    );
+    const nextNo = (await file(next.publicUrl, 'next')).json.filingNo;
+    assert.equal(nextNo.slice(8), String(stored.length + 1).padStart(6, '0'));
+    assert.equal(await next.stop(), 0, next.stderr());
+  });
+}
