@@ -103,7 +103,8 @@ async function attack(bytes: Buffer): Promise<Socket> {
 const attackWith = (bytes: Buffer): Promise<Socket[]> =>
   Promise.all(Array.from({ length: peers }, () => attack(bytes)));
 
-await assertAnswersTheHonest(300);
+// The heap of a service that has only started has not its working size yet, and would reach it under attack.
+for (let round = 0; round < 4; round += 1) await assertAnswersTheHonest(300);
 const before = await weigh();
 
 for (const [name, bytes] of Object.entries(attacks)) {
