@@ -49,8 +49,8 @@ export interface TestInstitution extends Institution {
   treatLookUps(fault: LookUpFault): void;
   /** Answers this from now on, or the truth again. */
   report(report?: Report): void;
-  /** How many holds such instructions have made, paid out or given back, each of which can happen to a hold but once. */
-  carriedOut(kind: Exclude<InstructionKind, 'CANCEL'>): number;
+  /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
+  carriedOut(kind: keyof typeof after): number;
   /** Where the money of an order stands, by its escrow id. */
   standingOf(escrowId: string): PaymentStatus;
   /** Lets the hold of an order run out. */
@@ -71,6 +71,13 @@ export interface NotificationOptions {
 }
 
 const ownSecret = Buffer.alloc(32, 7);
+
+/** Where a hold may stand after an instruction was carried out. */
+const after: Readonly<Record<'FREEZE' | 'RELEASE' | 'REFUND', readonly PaymentStatus[]>> = {
+  FREEZE: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
+  RELEASE: ['PAID_OUT'],
+  REFUND: ['RETURNED'],
+};
 
 /** Opens the simulated institution in a folder of its own; closed after the test. */
 export function openTestInstitution(
@@ -116,7 +123,6 @@ export function openTestInstitution(
     end(ended);
     await ended.promise.catch(() => {});
   }
-  const standings = () => simulator.holds().map(({ standing }) => standing);
   function holdIdOf(escrowId: string): string {
     const instruction = instructions.find((one) => one.escrowId === escrowId);
     if (instruction === undefined) throw new Error(`The institution has not heard of ${escrowId}.`);
@@ -150,12 +156,7 @@ export function openTestInstitution(
     report: (next = truth) => {
       report = next;
     },
-    carriedOut: (kind) => {
-      const ends = { RELEASE: 'PAID_OUT', REFUND: 'RETURNED' } as const;
-      return standings().filter((standing) =>
-        kind === 'FREEZE' ? standing !== 'VOID' : standing === ends[kind],
-      ).length;
-    },
+    carriedOut: (kind) => simulator.holds().filter(({ standing }) => after[kind].includes(standing)).length,
     standingOf: (escrowId) => {
       const holdId = holdIdOf(escrowId);
       return simulator.holds().find((hold) => hold.holdId === holdId)?.standing ?? 'ABSENT';
