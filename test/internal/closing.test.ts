@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { openSocket, sendApart } from '../support/raw-talk.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { errorOf, typedClients } from '../support/typed-clients.ts';
 import { closingOf, endsByForce } from './closing-support.ts';
@@ -13,13 +13,13 @@ import { connectOverHttp1, type TransportMaker, transports } from './transports.
 
 /** A service with a call that waits for the institution. */
 async function startWithCallInFlight(t: TestContext, transport: TransportMaker) {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const service = await startService(t, { institution });
   const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
   const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
   const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
   const call = escrows.createEscrow(terms);
-  await institution.instructed(1);
+  await institution.instructed('FREEZE');
   return { service, institution, call, filings };
 }
 
@@ -27,7 +27,7 @@ for (const [name, transport] of Object.entries(transports)) {
   test(`closing answers the call in flight, and its effect is kept: ${name}`, async (t) => {
     const { service, institution, call } = await startWithCallInFlight(t, transport);
     const closed = closingOf(t, service);
-    institution.answer('CONFIRMED');
+    await institution.answer();
     const { escrowId, state } = await call;
     assert.equal(state, Escrow_State.FROZEN);
     await closed;
@@ -39,7 +39,7 @@ for (const [name, transport] of Object.entries(transports)) {
   test(`a connection whose call was answered does not hold up closing: ${name}`, async (t) => {
     const { service, institution, call } = await startWithCallInFlight(t, transport);
     const closed = closingOf(t, service);
-    institution.answer('CONFIRMED');
+    await institution.answer();
     await call;
     assert.equal(await closed, 'by itself');
   });
@@ -49,7 +49,7 @@ for (const [name, transport] of Object.entries(transports)) {
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const closed = closingOf(t, service);
     assert.equal((await errorOf(filings.listFilings({}))).code, Code.Unavailable);
-    institution.answer('CONFIRMED');
+    await institution.answer();
     await Promise.all([call, closed]);
   });
 

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { ProvenanceRecord_Event } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { type ServiceOptions, startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 import { typedClients, typedRefusal } from '../support/typed-clients.ts';
 
 const painting = { ...artwork, price: BigInt(artwork.price) };
@@ -170,13 +170,13 @@ test('a released escrow is not released again', async (t) => {
 });
 
 test('releases at once are answered alike, and the artwork is paid for and transferred once', async (t) => {
-  const institution = createHeldInstitution('RELEASE');
+  const institution = openTestInstitution(t, { RELEASE: 'KEPT_BACK' });
   const { escrows, order, transfersOf } = await startWithClients(t, { institution });
   const terms = await order();
   const { escrowId } = await escrows.createEscrow(terms);
   const releases = [1, 2, 3].map(() => escrows.releaseEscrow({ escrowId }));
-  await institution.instructed(1);
-  institution.answer('CONFIRMED');
+  await institution.instructed('RELEASE');
+  await institution.answer();
   const settled = await Promise.allSettled(releases);
   // One that came after the answer is refused, as any later release is.
   for (const result of settled) {
@@ -192,13 +192,13 @@ test('releases at once are answered alike, and the artwork is paid for and trans
 });
 
 test('of orders opened at once for one filing one is frozen, and the institution hears of no other', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const { escrows, order } = await startWithClients(t, { institution });
   const terms = await order();
   const opened = Promise.allSettled([1, 2, 3].map(() => escrows.createEscrow(terms)));
-  await institution.instructed(1);
+  await institution.instructed('FREEZE');
   await typedRefusal(escrows.createEscrow(terms), 'ESCROW_ACTIVE');
-  institution.answer('CONFIRMED');
+  await institution.answer();
   const settled = await opened;
   assert.equal(settled.filter(({ status }) => status === 'fulfilled').length, 1);
   assert.equal((await escrows.listEscrows({})).escrows.length, 1);
@@ -243,12 +243,12 @@ test('silence of the institution changes no state: the order waits under its id'
 });
 
 test('an institution that fails has given no verdict, and its words reach no caller', async (t) => {
-  const institution = createHeldInstitution('RELEASE');
+  const institution = openTestInstitution(t, { RELEASE: 'KEPT_BACK' });
   const { escrows, order } = await startWithClients(t, { institution });
   const { escrowId } = await escrows.createEscrow(await order());
   const release = escrows.releaseEscrow({ escrowId });
-  await institution.instructed(1);
-  institution.fail(new Error('connection to 10.0.0.7 lost'));
+  await institution.instructed('RELEASE');
+  await institution.fail(new Error('connection to 10.0.0.7 lost'));
   const { message } = await typedRefusal(release, 'PAYMENT_PENDING');
   assert.ok(!message.includes('10.0.0.7'));
   assert.equal((await escrows.getEscrow({ escrowId })).escrow?.state, Escrow_State.FROZEN);

@@ -10,10 +10,10 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { openLedger } from '../support/ledger.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 import { errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { overGrpc } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -83,19 +83,19 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 
   test(`a call whose key is under way is aborted, and told when to come again: ${name}`, async (t) => {
-    const institution = createHeldInstitution('FREEZE');
+    const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
     const held = await startService(t, { institution });
     const { filings, escrows } = typedClients(transport(held.internalUrl, await held.token()));
     const { filingNo } = await filings.createFiling(painting);
     const open = (amount = 128_000_000n) =>
       escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
     const first = open();
-    await institution.instructed(1);
+    await institution.instructed('FREEZE');
     const error = await errorOf(open());
     await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
     assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
     await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
-    institution.answer('CONFIRMED');
+    await institution.answer();
     const opened = await first;
     assert.deepEqual(await open(), opened);
     assert.equal(institution.instructions.length, 1);
@@ -210,7 +210,7 @@ for (const [verdict, end] of [
   ['DECLINED', 'PAYMENT_DECLINED'],
 ] as const) {
   test(`a pending CreateEscrow that is repeated under its key is told ${end}, and never ESCROW_ACTIVE`, async (t) => {
-    const institution = createHeldInstitution('FREEZE', verdict === 'CONFIRMED' ? 'SILENT' : 'LOST');
+    const institution = openTestInstitution(t, { FREEZE: verdict === 'CONFIRMED' ? 'SILENT' : 'LOST' });
     const pending = await startService(t, { institution, limits: hasty });
     const { filings, escrows } = await clientsAt(pending);
     const { filingNo } = await filings.createFiling(painting);
@@ -220,7 +220,7 @@ for (const [verdict, end] of [
       await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
       assert.equal(error.metadata.get('Idempotent-Replayed'), null);
     }
-    institution.treat(verdict);
+    institution.treat({ FREEZE: verdict });
     const outcome = async () => (await open().catch((error) => error)) as Awaited<ReturnType<typeof open>>;
     const settled = await eventually('it is settled', 60_000, async () => {
       const now = await outcome();
@@ -232,7 +232,7 @@ for (const [verdict, end] of [
       assert.deepEqual(await open(), settled);
     } else {
       const { message } = await typedRefusal(Promise.reject(settled), 'PAYMENT_DECLINED');
-      institution.treat('CONFIRMED');
+      institution.treat({ FREEZE: 'CONFIRMED' });
       await escrows.createEscrow(termsFor(filingNo));
       assert.equal((await typedRefusal(open(), 'PAYMENT_DECLINED')).message, message);
     }

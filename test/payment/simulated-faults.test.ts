@@ -13,6 +13,7 @@ import {
   openTestSimulator,
   order,
   type TestSimulator,
+  turn,
 } from './simulated-support.ts';
 
 type Fate = 'RESOLVED' | 'REJECTED' | 'PENDING';
@@ -23,6 +24,7 @@ describe('faults of instructions', () => {
   const cases: [InstructionFault, Fate, PaymentStatus, Fate, PaymentStatus][] = [
     [{ kind: 'NONE' }, 'RESOLVED', 'HELD', 'RESOLVED', 'HELD'],
     [{ kind: 'DECLINE' }, 'RESOLVED', 'VOID', 'RESOLVED', 'VOID'],
+    [{ kind: 'REFUSE' }, 'RESOLVED', 'VOID', 'RESOLVED', 'VOID'],
     [{ kind: 'LOST_REQUEST' }, 'REJECTED', 'ABSENT', 'REJECTED', 'ABSENT'],
     [{ kind: 'LOST_ANSWER' }, 'REJECTED', 'HELD', 'REJECTED', 'HELD'],
     [{ kind: 'LATE_REQUEST', ms: 1_000 }, 'REJECTED', 'ABSENT', 'REJECTED', 'HELD'],
@@ -57,6 +59,69 @@ describe('faults of instructions', () => {
     }
   });
 
+  test('a refund that is refused leaves the money held, and another one may give it back', async (t) => {
+    const { connection } = openTestSimulator(t, {
+      script: faultsInTurn({ kind: 'NONE' }, { kind: 'REFUSE' }),
+    });
+    await connection.instruct(instruction('FREEZE'), never);
+    assert.equal((await connection.instruct(instruction('REFUND'), never)).standing, 'HELD');
+    const another = instruction('REFUND', order(), '-again');
+    assert.equal((await connection.instruct(another, never)).standing, 'RETURNED');
+  });
+
+  describe('kept back', () => {
+    /** A FREEZE that is kept back until the test says how it is met. */
+    function keptBack(t: Cleanup) {
+      const { promise: until, ...verdict } = Promise.withResolvers<InstructionFault>();
+      const open = openTestSimulator(t, { script: faultsInTurn({ kind: 'KEPT_BACK', until }) });
+      const abort = new AbortController();
+      const answer = open.connection.instruct(instruction('FREEZE'), abort.signal);
+      const standing = async () => (await open.connection.lookUp(order(), never)).standing;
+      return { ...open, ...verdict, abort, answer, standing };
+    }
+
+    const thenMet: [InstructionFault, Fate, PaymentStatus][] = [
+      [{ kind: 'NONE' }, 'RESOLVED', 'HELD'],
+      [{ kind: 'DECLINE' }, 'RESOLVED', 'VOID'],
+      [{ kind: 'LOST_ANSWER' }, 'REJECTED', 'HELD'],
+      [{ kind: 'KEPT_BACK', until: Promise.resolve({ kind: 'NONE' }) }, 'RESOLVED', 'HELD'],
+    ];
+    for (const [fault, fateThen, standingThen] of thenMet) {
+      test(`and then met by ${fault.kind}`, async (t) => {
+        const { answer, resolve, standing } = keptBack(t);
+        assert.equal(await fate(answer), 'PENDING');
+        assert.equal(await standing(), 'ABSENT');
+        resolve(fault);
+        assert.equal(await fate(answer), fateThen);
+        assert.equal(await standing(), standingThen);
+      });
+    }
+
+    test('and carried out although its call was given up', async (t) => {
+      const { abort, answer, resolve, standing } = keptBack(t);
+      abort.abort(new Error('enough'));
+      await assert.rejects(answer, /enough/);
+      resolve({ kind: 'NONE' });
+      await turn();
+      assert.equal(await standing(), 'HELD');
+    });
+
+    test('and never arrived, where the connection breaks instead', async (t) => {
+      const { answer, reject, standing } = keptBack(t);
+      reject(new Error('torn'));
+      await assert.rejects(answer, /torn/);
+      assert.equal(await standing(), 'ABSENT');
+    });
+
+    test('and forgotten by a kill', async (t) => {
+      const { answer, resolve, standing, simulator } = keptBack(t);
+      simulator.reopen();
+      resolve({ kind: 'NONE' });
+      assert.equal(await fate(answer), 'PENDING');
+      assert.equal(await standing(), 'ABSENT');
+    });
+  });
+
   test('a script that throws, and an id of another instruction, change nothing', async (t) => {
     const { connection, simulator } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
@@ -87,6 +152,19 @@ describe('faults of look-ups', () => {
     assert.equal(await fate(slow), 'PENDING');
     await pass(500);
     assert.equal((await slow).standing, 'HELD', 'as it was when it was asked');
+  });
+});
+
+describe('reports', () => {
+  test('are told to instructions and look-ups in place of the truth, which the books keep', async (t) => {
+    const { connection, simulator } = openTestSimulator(t);
+    simulator.follow({ ...faultless, report: ({ escrowId }, truth) => ({ ...truth, reference: escrowId }) });
+    const told = await connection.instruct(instruction('FREEZE'), never);
+    assert.deepEqual([told.standing, told.reference], ['HELD', order().escrowId]);
+    assert.deepEqual(await connection.lookUp(order(), never), told);
+    simulator.follow({ ...faultless, report: () => ({ standing: 'ABSENT' }) });
+    assert.deepEqual(await connection.lookUp(order(), never), { standing: 'ABSENT' });
+    assert.equal(simulator.holds()[0]?.standing, 'HELD');
   });
 });
 

@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { InstructionKind, PaymentStatus } from '../../src/domain/escrow.ts';
-import { type Ledger, openLedger } from '../../src/payment/simulated/ledger.ts';
+import { type Ledger, openLedger, type Treatment } from '../../src/payment/simulated/ledger.ts';
 import { ledgerFileName } from '../../src/payment/simulated/ledger-file.ts';
 import { standingAfter } from '../../src/payment/simulated/rules.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { instruction, order, startMs } from './simulated-support.ts';
 
-const treatment = { declined: false, holdLastsMs: 1_000 };
+const treatment: Treatment = { verdict: 'CONSENTED', holdLastsMs: 1_000 };
 const newSecret = () => Buffer.alloc(32, 1);
 
 type Cleanup = Parameters<typeof temporaryFolder>[0];
@@ -48,16 +48,24 @@ describe('rules of the simulated institution', () => {
     FREEZE: ['VOID', ...expected.FREEZE.slice(1)],
     RELEASE: standings,
   };
+  const refused: Record<InstructionKind, PaymentStatus[]> = {
+    ...declined,
+    REFUND: standings,
+    CANCEL: ['VOID', ...standings.slice(1)],
+  };
   for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
     test(`where a ${kind} leads from each standing`, () => {
-      assert.deepEqual(
-        standings.map((standing) => standingAfter(kind, standing, false)),
-        expected[kind],
-      );
-      assert.deepEqual(
-        standings.map((standing) => standingAfter(kind, standing, true)),
-        declined[kind],
-      );
+      for (const [verdict, led] of [
+        ['CONSENTED', expected],
+        ['DECLINED', declined],
+        ['REFUSED', refused],
+      ] as const) {
+        assert.deepEqual(
+          standings.map((standing) => standingAfter(kind, standing, verdict)),
+          led[kind],
+          verdict,
+        );
+      }
     });
   }
 });
@@ -66,7 +74,7 @@ describe('ledger of the simulated institution', () => {
   test('an instruction under the id of an earlier one has no effect', (t) => {
     const ledger = open(t);
     assert.equal(tell(ledger, 'FREEZE'), 'HELD');
-    assert.equal(tell(ledger, 'RELEASE', '', startMs, { ...treatment, declined: true }), 'HELD');
+    assert.equal(tell(ledger, 'RELEASE', '', startMs, { ...treatment, verdict: 'DECLINED' }), 'HELD');
     assert.equal(tell(ledger, 'RELEASE'), 'HELD', 'declined for good under this id');
     assert.equal(tell(ledger, 'RELEASE', '-again'), 'PAID_OUT');
     assert.equal(tell(ledger, 'FREEZE'), 'PAID_OUT', 'the answer is where the money is now');
@@ -167,7 +175,7 @@ describe('ledger of the simulated institution', () => {
       for (let n = 1; n <= 10_000; n += 1) {
         const told = instruction('FREEZE', order(String(n)));
         ledger.countAttempt(told);
-        ledger.carryOut(told, { declined: false, holdLastsMs: 1_000 }, startMs);
+        ledger.carryOut(told, { verdict: 'CONSENTED', holdLastsMs: 1_000 }, startMs);
         writeSync(1, n + '\\n');
       }`;
     const child = spawn(process.execPath, ['--input-type=module', '--eval', program, dataDir], {

@@ -2,8 +2,6 @@ import type { TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import type { PaymentSnapshot } from '../../src/domain/escrow.ts';
-import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../../src/reconciliation/limits.ts';
 import { createReconciler } from '../../src/reconciliation/reconciler.ts';
 import { createRecovery } from '../../src/reconciliation/recovery.ts';
@@ -14,6 +12,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { type Execute, type Kind, perform } from '../../src/store/store.ts';
 import { newKey, painting, terms } from '../store/promises/fixtures.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
+import { openTestInstitution, type TestInstitution } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
@@ -24,68 +23,12 @@ export const kitLimits: ReconciliationLimits = {
   quietLookUpMs: 90_000,
 };
 
-/** An answer that never comes. */
-export const silence = new Promise<never>(() => {});
-
-/** An institution that says what a test tells it to, and remembers what it was told and asked. */
-export interface ScriptedInstitution extends Institution {
-  /** Instructions in the order in which they came. */
-  readonly told: readonly PaymentInstruction[];
-  /** Orders that it was asked about. */
-  readonly asked: readonly PaymentOrder[];
-  /** What it answers to instructions from now on; a function may look at the instruction. */
-  answer(answer: Answer<PaymentInstruction>): void;
-  /** What it says where it is asked. */
-  say(answer: Answer<PaymentOrder>): void;
-}
-
-type Answer<Question> = (question: Question) => Promise<PaymentSnapshot>;
-
-/** A hold over all of an order. */
-export function held(
-  { amount, currency }: PaymentOrder,
-  standing: PaymentSnapshot['standing'] = 'HELD',
-): PaymentSnapshot {
-  return { standing, amount, currency, reference: 'hold-1' };
-}
-
-/** An institution that holds, pays out and gives back as it is told. */
-export function createScriptedInstitution(): ScriptedInstitution {
-  const told: PaymentInstruction[] = [];
-  const asked: PaymentOrder[] = [];
-  const standings = { FREEZE: 'HELD', RELEASE: 'PAID_OUT', REFUND: 'RETURNED', CANCEL: 'VOID' } as const;
-  let answer: Answer<PaymentInstruction> = async (instruction) =>
-    held(instruction, standings[instruction.kind]);
-  let say: Answer<PaymentOrder> = async () => ({ standing: 'ABSENT' });
-  return {
-    told,
-    asked,
-    answer: (next) => {
-      answer = next;
-    },
-    say: (next) => {
-      say = next;
-    },
-    check: () => [],
-    instruct: (instruction) => {
-      told.push(instruction);
-      return answer(instruction);
-    },
-    lookUp: (order) => {
-      asked.push(order);
-      return say(order);
-    },
-    readNotification: () => ({ eventId: 'none', holdId: undefined }),
-    close: async () => {},
-  };
-}
-
 /** A reconciler on a real store, with time and institution in the hand of the test. */
 export interface Kit {
   /** Carries a command out, whatever fails for the reconciler. */
   readonly execute: Execute;
   readonly clock: ManualClock;
-  readonly institution: ScriptedInstitution;
+  readonly institution: TestInstitution;
   readonly platform: StoredKey;
   /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
   fail(kind: Kind, error: Error): () => number;
@@ -118,7 +61,7 @@ export async function openKit(
   const dataDir = temporaryFolder(test);
   const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
   const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
-  const institution = createScriptedInstitution();
+  const institution = openTestInstitution(test, {}, clock);
   const calendar = createCalendar('UTC');
   const logged: { msg: string; level: number }[] = [];
   const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });

@@ -2,13 +2,20 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Decision, PaymentSnapshot } from '../../src/domain/escrow.ts';
 import { unavailable } from '../../src/domain/reason.ts';
-import { held, type Kit, kitLimits, openKit, quiet, silence } from './kit.ts';
+import type { Report, Treatment } from '../support/simulator.ts';
+import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
 
 const { answerTimeoutMs, freezeDeadlineMs, quietLookUpMs, firstRetryMs, longestRetryMs, pollMs } = kitLimits;
 
-const lost = () => Promise.reject(new Error('The connection broke.'));
+/** How long the institution takes over a slow answer. */
+const slowMs = 100;
 
-const kindsTold = ({ institution }: Kit) => institution.told.map(({ kind }) => kind);
+/** An institution that does not count right. */
+const reports =
+  (amount: bigint): Report =>
+  (_, truth) => ({ ...truth, amount });
+
+const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
 
 async function stateOf(kit: Kit, escrowId: string): Promise<string> {
   return (await kit.case(escrowId)).order.state;
@@ -25,29 +32,41 @@ async function decide(kit: Kit, escrowId: string, decision: Decision, instructio
 async function frozen(kit: Kit): Promise<string> {
   const escrowId = await kit.open();
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  kit.institution.say(async (order) => held(order));
   return escrowId;
 }
 
 /** An order whose RELEASE or REFUND was not answered. */
-async function unanswered(kit: Kit, kind: 'RELEASE' | 'REFUND'): Promise<string> {
+async function unanswered(
+  kit: Kit,
+  kind: 'RELEASE' | 'REFUND',
+  treatment: Treatment = 'LOST',
+): Promise<string> {
   const escrowId = await frozen(kit);
-  kit.institution.answer(lost);
+  kit.institution.treat({ [kind]: treatment });
   assert.equal((await kit.resolve(kind, escrowId)).status, 'UNKNOWN');
   return escrowId;
 }
 
-/** Has the institution asked about a quiet order; it answers when the test does. */
-async function askedAbout(kit: Kit): Promise<PromiseWithResolvers<PaymentSnapshot>> {
-  const answer = Promise.withResolvers<PaymentSnapshot>();
-  kit.institution.say(() => answer.promise);
+/** Has the institution asked about a quiet order; after slowMs it answers what is true now. */
+async function askedAbout(kit: Kit): Promise<void> {
+  kit.institution.treatLookUps({ kind: 'SLOW', ms: slowMs });
   await kit.pass(quietLookUpMs);
-  return answer;
+  assert.equal(kit.institution.lookUps.length, 1);
+  kit.institution.treatLookUps({ kind: 'NONE' });
+}
+
+/** An order that is CLOSED, since the institution denies the hold that it made. */
+async function denied(kit: Kit): Promise<string> {
+  kit.institution.report(() => ({ standing: 'VOID' }));
+  const escrowId = await kit.open();
+  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
+  kit.institution.report();
+  return escrowId;
 }
 
 /** An order whose FREEZE was not answered. */
-async function pending(kit: Kit): Promise<string> {
-  kit.institution.answer(lost);
+async function pending(kit: Kit, treatment: Treatment = 'LOST'): Promise<string> {
+  kit.institution.treat({ FREEZE: treatment });
   const escrowId = await kit.open();
   assert.equal(await stateOf(kit, escrowId), 'UNPAID');
   return escrowId;
@@ -74,16 +93,15 @@ test('while what is due cannot be read, that is logged once, and once when it is
 
 test('an instruction is on disk as SENT before it is given, under the id by which it is known', async (t) => {
   const kit = await openKit(t);
-  const seen: unknown[] = [];
-  kit.institution.answer(async (instruction) => {
-    const { instructionId } = instruction;
-    seen.push((await kit.execute({ kind: 'FindInstruction', instructionId }))?.status);
-    return held(instruction);
-  });
-  const { order, holdId } = await kit.case(await kit.open());
-  assert.deepEqual(seen, ['SENT']);
-  const [told] = kit.institution.told;
-  assert.equal(told?.holdId, holdId);
+  kit.institution.treat({ FREEZE: 'KEPT_BACK' });
+  const opening = kit.open();
+  await kit.institution.instructed('FREEZE');
+  const [told = assert.fail()] = kit.institution.instructions;
+  const { instructionId } = told;
+  assert.equal((await kit.execute({ kind: 'FindInstruction', instructionId }))?.status, 'SENT');
+  await kit.institution.answer();
+  const { order, holdId } = await kit.case(await opening);
+  assert.equal(told.holdId, holdId);
   assert.equal(told.instructionId, holdId);
   assert.equal(told.escrowId, order.escrowId);
   assert.equal(told.currency, 'CNY');
@@ -91,7 +109,7 @@ test('an instruction is on disk as SENT before it is given, under the id by whic
 
 test('what is not answered in time is pending, is asked about, and is settled by what is found', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(() => silence);
+  kit.institution.treat({ FREEZE: { kind: 'SILENT', carriedOut: true } });
   const opening = kit.open();
   await quiet();
   kit.clock.advance(answerTimeoutMs);
@@ -102,7 +120,6 @@ test('what is not answered in time is pending, is asked about, and is settled by
     open.map(({ status }) => status),
     ['UNKNOWN'],
   );
-  kit.institution.say(async (asked) => held(asked));
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
   assert.deepEqual(kindsTold(kit), ['FREEZE'], 'it exists, so it is not given again');
@@ -111,22 +128,19 @@ test('what is not answered in time is pending, is asked about, and is settled by
 test('an instruction that never arrived is given again, under the same id', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
-  kit.institution.answer(async (instruction) => held(instruction));
+  kit.institution.treat({ FREEZE: 'CONFIRMED' });
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  assert.equal(new Set(kit.institution.told.map(({ instructionId }) => instructionId)).size, 1);
-  assert.equal(kit.institution.told.length, 2);
+  assert.equal(new Set(kit.institution.instructions.map(({ instructionId }) => instructionId)).size, 1);
+  assert.equal(kit.institution.instructions.length, 2);
 });
 
 test('an institution that stays silent is asked at growing intervals, up to the longest', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
   await pending(kit);
-  const askedAtMs: number[] = [];
-  kit.institution.say(() => {
-    askedAtMs.push(kit.clock.nowMs());
-    return lost();
-  });
+  kit.institution.treatLookUps({ kind: 'LOST' });
   await kit.pass(5 * longestRetryMs);
+  const askedAtMs = kit.institution.lookUps.map(({ atMs }) => atMs);
   const gaps = askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] ?? 0));
   assert.ok(gaps.length > 6, `asked ${askedAtMs.length} times`);
   for (const [index, gap] of gaps.entries()) {
@@ -138,7 +152,6 @@ test('an institution that stays silent is asked at growing intervals, up to the 
 test('an order that waited too long for its hold is cancelled, and CLOSED once that is confirmed', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
-  kit.institution.answer(({ kind }) => (kind === 'CANCEL' ? Promise.resolve({ standing: 'VOID' }) : lost()));
   await kit.pass(freezeDeadlineMs - 10_000);
   assert.equal(await stateOf(kit, escrowId), 'UNPAID');
   await kit.pass(longestRetryMs + 20_000);
@@ -152,6 +165,7 @@ test('an order that waited too long for its hold is cancelled, and CLOSED once t
 test('an order is not CLOSED while its cancelling is not confirmed', async (t) => {
   const kit = await openKit(t);
   const escrowId = await pending(kit);
+  kit.institution.treat({ CANCEL: 'LOST' });
   await kit.pass(freezeDeadlineMs + 3 * longestRetryMs);
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'UNPAID');
@@ -163,12 +177,15 @@ test('an order is not CLOSED while its cancelling is not confirmed', async (t) =
 
 test('a hold that is found after the order was given up is given back, and freezes nothing', async (t) => {
   const kit = await openKit(t);
-  const escrowId = await pending(kit);
-  await kit.pass(freezeDeadlineMs + longestRetryMs);
+  const givenUpMs = freezeDeadlineMs + longestRetryMs;
+  const escrowId = await pending(kit, { kind: 'LATE_REQUEST', ms: givenUpMs + 1 });
+  kit.institution.treat({ CANCEL: 'LOST' });
+  await kit.pass(givenUpMs);
   assert.ok(kindsTold(kit).includes('CANCEL'));
-  kit.institution.say(async (order) => held(order));
-  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  assert.equal(kit.institution.standingOf(escrowId), 'ABSENT');
+  kit.institution.treat({ CANCEL: 'CONFIRMED' });
   await kit.pass(2 * longestRetryMs);
+  assert.equal(kit.institution.standingOf(escrowId), 'RETURNED');
   const { order, open } = await kit.case(escrowId);
   assert.deepEqual(
     order.history.map(({ state }) => state),
@@ -179,11 +196,7 @@ test('a hold that is found after the order was given up is given back, and freez
 
 test('a hold that comes after the order was CLOSED is compensated by a refund', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(async () => ({ standing: 'VOID' }));
-  const escrowId = await kit.open();
-  assert.equal(await stateOf(kit, escrowId), 'CLOSED');
-  kit.institution.say(async (order) => held(order));
-  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  const escrowId = await denied(kit);
   await kit.pass(quietLookUpMs + 1_000);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   const { order, open, review } = await kit.case(escrowId);
@@ -194,17 +207,15 @@ test('a hold that comes after the order was CLOSED is compensated by a refund', 
 
 test('a compensation that the institution declines needs a person, who may try anew', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(async () => ({ standing: 'VOID' }));
-  const escrowId = await kit.open();
-  kit.institution.say(async (order) => held(order));
-  kit.institution.answer(async (instruction) => held(instruction));
+  const escrowId = await denied(kit);
+  kit.institution.treat({ REFUND: 'DECLINED' });
   await kit.pass(3 * quietLookUpMs);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'RETURN', 'anew');
-  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
+  kit.institution.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(1_000);
-  assert.equal(kit.institution.told.at(-1)?.instructionId, 'anew');
+  assert.equal(kit.institution.instructions.at(-1)?.instructionId, 'anew');
   assert.deepEqual((await kit.case(escrowId)).open, []);
 });
 
@@ -214,33 +225,30 @@ for (const [what, differs] of [
 ] as const) {
   test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
     const kit = await openKit(t);
-    kit.institution.answer(async (instruction) => differs(held(instruction)));
+    kit.institution.report((_, truth) => differs(truth));
     const escrowId = await kit.open();
     const { order, review } = await kit.case(escrowId);
     assert.equal(order.state, 'UNPAID');
     assert.match(review ?? '', /128000000 CNY.*HELD/);
     await kit.pass(freezeDeadlineMs + quietLookUpMs);
     assert.deepEqual(kindsTold(kit), ['FREEZE']);
-    assert.equal(kit.institution.asked.length, 0, 'nobody is asked while a person decides');
+    assert.equal(kit.institution.lookUps.length, 0, 'nobody is asked while a person decides');
     assert.ok(kit.logged.some(({ msg, level }) => level === 50 && /needs a person/.test(msg)));
 
-    kit.institution.say(async (asked) => differs(held(asked)));
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-1');
     await kit.pass(1_000);
     assert.ok((await kit.case(escrowId)).review !== undefined, 'it differs still');
-    kit.institution.say(async (asked) => held(asked));
+    kit.institution.report();
     await decide(kit, escrowId, 'LOOK_AGAIN', 'd-2');
     await kit.pass(1_000);
     assert.equal(await stateOf(kit, escrowId), 'FROZEN');
   });
 }
 
-/** An order that the institution holds one unit of. */
+/** An order that the institution holds one unit of, as it says. */
 async function short(kit: Kit): Promise<string> {
-  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
-  const escrowId = await kit.open();
-  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
-  return escrowId;
+  kit.institution.report(reports(1n));
+  return kit.open();
 }
 
 test('a person may accept what differs, and that is what is paid out', async (t) => {
@@ -249,9 +257,8 @@ test('a person may accept what differs, and that is what is paid out', async (t)
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  kit.institution.answer(async (instruction) => held(instruction, 'PAID_OUT'));
   assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'CONFIRMED');
-  assert.equal(kit.institution.told.at(-1)?.amount, 1n);
+  assert.equal(kit.institution.instructions.at(-1)?.amount, 1n);
 });
 
 test('what differs from what was accepted stops the order again', async (t) => {
@@ -259,7 +266,7 @@ test('what differs from what was accepted stops the order again', async (t) => {
   const escrowId = await short(kit);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
-  kit.institution.answer(async (instruction) => ({ ...held(instruction, 'PAID_OUT'), amount: 2n }));
+  kit.institution.report(reports(2n));
   await kit.resolve('RELEASE', escrowId);
   const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
@@ -269,7 +276,6 @@ test('what differs from what was accepted stops the order again', async (t) => {
 test('a person may have what differs given back: the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await short(kit);
-  kit.institution.answer(async (instruction) => held(instruction, 'RETURNED'));
   await decide(kit, escrowId, 'RETURN');
   await kit.pass(1_000);
   const { order, open } = await kit.case(escrowId);
@@ -280,8 +286,8 @@ test('a person may have what differs given back: the order is CLOSED', async (t)
 test('what differs and is not given back stops the order again, for another instruction', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.say(async (asked) => ({ ...held(asked), amount: 1n }));
-  kit.institution.answer(async (instruction) => ({ ...held(instruction), amount: 1n }));
+  kit.institution.report(reports(1n));
+  kit.institution.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   for (const refunds of [1, 2]) {
     await decide(kit, escrowId, 'RETURN');
@@ -290,7 +296,7 @@ test('what differs and is not given back stops the order again, for another inst
     assert.equal(order.state, 'FROZEN');
     assert.match(review ?? '', /HELD 1 CNY/);
     assert.deepEqual(open, [], 'the instruction that was declined has come to its end');
-    const names = kit.institution.told.filter(({ kind }) => kind === 'REFUND');
+    const names = kit.institution.instructions.filter(({ kind }) => kind === 'REFUND');
     assert.equal(new Set(names.map(({ instructionId }) => instructionId)).size, refunds);
   }
 });
@@ -303,7 +309,9 @@ for (const [state, standing, end] of [
   test(`${state} and ${standing}, once accepted, is ${end}: the work can be sold again`, async (t) => {
     const kit = await openKit(t);
     const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
-    kit.institution.say(async (asked) => (standing === 'PAID_OUT' ? held(asked, standing) : { standing }));
+    kit.institution.report(({ amount, currency }) =>
+      standing === 'PAID_OUT' ? { standing, amount, currency } : { standing },
+    );
     await kit.pass(quietLookUpMs + 1_000);
     assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${standing}`));
     await decide(kit, escrowId, 'ACCEPT');
@@ -317,7 +325,7 @@ for (const [state, standing, end] of [
 test('an instruction without an answer ends with the order that a person lets go', async (t) => {
   const kit = await openKit(t);
   const escrowId = await unanswered(kit, 'RELEASE');
-  kit.institution.say(async () => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ standing: 'ABSENT' }));
   await kit.pass(2 * firstRetryMs);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
@@ -330,10 +338,10 @@ test('an instruction without an answer ends with the order that a person lets go
 test('an order that waits for a person is given nothing that was prepared before', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  const answer = await askedAbout(kit);
+  kit.institution.report(reports(1n));
+  await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
-  await quiet();
-  answer.resolve({ standing: 'HELD', amount: 1n, currency: 'CNY' });
+  await kit.pass(slowMs);
   assert.equal((await release).status, 'PREPARED');
   assert.deepEqual(kindsTold(kit), ['FREEZE']);
   assert.ok((await kit.case(escrowId)).review !== undefined);
@@ -342,15 +350,13 @@ test('an order that waits for a person is given nothing that was prepared before
 test('an instruction that is on disk and cannot be given now is not denied, and given later', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  const answer = await askedAbout(kit);
+  await askedAbout(kit);
   const release = kit.resolve('RELEASE', escrowId);
   await quiet();
   const endFailing = kit.fail('NoteSent', unavailable('Disk full.'));
-  kit.institution.say(async (order) => held(order));
-  answer.resolve({ standing: 'HELD', amount: 128_000_000n, currency: 'CNY' });
+  await kit.pass(slowMs);
   assert.equal((await release).status, 'PREPARED');
   endFailing();
-  kit.institution.answer(async (instruction) => held(instruction, 'PAID_OUT'));
   await kit.pass(2 * firstRetryMs);
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
 });
@@ -368,22 +374,17 @@ test('a notification that comes while the institution is asked has it asked agai
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
-  const answer = await askedAbout(kit);
+  await askedAbout(kit);
   await kit.execute({ kind: 'TakeNotification', eventId: 'event', holdId, nowMs: kit.clock.nowMs() });
-  const asked = kit.institution.asked.at(-1);
-  assert.ok(asked);
-  kit.institution.say(async (order) => held(order, 'LAPSED'));
-  answer.resolve(held(asked));
+  kit.institution.lapse(escrowId);
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
 test('what is held for an order that is CLOSED may be accepted, and is left alone then', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(async () => ({ standing: 'VOID' }));
-  const escrowId = await kit.open();
-  kit.institution.say(async (order) => held(order));
-  kit.institution.answer(async (instruction) => held(instruction));
+  const escrowId = await denied(kit);
+  kit.institution.treat({ REFUND: 'DECLINED' });
   await kit.pass(quietLookUpMs + 1_000);
   assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
   await decide(kit, escrowId, 'ACCEPT');
@@ -398,17 +399,17 @@ test('what is held for an order that is CLOSED may be accepted, and is left alon
 test('an institution that never answers needs a person in the end', async (t) => {
   const kit = await openKit(t, { attemptsMax: 5 });
   const escrowId = await frozen(kit);
-  kit.institution.answer(lost);
-  kit.institution.say(lost);
+  kit.institution.treat({ RELEASE: 'ANSWER_LOST' });
+  kit.institution.treatLookUps({ kind: 'LOST' });
   await kit.resolve('RELEASE', escrowId);
   await kit.pass(10 * longestRetryMs);
   const { review, open } = await kit.case(escrowId);
   assert.match(review ?? '', /5 attempts in a row/);
   assert.equal(open.length, 1);
-  const { length: asked } = kit.institution.asked;
+  const { length: asked } = kit.institution.lookUps;
   await kit.pass(10 * longestRetryMs);
-  assert.equal(kit.institution.asked.length, asked);
-  kit.institution.say(async (order) => held(order, 'PAID_OUT'));
+  assert.equal(kit.institution.lookUps.length, asked);
+  kit.institution.treatLookUps({ kind: 'NONE' });
   await decide(kit, escrowId, 'LOOK_AGAIN');
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'RELEASED');
@@ -417,21 +418,20 @@ test('an institution that never answers needs a person in the end', async (t) =>
 test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.say(async () => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ standing: 'ABSENT' }));
   await kit.pass(quietLookUpMs + 1_000);
   const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
   assert.match(review ?? '', /FROZEN.*ABSENT/);
 });
 
-for (const [kind, standing, state] of [
-  ['RELEASE', 'PAID_OUT', 'RELEASED'],
-  ['REFUND', 'RETURNED', 'REFUNDED'],
+for (const [kind, state] of [
+  ['RELEASE', 'RELEASED'],
+  ['REFUND', 'REFUNDED'],
 ] as const) {
   test(`a ${kind} whose answer is lost is found to be carried out`, async (t) => {
     const kit = await openKit(t);
-    const escrowId = await unanswered(kit, kind);
-    kit.institution.say(async (order) => held(order, standing));
+    const escrowId = await unanswered(kit, kind, 'ANSWER_LOST');
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
     assert.equal(kindsTold(kit).length, 2);
@@ -440,20 +440,20 @@ for (const [kind, standing, state] of [
   test(`a ${kind} that never arrived is given again, under the same id`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await unanswered(kit, kind);
-    kit.institution.answer(async (instruction) => held(instruction, standing));
+    kit.institution.treat({ [kind]: 'CONFIRMED' });
     await kit.pass(2 * firstRetryMs);
     assert.equal(await stateOf(kit, escrowId), state);
-    const [, first, second] = kit.institution.told;
+    const [, first, second] = kit.institution.instructions;
     assert.equal(first?.instructionId, second?.instructionId);
   });
 
   test(`a ${kind} that is declined leaves the order FROZEN, and it may be tried anew`, async (t) => {
     const kit = await openKit(t);
     const escrowId = await frozen(kit);
-    kit.institution.answer(async (instruction) => held(instruction));
+    kit.institution.treat({ [kind]: 'DECLINED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'DECLINED');
     assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-    kit.institution.answer(async (instruction) => held(instruction, standing));
+    kit.institution.treat({ [kind]: 'CONFIRMED' });
     assert.equal((await kit.resolve(kind, escrowId)).status, 'CONFIRMED');
     assert.equal(await stateOf(kit, escrowId), state);
   });
@@ -462,7 +462,7 @@ for (const [kind, standing, state] of [
 test('a release that met a lapsed hold is declined, and the order is CLOSED', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.answer(async (instruction) => held(instruction, 'LAPSED'));
+  kit.institution.lapse(escrowId);
   const operation = await kit.resolve('RELEASE', escrowId);
   assert.equal(operation.status, 'DECLINED');
   assert.equal(operation.order.state, 'CLOSED');
@@ -473,14 +473,14 @@ test('a hold that lapses without a word is noticed, and the order is CLOSED', as
   const escrowId = await frozen(kit);
   await kit.pass(2 * quietLookUpMs);
   assert.equal(await stateOf(kit, escrowId), 'FROZEN');
-  kit.institution.say(async (order) => held(order, 'LAPSED'));
+  kit.institution.lapse(escrowId);
   await kit.pass(quietLookUpMs + 1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
 });
 
 test('an answer of ABSENT to an instruction is none', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(async () => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ standing: 'ABSENT' }));
   const escrowId = await kit.open();
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'UNPAID');
@@ -489,10 +489,10 @@ test('an answer of ABSENT to an instruction is none', async (t) => {
 
 test('what an earlier process left open is looked after when the next one starts', async (t) => {
   const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
-  const escrowId = await pending(kit);
-  kit.institution.say(lost);
+  const escrowId = await pending(kit, 'ANSWER_LOST');
+  kit.institution.treatLookUps({ kind: 'LOST' });
   await kit.pass(4 * longestRetryMs);
-  kit.institution.say(async (order) => held(order));
+  kit.institution.treatLookUps({ kind: 'NONE' });
   await kit.restart();
   await quiet();
   assert.equal(await stateOf(kit, escrowId), 'FROZEN', 'without waiting for the longest interval');
@@ -501,7 +501,7 @@ test('what an earlier process left open is looked after when the next one starts
 test('a clock that is set back does not put recovery off', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.say(async (order) => held(order, 'LAPSED'));
+  kit.institution.lapse(escrowId);
   kit.clock.setWall(kit.clock.nowMs() - 30 * 24 * 60 * 60 * 1_000);
   await kit.pass(quietLookUpMs);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
@@ -509,7 +509,7 @@ test('a clock that is set back does not put recovery off', async (t) => {
 
 test('closing waits for no answer: the order stays open for the next process', async (t) => {
   const kit = await openKit(t);
-  kit.institution.answer(() => silence);
+  kit.institution.treat({ FREEZE: 'SILENT' });
   const opening = kit.open();
   await quiet();
   await kit.restart();

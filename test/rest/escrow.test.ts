@@ -5,12 +5,12 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import type { Reason } from '../../src/domain/reason.ts';
 import { askProvenance, fileArtwork, jsonWith, openEscrow } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 import { writeTransfers } from '../support/transfers.ts';
 import { typedClients, typedRefusal } from '../support/typed-clients.ts';
 
@@ -194,28 +194,28 @@ test('an order that the institution is silent about stays UNPAID and open, and i
 });
 
 test('an institution that fails is as one that is silent, and its words are not shown', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const failing = await startService(t, { institution });
   const by = await failing.platform();
   const { filingNo } = (await fileArtwork(failing, by)).json;
   const opening = openEscrow(failing, by, filingNo);
-  await institution.instructed(1);
-  institution.fail(new Error('account 4711 at bank.example'));
+  await institution.instructed('FREEZE');
+  await institution.fail(new Error('account 4711 at bank.example'));
   const pending = await opening;
   assertRefused(pending, 503, 'PAYMENT_PENDING', /ES-\d{4}-[0-9A-Z]{4}/);
   assert.doesNotMatch(pending.text, /4711|bank/);
 });
 
 test('the institution is instructed once an order is on disk, with the terms as sent and no more', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const instructed = await startService(t, { institution });
   const by = await instructed.platform();
   const { filingNo } = (await fileArtwork(instructed, by)).json;
   const terms = { amount: 7, buyerId: ' Käufer\u00a0', sellerId: '卖方' };
   const opening = openEscrow(instructed, by, filingNo, terms);
-  await institution.instructed(1);
+  await institution.instructed('FREEZE');
   assert.equal(openLedger(t, instructed).holdings().escrows, 1, 'instructed before the order was on disk');
-  institution.answer('CONFIRMED');
+  await institution.answer();
   const { escrowId } = (await opening).json;
   assert.equal(institution.instructions.length, 1);
   const [{ holdId, instructionId, openedAtMs, ...told } = assert.fail()] = institution.instructions;

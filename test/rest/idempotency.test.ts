@@ -4,11 +4,11 @@ import type { ApiCredentials } from '../../src/client/sign.ts';
 import { idempotencyRetentionS } from '../../src/store/store.ts';
 import { openEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 const filingBody = JSON.stringify(artwork);
 
@@ -53,7 +53,7 @@ test('fifty repetitions at once file once', async (t) => {
 });
 
 test('a repetition while the first call waits is told so, and later gets its answer', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const service = await startService(t, { institution });
   const platform = await service.platform();
   const { filingNo } = (await file(service, platform, 'filing')).json;
@@ -68,8 +68,8 @@ test('a repetition while the first call waits is told so, and later gets its ans
   while (second.json.code !== 'IDEMPOTENCY_IN_PROGRESS') second = await open();
   assert.equal(second.status, 409);
   assert.equal(second.headers['retry-after'], '1');
-  await institution.instructed(1);
-  institution.answer('CONFIRMED');
+  await institution.instructed('FREEZE');
+  await institution.answer();
   assert.equal((await first).json.state, 'FROZEN');
   assertReplays(await open(), await first);
 });

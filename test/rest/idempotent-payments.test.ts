@@ -10,10 +10,10 @@ import {
   releaseEscrow,
 } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
-import { createHeldInstitution, type HeldInstitution } from '../support/held-institution.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService, type TestService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
+import { openTestInstitution, type TestInstitution } from '../support/simulator.ts';
 
 /** Patience that runs out at once, and recovery that does not wait. */
 const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
@@ -29,7 +29,7 @@ const keyed = (key: string, more: CallOptions = {}): CallOptions => ({
 
 async function start(
   t: TestContext,
-  institution: HeldInstitution,
+  institution: TestInstitution,
   { limits = hasty, dataDir }: { limits?: object; dataDir?: string } = {},
 ) {
   const service = await startService(t, { institution, limits, ...(dataDir && { dataDir }) });
@@ -76,7 +76,7 @@ async function fifty(call: () => Promise<RestAnswer>): Promise<RestAnswer> {
 }
 
 test('an escrow that is sent fifty times at once under one key is one order', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'CONFIRMED');
+  const institution = openTestInstitution(t);
   const { service, platform, filingNo } = await start(t, institution);
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('rush'));
   const first = await fifty(open);
@@ -96,7 +96,7 @@ for (const [kind, resolve, state] of [
   ['REFUND', refundEscrow, 'REFUNDED'],
 ] as const) {
   test(`a ${kind} that is sent fifty times at once under one key is paid once`, async (t) => {
-    const institution = createHeldInstitution(kind, 'CONFIRMED');
+    const institution = openTestInstitution(t);
     const { service, platform, filingNo } = await start(t, institution);
     const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
     const call = () => resolve(service, platform, escrowId, keyed('rush'));
@@ -109,12 +109,12 @@ for (const [kind, resolve, state] of [
   });
 
   test(`after PAYMENT_PENDING the key of a ${kind} goes on with it, and keeps its end`, async (t) => {
-    const institution = createHeldInstitution(kind, 'SILENT');
+    const institution = openTestInstitution(t, { [kind]: 'SILENT' });
     const { service, platform, filingNo } = await start(t, institution);
     const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
     const call = () => resolve(service, platform, escrowId, keyed('k'));
     for (const _ of ['first', 'second']) assertRefused(await call(), 503, 'PAYMENT_PENDING');
-    institution.treat('CONFIRMED');
+    institution.treat({ [kind]: 'CONFIRMED' });
     const settled = await untilSettled(escrowId, call);
     assert.equal(settled.status, 200, settled.text);
     assert.deepEqual(settled.json, (await getEscrow(service, platform, escrowId)).json);
@@ -124,23 +124,23 @@ for (const [kind, resolve, state] of [
   });
 
   test(`after PAYMENT_PENDING the key of a ${kind} keeps that it was declined`, async (t) => {
-    const institution = createHeldInstitution(kind, 'LOST');
+    const institution = openTestInstitution(t, { [kind]: 'LOST' });
     const { service, platform, filingNo } = await start(t, institution);
     const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
     const call = () => resolve(service, platform, escrowId, keyed('k'));
     assertRefused(await call(), 503, 'PAYMENT_PENDING');
-    institution.treat('DECLINED');
+    institution.treat({ [kind]: 'DECLINED' });
     const declined = await untilSettled(escrowId, call);
     assertDeclined(declined, kind, escrowId);
     // What was declined stays so, even if the order is paid out or back by another call.
-    institution.treat('CONFIRMED');
+    institution.treat({ [kind]: 'CONFIRMED' });
     assert.equal((await resolve(service, platform, escrowId, keyed('other'))).json.state, state);
     assertReplays(await call(), declined);
   });
 }
 
 test('after PAYMENT_PENDING the key of an escrow goes on with its order, and keeps its end', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const { service, platform, filingNo } = await start(t, institution);
   const open = (terms = {}) => openEscrow(service, platform, filingNo, terms, keyed('k'));
   const pending = await open();
@@ -150,7 +150,7 @@ test('after PAYMENT_PENDING the key of an escrow goes on with its order, and kee
   assertRefused(again, 503, 'PAYMENT_PENDING');
   assert.equal(escrowIdIn(again), escrowId);
   assertRefused(await open({ amount: 1 }), 422, 'IDEMPOTENCY_KEY_REUSED');
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   const settled = await untilSettled(escrowId, open);
   assert.equal(settled.status, 200, settled.text);
   const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
@@ -163,7 +163,7 @@ test('after PAYMENT_PENDING the key of an escrow goes on with its order, and kee
 });
 
 test('the first answer is given late: also when the order was paid out before anybody asked', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'ANSWER_LOST');
+  const institution = openTestInstitution(t, { FREEZE: 'ANSWER_LOST' });
   const { service, platform, filingNo } = await start(t, institution);
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const escrowId = escrowIdIn(await open());
@@ -178,22 +178,22 @@ test('the first answer is given late: also when the order was paid out before an
 });
 
 test('after PAYMENT_PENDING the key of an escrow keeps that it was declined', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'LOST');
+  const institution = openTestInstitution(t, { FREEZE: 'LOST' });
   const { service, platform, filingNo } = await start(t, institution);
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const escrowId = escrowIdIn(await open());
-  institution.treat('DECLINED');
+  institution.treat({ FREEZE: 'DECLINED' });
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
   assertReplays(await open(), declined);
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   const next = await openEscrow(service, platform, filingNo, {}, keyed('another'));
   assert.equal(next.json.state, 'FROZEN');
   assertReplays(await open(), declined);
 });
 
 test('an order that waited too long is declined under its key', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const { service, platform, filingNo } = await start(t, institution, {
     limits: { ...hasty, freezeDeadlineMs: 100 },
   });
@@ -205,7 +205,7 @@ test('an order that waited too long is declined under its key', async (t) => {
 });
 
 test('a hold that went back before its order was FROZEN is never answered as FROZEN', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'ANSWER_LOST');
+  const institution = openTestInstitution(t, { FREEZE: 'ANSWER_LOST' });
   const { service, platform, filingNo } = await start(t, institution, { limits: hastyOnce });
   const open = () => openEscrow(service, platform, filingNo, {}, keyed('k'));
   const escrowId = escrowIdIn(await open());
@@ -222,8 +222,7 @@ test('a hold that went back before its order was FROZEN is never answered as FRO
 });
 
 test('a late hold that is being given back is pending under its key, and then declined', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
-  institution.treat('SILENT', 'CANCEL');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK', CANCEL: 'SILENT' });
   const { service, platform, filingNo } = await start(t, institution, {
     limits: { ...hasty, freezeDeadlineMs: 0 },
   });
@@ -232,20 +231,20 @@ test('a late hold that is being given back is pending under its key, and then de
   await eventually('it is being cancelled', patienceMs, () =>
     institution.instructions.some(({ kind }) => kind === 'CANCEL'),
   );
-  institution.answer('CONFIRMED');
+  await institution.answer();
   assert.equal(institution.standingOf(escrowId), 'HELD');
   const asked = institution.lookUps.length;
   // Twice: the first of the two may have been under way before the hold was made.
   await eventually('it was seen to be held', patienceMs, () => institution.lookUps.length >= asked + 2);
   assertRefused(await open(), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
-  institution.treat('CONFIRMED', 'CANCEL');
+  institution.treat({ CANCEL: 'CONFIRMED' });
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
   assert.equal(institution.standingOf(escrowId), 'RETURNED');
 });
 
 test('a pending key goes on over a restart, and keeps its end over another', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const first = await start(t, institution);
   const { platform, filingNo } = first;
   const { dataDir } = first.service;
@@ -257,7 +256,7 @@ test('a pending key goes on over a restart, and keeps its end over another', asy
   assertRefused(await openAt(second), 503, 'PAYMENT_PENDING', new RegExp(escrowId));
   const reused = await openEscrow(second, platform, filingNo, { amount: 1 }, keyed('k'));
   assertRefused(reused, 422, 'IDEMPOTENCY_KEY_REUSED');
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   const settled = await untilSettled(escrowId, () => openAt(second));
   assert.equal(settled.status, 200, settled.text);
   assert.deepEqual([settled.json.escrowId, settled.json.state], [escrowId, 'FROZEN']);
@@ -269,7 +268,7 @@ test('a pending key goes on over a restart, and keeps its end over another', asy
 });
 
 test('a key stands for one operation on one order', async (t) => {
-  const institution = createHeldInstitution('RELEASE', 'CONFIRMED');
+  const institution = openTestInstitution(t);
   const { service, platform, filingNo } = await start(t, institution);
   const { escrowId } = (await openEscrow(service, platform, filingNo, {}, keyed('k'))).json;
   for (const resolve of [releaseEscrow, refundEscrow]) {
@@ -282,12 +281,12 @@ test('a key stands for one operation on one order', async (t) => {
 });
 
 test('two keys of one release under way lead to one payment, and each keeps the same end', async (t) => {
-  const institution = createHeldInstitution('RELEASE', 'SILENT');
+  const institution = openTestInstitution(t, { RELEASE: 'SILENT' });
   const { service, platform, filingNo } = await start(t, institution);
   const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
   const calls = ['a', 'b'].map((key) => () => releaseEscrow(service, platform, escrowId, keyed(key)));
   for (const call of calls) assertRefused(await call(), 503, 'PAYMENT_PENDING');
-  institution.treat('CONFIRMED');
+  institution.treat({ RELEASE: 'CONFIRMED' });
   const ends = await Promise.all(calls.map((call) => untilSettled(escrowId, call)));
   for (const end of ends) assert.equal(end.status, 200, end.text);
   assert.equal(ends[0]?.text, ends[1]?.text);
@@ -295,7 +294,7 @@ test('two keys of one release under way lead to one payment, and each keeps the 
 });
 
 test('a pending answer counts for the month, since its order was stored; the end of it does not count again', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const service = await startService(t, { institution, limits: hasty });
   const platform = await service.platform('ENTERPRISE', 100);
   const { filingNo } = (await fileArtwork(service, platform)).json;
@@ -304,7 +303,7 @@ test('a pending answer counts for the month, since its order was stored; the end
   const pending = await open();
   assertRefused(pending, 503, 'PAYMENT_PENDING');
   assert.equal(left(pending), '98');
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   const escrowId = escrowIdIn(pending);
   await eventually(`${escrowId} is FROZEN`, patienceMs, async () => {
     const order = await service.execute({ kind: 'GetEscrow', escrowId, owner: undefined });

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { rawExchange } from '../support/raw-http.ts';
 import { startService } from '../support/service.ts';
 import { headersOf, newNonce, type RestAnswer, send } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 const marked = {
   author: 'marked-author',
@@ -16,7 +16,7 @@ const marked = {
 };
 
 test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
-  const service = await startService(t, { institution: createHeldInstitution('FREEZE', 'LOST') });
+  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
   const confidential = new Set<string>([
     platform.apiSecret,
@@ -91,7 +91,7 @@ test('a line names the caller once it is identified and the operation once it is
 });
 
 test('an order that is pending is logged as a warning with its cause, a refusal is not', async (t) => {
-  const service = await startService(t, { institution: createHeldInstitution('FREEZE', 'LOST') });
+  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   await openEscrow(service, platform, filingNo);
@@ -102,7 +102,7 @@ test('an order that is pending is logged as a warning with its cause, a refusal 
   assert.deepEqual([filed.level, pending.level, refused.level], [info, warning, info]);
   const cause = lines.find(({ why }) => why !== undefined);
   assert.equal(cause.level, warning);
-  assert.match(cause.why, /connection to the held institution broke/);
+  assert.match(cause.why, /connection to the simulated institution broke/);
   assert.match(cause.escrowId, /^ES-/);
 });
 

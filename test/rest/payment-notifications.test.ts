@@ -6,10 +6,10 @@ import { type SignedNotification, signatureHeader } from '../../src/payment/simu
 import { bodyBytesMax } from '../../src/rest/body.ts';
 import { startDoors } from '../support/escrow-doors.ts';
 import { eventually } from '../support/eventually.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
@@ -17,7 +17,7 @@ const path = '/payment/notifications';
 
 /** A service whose institution confirms all, with a FROZEN order. */
 async function startWithOrder(t: TestContext) {
-  const institution = createHeldInstitution('RELEASE', 'CONFIRMED');
+  const institution = openTestInstitution(t);
   const all = await startDoors(t, { institution, limits: { pollMs: 10 } });
   const { service, doors, file } = all;
   const database = new Sqlite(join(service.dataDir, 'artseal.db'), { readonly: true });

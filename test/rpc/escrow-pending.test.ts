@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { partyPrefixes } from '../../src/payment/simulated/script-by-parties.ts';
 import { doorNames, doorsOf, type EscrowDoor, type Outcome, startDoors } from '../support/escrow-doors.ts';
 import { eventually } from '../support/eventually.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { startService } from '../support/service.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 /** Patience that runs out at once, and recovery that does not wait. */
 const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
@@ -30,7 +30,7 @@ function assertPending({ code, message, escrowId, retryAfter }: Outcome, of?: st
 
 for (const name of doorNames) {
   test(`${name}: an order that nothing is heard of is UNPAID, and FROZEN once it is held`, async (t) => {
-    const institution = createHeldInstitution('FREEZE', 'SILENT');
+    const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
     const { doors, file } = await startDoors(t, { institution, limits: hasty });
     const filingNo = await file();
     const pending = await doors[name].open(filingNo);
@@ -40,7 +40,7 @@ for (const name of doorNames) {
     assert.deepEqual([unpaid.state, unpaid.pending, unpaid.history], ['UNPAID', 'FREEZE', ['UNPAID']]);
     const second = await doors[name].open(filingNo);
     assert.deepEqual([second.code, second.escrowId], ['ESCROW_ACTIVE', escrowId]);
-    institution.treat('CONFIRMED');
+    institution.treat({ FREEZE: 'CONFIRMED' });
     const frozen = await comesTo(doors[name], escrowId, 'FROZEN');
     assert.deepEqual([frozen.pending, frozen.history], [undefined, ['UNPAID', 'FROZEN']]);
     const ids = new Set(institution.instructions.map(({ instructionId }) => instructionId));
@@ -48,8 +48,7 @@ for (const name of doorNames) {
   });
 
   test(`${name}: an order that nothing is ever heard of is cancelled and CLOSED`, async (t) => {
-    const institution = createHeldInstitution('FREEZE', 'SILENT');
-    institution.treat('SILENT', 'CANCEL');
+    const institution = openTestInstitution(t, { FREEZE: 'SILENT', CANCEL: 'SILENT' });
     const { doors, file } = await startDoors(t, { institution, limits: hastyClosing });
     const filingNo = await file();
     const pending = await doors[name].open(filingNo);
@@ -58,12 +57,12 @@ for (const name of doorNames) {
     await eventually('the order is being cancelled', patienceMs, isCancelling);
     const unpaid = await doors[name].get(pending.escrowId);
     assert.deepEqual([unpaid.state, unpaid.pending], ['UNPAID', 'FREEZE']);
-    institution.treat('CONFIRMED', 'CANCEL');
+    institution.treat({ CANCEL: 'CONFIRMED' });
     const closed = await comesTo(doors[name], pending.escrowId, 'CLOSED');
     assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
     assert.equal(institution.standingOf(pending.escrowId), 'VOID');
     assert.equal(institution.instructions.at(-1)?.kind, 'CANCEL');
-    institution.treat('CONFIRMED');
+    institution.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await doors[name].open(filingNo)).state, 'FROZEN');
   });
 
@@ -73,16 +72,16 @@ for (const name of doorNames) {
       ['REFUND', 'refund', 'REFUNDED', 0],
     ] as const) {
       test(`${name}: a ${verb} whose fate is unknown (${treatment}) is settled later, once`, async (t) => {
-        const institution = createHeldInstitution(kind, treatment);
+        const institution = openTestInstitution(t, { [kind]: treatment });
         const { doors, file, transfersOf } = await startDoors(t, { institution, limits: hasty });
         const filingNo = await file();
         const { escrowId } = await doors[name].open(filingNo);
-        institution.answersQuestions(false);
+        institution.treatLookUps({ kind: 'SILENT' });
         assertPending(await doors[name][verb](escrowId), escrowId);
         const frozen = await doors[name].get(escrowId);
         assert.deepEqual([frozen.state, frozen.pending], ['FROZEN', kind]);
-        institution.answersQuestions(true);
-        institution.treat('CONFIRMED');
+        institution.treatLookUps({ kind: 'NONE' });
+        institution.treat({ [kind]: 'CONFIRMED' });
         const settled = await comesTo(doors[name], escrowId, state);
         assert.deepEqual([settled.pending, settled.history], [undefined, ['UNPAID', 'FROZEN', state]]);
         assert.equal(await transfersOf(filingNo), transfers);
@@ -95,11 +94,11 @@ for (const name of doorNames) {
   }
 
   test(`${name}: a release declined in the end leaves the order FROZEN and refundable`, async (t) => {
-    const institution = createHeldInstitution('RELEASE', 'LOST');
+    const institution = openTestInstitution(t, { RELEASE: 'LOST' });
     const { doors, file } = await startDoors(t, { institution, limits: hasty });
     const { escrowId } = await doors[name].open(await file());
     assertPending(await doors[name].release(escrowId), escrowId);
-    institution.treat('DECLINED');
+    institution.treat({ RELEASE: 'DECLINED' });
     const refunded = await eventually('the release is over', patienceMs, async () => {
       const outcome = await doors[name].refund(escrowId);
       return outcome.code === undefined && outcome;
@@ -126,21 +125,21 @@ for (const name of doorNames) {
 }
 
 test('the order of a platform that was suspended meanwhile is settled all the same', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const { service, platform, doors, file } = await startDoors(t, { institution, limits: hasty });
   const { escrowId } = await doors.REST.open(await file());
   await service.execute({ kind: 'SetPlatformStatus', name: platform.caller, status: 'SUSPENDED' });
   assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   await comesTo(doors['typed RPC'], escrowId, 'FROZEN');
 });
 
 test('what was pending is settled by the process that comes next', async (t) => {
-  const institution = createHeldInstitution('FREEZE', 'SILENT');
+  const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const before = await startDoors(t, { institution, limits: hasty });
   const { escrowId } = await before.doors.REST.open(await before.file());
   await before.service.close();
-  institution.treat('CONFIRMED');
+  institution.treat({ FREEZE: 'CONFIRMED' });
   const { dataDir } = before.service;
   const service = await startService(t, { institution, limits: hasty, dataDir });
   const { doors } = await doorsOf(service, before.platform);
@@ -149,11 +148,11 @@ test('what was pending is settled by the process that comes next', async (t) => 
 });
 
 test('a hold that comes after its order was called off is no hold', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const { doors, file } = await startDoors(t, { institution, limits: hastyClosing });
   const { escrowId } = await doors.REST.open(await file());
   await comesTo(doors.REST, escrowId, 'CLOSED');
-  institution.answer('CONFIRMED');
+  await institution.answer();
   assert.equal(institution.standingOf(escrowId), 'VOID');
   assert.equal((await doors.REST.get(escrowId)).state, 'CLOSED');
 });

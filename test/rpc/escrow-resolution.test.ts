@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { escrowSequenceMax } from '../../src/domain/escrow-id.ts';
 import { doorNames, doorsOf, type EscrowDoors, startDoors } from '../support/escrow-doors.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 const paidOut = {
   kind: 'RELEASE',
@@ -36,7 +36,7 @@ async function startFrozen(
 for (const name of doorNames) {
   for (const { kind, verb, other, state, transfers } of [paidOut, paidBack]) {
     test(`${name}: a ${verb} ends as ${state}, with its history, and is told so ever after`, async (t) => {
-      const institution = createHeldInstitution(kind, 'CONFIRMED');
+      const institution = openTestInstitution(t);
       const all = await startDoors(t, { institution });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
@@ -49,7 +49,7 @@ for (const name of doorNames) {
     });
 
     test(`${name}: a second ${verb}, and a ${other} after it, are refused and pay nothing`, async (t) => {
-      const institution = createHeldInstitution(kind, 'CONFIRMED');
+      const institution = openTestInstitution(t);
       const all = await startDoors(t, { institution });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
@@ -68,7 +68,7 @@ for (const name of doorNames) {
     });
 
     test(`${name}: a ${verb} under way is not given twice; a ${other} meanwhile is refused`, async (t) => {
-      const institution = createHeldInstitution(kind, 'SILENT');
+      const institution = openTestInstitution(t, { [kind]: 'SILENT' });
       const all = await startDoors(t, { institution, limits: { answerTimeoutMs: 20 } });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
@@ -89,13 +89,13 @@ for (const name of doorNames) {
     });
 
     test(`${name}: twenty of a ${verb} at once pay once`, async (t) => {
-      const institution = createHeldInstitution(kind);
+      const institution = openTestInstitution(t, { [kind]: 'KEPT_BACK' });
       const all = await startDoors(t, { institution });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
       const calls = Array.from({ length: 20 }, () => door[verb](escrowId));
-      await institution.instructed(1);
-      institution.answer('CONFIRMED');
+      await institution.instructed(kind);
+      await institution.answer();
       const outcomes = await Promise.all(calls);
       const done = outcomes.filter((outcome) => outcome.code === undefined);
       assert.ok(done.length >= 1);
@@ -107,7 +107,7 @@ for (const name of doorNames) {
     });
 
     test(`${name}: a ${verb} that is declined leaves the order FROZEN and says so`, async (t) => {
-      const institution = createHeldInstitution(kind, 'DECLINED');
+      const institution = openTestInstitution(t, { [kind]: 'DECLINED' });
       const all = await startDoors(t, { institution });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
@@ -117,12 +117,12 @@ for (const name of doorNames) {
       const now = await door.get(escrowId);
       assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
       assert.equal(await all.transfersOf(filingNo), 0);
-      institution.treat('CONFIRMED');
+      institution.treat({ [kind]: 'CONFIRMED' });
       assert.equal((await door[verb](escrowId)).state, state, 'it can be asked again');
     });
 
     test(`${name}: a ${verb} of money that lapsed is declined, and the order is CLOSED`, async (t) => {
-      const institution = createHeldInstitution(kind, 'CONFIRMED');
+      const institution = openTestInstitution(t);
       const all = await startDoors(t, { institution });
       const door = all.doors[name];
       const { escrowId, filingNo } = await startFrozen(all, name);
@@ -136,7 +136,7 @@ for (const name of doorNames) {
   }
 
   test(`${name}: a hold that is declined closes the order, and the message says so`, async (t) => {
-    const institution = createHeldInstitution('FREEZE', 'DECLINED');
+    const institution = openTestInstitution(t, { FREEZE: 'DECLINED' });
     const all = await startDoors(t, { institution });
     const door = all.doors[name];
     const filingNo = await all.file();
@@ -147,7 +147,7 @@ for (const name of doorNames) {
     for (const verb of ['release', 'refund'] as const) {
       assert.equal((await door[verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
     }
-    institution.treat('CONFIRMED');
+    institution.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await door.open(filingNo)).state, 'FROZEN');
   });
 
@@ -163,7 +163,7 @@ for (const name of doorNames) {
 
 for (const name of doorNames) {
   test(`${name}: an order that waits for a person is neither released nor refunded`, async (t) => {
-    const all = await startDoors(t, { institution: createHeldInstitution('RELEASE', 'CONFIRMED') });
+    const all = await startDoors(t, { institution: openTestInstitution(t) });
     const { execute } = all.service;
     const { escrowId } = await startFrozen(all, name);
     const found = await execute({ kind: 'FindCase', escrowId });
@@ -191,7 +191,7 @@ for (const name of doorNames) {
   });
 
   test(`${name}: when all escrow ids of the year are used, no order is opened`, async (t) => {
-    const institution = createHeldInstitution('FREEZE', 'CONFIRMED');
+    const institution = openTestInstitution(t);
     const all = await startDoors(t, { institution });
     const filingNo = await all.file();
     const raw = new Sqlite(join(all.service.dataDir, 'artseal.db'));
@@ -207,15 +207,15 @@ for (const name of doorNames) {
 }
 
 test('of sales of one artwork at the same moment, through both doors, one is opened and held', async (t) => {
-  const institution = createHeldInstitution('FREEZE');
+  const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
   const { doors, file } = await startDoors(t, { institution });
   const filingNo = await file();
   const calls = Array.from({ length: 10 }, () => doorNames.map((name) => doors[name].open(filingNo))).flat();
-  await institution.instructed(1);
+  await institution.instructed('FREEZE');
   // Those that lose are answered while the one that won still waits.
   const first = await Promise.race(calls);
   assert.equal(first.code, 'ESCROW_ACTIVE');
-  institution.answer('CONFIRMED');
+  await institution.answer();
   const outcomes = await Promise.all(calls);
   assert.equal(outcomes.filter(({ state }) => state === 'FROZEN').length, 1);
   assert.equal(outcomes.filter(({ code }) => code === 'ESCROW_ACTIVE').length, calls.length - 1);
@@ -223,7 +223,7 @@ test('of sales of one artwork at the same moment, through both doors, one is ope
 });
 
 test('release and refund of one order at the same moment: one of the two happens', async (t) => {
-  const institution = createHeldInstitution('CANCEL', 'CONFIRMED');
+  const institution = openTestInstitution(t);
   const all = await startDoors(t, { institution });
   for (let round = 0; round < 5; round += 1) {
     const { escrowId, filingNo } = await startFrozen(all, 'REST');
@@ -244,7 +244,7 @@ test('release and refund of one order at the same moment: one of the two happens
 });
 
 test("another platform's order is not found and stays as it is; an internal system reaches it", async (t) => {
-  const institution = createHeldInstitution('RELEASE', 'CONFIRMED');
+  const institution = openTestInstitution(t);
   const mine = await startDoors(t, { institution });
   const theirs = await doorsOf(mine.service, await mine.service.platform());
   const { escrowId, filingNo } = await startFrozen(mine, 'REST');

@@ -5,8 +5,8 @@ import { onBadDisk } from '../support/bad-disk.ts';
 import { escrowIdIn, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { doorNames, type EscrowDoor, startDoors } from '../support/escrow-doors.ts';
 import { eventually } from '../support/eventually.ts';
-import { createHeldInstitution } from '../support/held-institution.ts';
 import { assertRefused } from '../support/refused.ts';
+import { openTestInstitution } from '../support/simulator.ts';
 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
@@ -15,7 +15,7 @@ const limits = { firstRetryMs: 10, longestRetryMs: 40, pollMs: 10, answerTimeout
 
 /** A service on a disk that can fail, whose institution keeps instructions of one kind back. */
 async function startOnBadDisk(t: TestContext, kind: InstructionKind) {
-  const institution = createHeldInstitution(kind);
+  const institution = openTestInstitution(t, { [kind]: 'KEPT_BACK' });
   const [all, disk] = await onBadDisk(t, () => startDoors(t, { institution, limits }));
   t.after(disk.heal);
   return { ...all, institution, disk };
@@ -35,9 +35,9 @@ for (const name of doorNames) {
     test(`${name}: a hold that is not written down (fails ${how}) is pending, then FROZEN`, async (t) => {
       const { doors, file, institution, disk } = await startOnBadDisk(t, 'FREEZE');
       const opening = doors[name].open(await file());
-      await institution.instructed(1);
+      await institution.instructed('FREEZE');
       disk.failCommits(0, failures);
-      institution.answer('CONFIRMED');
+      await institution.answer();
       const pending = await opening;
       assert.ok(disk.failed() > 0);
       assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
@@ -58,9 +58,9 @@ for (const name of doorNames) {
         const filingNo = await file();
         const { escrowId } = await doors[name].open(filingNo);
         const resolving = doors[name][verb](escrowId);
-        await institution.instructed(1);
+        await institution.instructed(kind);
         disk.failCommits(0, failures);
-        institution.answer('CONFIRMED');
+        await institution.answer();
         const pending = await resolving;
         assert.ok(disk.failed() > 0);
         assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
@@ -80,14 +80,14 @@ for (const name of doorNames) {
       if (fails === 'before it is given') disk.failReads();
       const opening = doors[name].open(filingNo);
       if (fails === 'when it was given') {
-        await institution.instructed(1);
+        await institution.instructed('FREEZE');
         disk.failReads();
-        institution.answer('CONFIRMED');
+        await institution.answer();
       }
       const pending = await opening;
       assert.ok(disk.failed() > 0);
       assert.equal(pending.code, 'PAYMENT_PENDING', pending.message);
-      institution.treat('CONFIRMED');
+      institution.treat({ FREEZE: 'CONFIRMED' });
       disk.heal();
       await comesTo(doors[name], pending.escrowId, 'FROZEN');
       assert.equal(institution.carriedOut('FREEZE'), 1);
@@ -102,7 +102,7 @@ for (const name of doorNames) {
     assert.equal(lost.code, 'UNAVAILABLE', lost.message);
     disk.heal();
     assert.equal(institution.instructions.length, 0);
-    institution.treat('CONFIRMED');
+    institution.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await doors[name].open(filingNo)).state, 'FROZEN', 'nothing was stored of it');
   });
 }
@@ -118,9 +118,9 @@ for (const [what, kept] of [
     const headers = { 'Idempotency-Key': 'k' };
     const open = () => openEscrow(service, platform, filingNo, {}, { headers });
     const opening = open();
-    await institution.instructed(1);
+    await institution.instructed('FREEZE');
     disk.failCommits(kept);
-    institution.answer('CONFIRMED');
+    await institution.answer();
     const answer = await opening;
     disk.heal();
     const [order] = (

@@ -1,9 +1,11 @@
+import type { PaymentSnapshot } from '../../domain/escrow.ts';
 import type { Notification, PaymentInstruction, PaymentOrder } from '../institution.ts';
 
 /**
  * What goes wrong with one sending of an instruction.
  *
  * - DECLINE: no hold for the buyer, nothing paid out to the seller; money goes back without asking anybody.
+ * - REFUSE: the institution itself says no: as DECLINE, and money that is held does not go back either.
  * - SHORT_HOLD: a hold that this makes runs out after `ms`.
  * - SLOW: carried out now, answered after `ms`.
  * - SILENT: never answered.
@@ -11,11 +13,14 @@ import type { Notification, PaymentInstruction, PaymentOrder } from '../institut
  * - LOST_REQUEST: the connection breaks, and it never arrives.
  * - LATE_REQUEST: the connection breaks, and it arrives after `ms` all the same.
  * - DUPLICATE_REQUEST: carried out and answered, and it arrives again after `ms`.
+ * - KEPT_BACK: nothing is done until `until` resolves with how it is met, which it is then even if its call was given up;
+ *   where `until` rejects, the connection breaks with that error, and it never arrives. A kill forgets what is kept back.
  */
 export type InstructionFault =
-  | { readonly kind: 'NONE' | 'DECLINE' | 'LOST_ANSWER' | 'LOST_REQUEST' }
+  | { readonly kind: 'NONE' | 'DECLINE' | 'REFUSE' | 'LOST_ANSWER' | 'LOST_REQUEST' }
   | { readonly kind: 'SHORT_HOLD' | 'SLOW' | 'LATE_REQUEST' | 'DUPLICATE_REQUEST'; readonly ms: number }
-  | { readonly kind: 'SILENT'; readonly carriedOut: boolean };
+  | { readonly kind: 'SILENT'; readonly carriedOut: boolean }
+  | { readonly kind: 'KEPT_BACK'; readonly until: Promise<InstructionFault> };
 
 /** What goes wrong with a look-up: the connection breaks, no answer comes, or one that is `ms` old. */
 export type LookUpFault =
@@ -35,6 +40,8 @@ export interface Script {
   instruction(instruction: PaymentInstruction, attempt: number): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
   notification(notification: Notification, attempt: number): NotificationFault;
+  /** What is answered to an instruction or a look-up in place of what the books say; the truth if not given. */
+  report?(question: PaymentInstruction | PaymentOrder, truth: PaymentSnapshot): PaymentSnapshot;
 }
 
 /** Nothing goes wrong; other scripts are made of this one. */

@@ -2,7 +2,7 @@ import type { PaymentSnapshot, PaymentStatus } from '../../domain/escrow.ts';
 import type { PaymentInstruction } from '../institution.ts';
 import { openLedgerFile } from './ledger-file.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
-import { standingAfter } from './rules.ts';
+import { standingAfter, type Verdict } from './rules.ts';
 
 /** A hold in the books; a VOID one is a tombstone and has neither amount nor end. */
 export interface SimulatedHold {
@@ -16,8 +16,7 @@ export interface SimulatedHold {
 
 /** How an instruction is met. */
 export interface Treatment {
-  /** The party does not get what is asked for; see standingAfter. */
-  readonly declined: boolean;
+  readonly verdict: Verdict;
   /** How long a hold lasts that is made now, in milliseconds. */
   readonly holdLastsMs: number;
 }
@@ -115,14 +114,14 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
   }
   function carryOut(
     instruction: PaymentInstruction,
-    { declined, holdLastsMs }: Treatment,
+    { verdict, holdLastsMs }: Treatment,
     nowMs: number,
   ): PaymentSnapshot {
     const { instructionId, holdId, kind } = instruction;
     lapseDue(nowMs);
     if (typeof selectOutcome.get(instructionId) === 'string') return find(holdId);
     const before = find(holdId).standing;
-    const after = standingAfter(kind, before, declined);
+    const after = standingAfter(kind, before, verdict);
     if (before === 'ABSENT' && after !== 'ABSENT') make(instruction, after, nowMs + holdLastsMs);
     else if (before !== after) move(holdId, after);
     updateOutcome.run(after, instructionId);

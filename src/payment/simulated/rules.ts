@@ -11,15 +11,21 @@ const moves: Moves = {
 
 // Money on its way back to the buyer needs nobody's consent.
 const movesDeclined: Moves = { ...moves, FREEZE: { ABSENT: 'VOID' }, RELEASE: {} };
+// Where no money was held, there is nothing to refuse.
+const movesRefused: Moves = { ...movesDeclined, REFUND: {}, CANCEL: { ABSENT: 'VOID' } };
+const movesUnder = { CONSENTED: moves, DECLINED: movesDeclined, REFUSED: movesRefused } as const;
 
 /**
- * Where an instruction takes the money from `standing`; what does not apply leaves it there. `declined` means
- * that the party does not get what is asked for: no hold for the buyer, nothing paid out to the seller.
+ * Who says no to an instruction: nobody; its party, who gets no hold as a buyer and is not paid as a seller; or the
+ * institution itself, which does not give money back either.
  */
+export type Verdict = keyof typeof movesUnder;
+
+/** Where an instruction takes the money from `standing`; what does not apply leaves it there. */
 export function standingAfter(
   kind: InstructionKind,
   standing: PaymentStatus,
-  declined: boolean,
+  verdict: Verdict,
 ): PaymentStatus {
-  return (declined ? movesDeclined : moves)[kind][standing] ?? standing;
+  return movesUnder[verdict][kind][standing] ?? standing;
 }

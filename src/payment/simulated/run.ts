@@ -7,6 +7,7 @@ import { createDeliveries } from './deliveries.ts';
 import type { InstructionFault, LookUpFault, Script } from './faults.ts';
 import { openLedger, type SimulatedHold } from './ledger.ts';
 import { type SignedNotification, signNotification } from './notifications.ts';
+import type { Verdict } from './rules.ts';
 import { createTimers } from './timers.ts';
 
 /** How long a hold lasts, in milliseconds. */
@@ -29,9 +30,9 @@ export interface RunOptions {
 /** The simulator from an opening of its file to its end. */
 export interface Run {
   readonly secret: Uint8Array;
-  /** Meets a call; throws where the connection breaks. Returns what calls off its answer. */
+  /** Meets a call. Returns what calls off its answer. */
   instruct(instruction: PaymentInstruction, call: Call<PaymentSnapshot>): (() => void) | undefined;
-  /** The same for a look-up. */
+  /** The same for a look-up; throws where the connection breaks. */
   lookUp(order: PaymentOrder, call: Call<PaymentSnapshot>): (() => void) | undefined;
   holds(): SimulatedHold[];
   lapse(holdId: string): void;
@@ -69,8 +70,7 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
   }
   function carryOut(instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
     const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : holdLastsMs;
-    const treatment = { declined: fault.kind === 'DECLINE', holdLastsMs: lastsMs };
-    return ledger.carryOut(instruction, treatment, clock.nowMs());
+    return ledger.carryOut(instruction, { verdict: verdictOf(fault), holdLastsMs: lastsMs }, clock.nowMs());
   }
   function arriveAfter(ms: number, instruction: PaymentInstruction, fault: InstructionFault): void {
     timers.after(ms, () => {
@@ -78,11 +78,42 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
       changed();
     });
   }
+  /** Carries an instruction out, or not, and answers its call, or not, as is chosen in the same transaction. */
+  function meet(
+    instruction: PaymentInstruction,
+    choose: () => InstructionFault,
+    call: Call<PaymentSnapshot>,
+  ): (() => void) | undefined {
+    const { fault, hold } = ledger.together(() => {
+      const chosen = choose();
+      return { fault: chosen, hold: arrives(chosen) ? carryOut(instruction, chosen) : undefined };
+    });
+    changed();
+    // On its way whatever becomes of the call.
+    if (arrivesLater(fault)) arriveAfter(fault.ms, instruction, fault);
+    if (fault.kind === 'KEPT_BACK') return keepBack(instruction, fault.until, call);
+    if (fault.kind === 'SILENT') return undefined;
+    if (hold !== undefined && fault.kind !== 'LOST_ANSWER') return answer(instruction, hold, fault, call);
+    call.fail(connectionBroken());
+    return undefined;
+  }
+  function keepBack(
+    instruction: PaymentInstruction,
+    until: Promise<InstructionFault>,
+    call: Call<PaymentSnapshot>,
+  ): undefined {
+    void until.then(
+      (fault) => timers.now(() => meet(instruction, () => fault, call)),
+      (error) => timers.now(() => call.fail(error)),
+    );
+  }
   function answer(
-    hold: PaymentSnapshot,
+    question: PaymentInstruction | PaymentOrder,
+    truth: PaymentSnapshot,
     fault: InstructionFault | LookUpFault,
     call: Call<PaymentSnapshot>,
   ): (() => void) | undefined {
+    const hold = script().report?.(question, truth) ?? truth;
     if (fault.kind === 'SLOW') return timers.after(fault.ms, () => call.answer(hold));
     call.answer(hold);
     return undefined;
@@ -91,24 +122,14 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
   lapseDue();
   return {
     secret: ledger.secret,
-    instruct: (instruction, call) => {
-      const { fault, hold } = ledger.together(() => {
-        const drawn = script().instruction(instruction, ledger.countAttempt(instruction));
-        return { fault: drawn, hold: arrives(drawn) ? carryOut(instruction, drawn) : undefined };
-      });
-      changed();
-      // On its way whatever becomes of the call.
-      if (arrivesLater(fault)) arriveAfter(fault.ms, instruction, fault);
-      if (fault.kind === 'SILENT') return undefined;
-      if (hold === undefined || fault.kind === 'LOST_ANSWER') throw connectionBroken();
-      return answer(hold, fault, call);
-    },
+    instruct: (instruction, call) =>
+      meet(instruction, () => script().instruction(instruction, ledger.countAttempt(instruction)), call),
     lookUp: (order, call) => {
       const fault = script().lookUp(order);
       if (fault.kind === 'LOST') throw connectionBroken();
       const hold = ledger.find(order.holdId, clock.nowMs());
       changed();
-      return fault.kind === 'SILENT' ? undefined : answer(hold, fault, call);
+      return fault.kind === 'SILENT' ? undefined : answer(order, hold, fault, call);
     },
     holds: () => {
       lapseDue();
@@ -126,9 +147,14 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
   };
 }
 
+function verdictOf({ kind }: InstructionFault): Verdict {
+  if (kind === 'DECLINE') return 'DECLINED';
+  return kind === 'REFUSE' ? 'REFUSED' : 'CONSENTED';
+}
+
 function arrives(fault: InstructionFault): boolean {
   if (fault.kind === 'SILENT') return fault.carriedOut;
-  return fault.kind !== 'LOST_REQUEST' && fault.kind !== 'LATE_REQUEST';
+  return !['LOST_REQUEST', 'LATE_REQUEST', 'KEPT_BACK'].includes(fault.kind);
 }
 
 function arrivesLater(

@@ -3,8 +3,9 @@ import type { InstructionFault, LookUpFault, NotificationFault, Script } from '.
 /** The longest delay of a fault, in milliseconds, where the rates do not say. */
 const delayMaxFallbackMs = 10_000;
 
+/** What a person has to end cannot be drawn. */
 type Rates<Fault extends { readonly kind: string }> = Readonly<
-  Partial<Record<Exclude<Fault['kind'], 'NONE'>, number>>
+  Partial<Record<Exclude<Fault['kind'], 'NONE' | 'KEPT_BACK'>, number>>
 >;
 
 type Shares = Readonly<Partial<Record<string, number>>>;

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
+import type { TestContext } from 'node:test';
+import type { Clock } from '../../src/domain/clock.ts';
+import type { InstructionKind, PaymentStatus } from '../../src/domain/escrow.ts';
+import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
+import type { InstructionFault, LookUpFault, Script } from '../../src/payment/simulated/faults.ts';
+import { type SignedNotification, signBody } from '../../src/payment/simulated/notifications.ts';
+import { openSimulator } from '../../src/payment/simulated/simulator.ts';
+import { systemClock } from '../../src/registry.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+/** The faults of the simulator's script that tests choose by a word. */
+const faults = {
+  CONFIRMED: { kind: 'NONE' },
+  DECLINED: { kind: 'REFUSE' },
+  LOST: { kind: 'LOST_REQUEST' },
+  ANSWER_LOST: { kind: 'LOST_ANSWER' },
+  SILENT: { kind: 'SILENT', carriedOut: false },
+} as const satisfies Record<string, InstructionFault>;
+
+/** How an instruction is met; one that is kept back waits for `answer` or `fail`. */
+export type Treatment = keyof typeof faults | 'KEPT_BACK' | InstructionFault;
+
+/** How instructions of each kind are met; those of a kind that is not named are carried out. */
+export type Treatments = Readonly<Partial<Record<InstructionKind, Treatment>>>;
+
+/** What the institution says of an order in place of the truth. */
+export type Report = NonNullable<Script['report']>;
+
+/**
+ * The simulated institution, on books of its own, doing what a test tells it to. Its notifications are those that the
+ * test makes. Closing it ends the calls under way; it can be given to another service then.
+ */
+export interface TestInstitution extends Institution {
+  /** All instructions that came, repeated ones too, in their order. */
+  readonly instructions: readonly PaymentInstruction[];
+  /** All look-ups that came, with their times in Unix milliseconds. */
+  readonly lookUps: readonly (PaymentOrder & { readonly atMs: number })[];
+  /** Resolves when an instruction of this kind has come. */
+  instructed(kind: InstructionKind): Promise<void>;
+  /** Meets instructions of these kinds so from now on. */
+  treat(treatments: Treatments): void;
+  /** Carries out and answers all that is kept back; resolves when that is done. */
+  answer(): Promise<void>;
+  /** Breaks the connection of all instructions that are kept back: they never arrived. */
+  fail(error: Error): Promise<void>;
+  /** Meets look-ups so from now on. */
+  treatLookUps(fault: LookUpFault): void;
+  /** Answers this from now on, or the truth again. */
+  report(report?: Report): void;
+  /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
+  carriedOut(kind: keyof typeof after): number;
+  /** Where the money of an order stands, by its escrow id. */
+  standingOf(escrowId: string): PaymentStatus;
+  /** Lets the hold of an order run out. */
+  lapse(escrowId: string): void;
+  /** A genuine notification about an order, as far as nothing else is asked for. */
+  notification(escrowId: string, options?: NotificationOptions): SignedNotification;
+}
+
+/** What a notification may differ in. */
+export interface NotificationOptions {
+  readonly eventId?: string;
+  /** What it says beyond event and order; a text takes the place of all that it says. */
+  readonly claims?: object | string;
+  /** When it was signed, Unix seconds. */
+  readonly nowS?: number;
+  /** Of the signature; another one makes a forgery. */
+  readonly secret?: Uint8Array;
+}
+
+const ownSecret = Buffer.alloc(32, 7);
+
+/** Where a hold may stand after an instruction was carried out. */
+const after: Readonly<Record<'FREEZE' | 'RELEASE' | 'REFUND', readonly PaymentStatus[]>> = {
+  FREEZE: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
+  RELEASE: ['PAID_OUT'],
+  REFUND: ['RETURNED'],
+};
+
+/** Opens the simulated institution in a folder of its own; closed after the test. */
+export function openTestInstitution(
+  test: Pick<TestContext, 'after'>,
+  first: Treatments = {},
+  clock: Clock = systemClock,
+): TestInstitution {
+  let treatments = first;
+  let lookUpFault: LookUpFault = { kind: 'NONE' };
+  const truth: Report = (_, hold) => hold;
+  let report = truth;
+  let keptBack = Promise.withResolvers<InstructionFault>();
+  const arrivals = new EventEmitter<{ instruction: [] }>();
+  const instructions: PaymentInstruction[] = [];
+  const lookUps: (PaymentOrder & { atMs: number })[] = [];
+
+  function faultOf(treatment: Treatment): InstructionFault {
+    if (treatment === 'KEPT_BACK') return { kind: 'KEPT_BACK', until: keptBack.promise };
+    return typeof treatment === 'string' ? faults[treatment] : treatment;
+  }
+  const script: Script = {
+    instruction: (instruction) => {
+      instructions.push(instruction);
+      arrivals.emit('instruction');
+      return faultOf(treatments[instruction.kind] ?? 'CONFIRMED');
+    },
+    lookUp: (order) => {
+      lookUps.push({ ...order, atMs: clock.nowMs() });
+      return lookUpFault;
+    },
+    notification: () => ({ kind: 'LOST' }),
+    report: (...answer) => report(...answer),
+  };
+  const dataDir = temporaryFolder(test);
+  const simulator = openSimulator({ dataDir, clock, script, secret: ownSecret, deliver: async () => {} });
+  test.after(() => simulator.close());
+  let connection = simulator.connect();
+
+  /** Ends the waiting of what is kept back; what waited has been met when it resolves. */
+  async function endKeeping(end: (waiting: PromiseWithResolvers<InstructionFault>) => void): Promise<void> {
+    const ended = keptBack;
+    keptBack = Promise.withResolvers();
+    end(ended);
+    await ended.promise.catch(() => {});
+  }
+  function holdIdOf(escrowId: string): string {
+    const instruction = instructions.find((one) => one.escrowId === escrowId);
+    if (instruction === undefined) throw new Error(`The institution has not heard of ${escrowId}.`);
+    return instruction.holdId;
+  }
+
+  return {
+    instructions,
+    lookUps,
+    check: (parties) => connection.check(parties),
+    instruct: (instruction, signal) => connection.instruct(instruction, signal),
+    lookUp: (order, signal) => connection.lookUp(order, signal),
+    readNotification: (notification) => connection.readNotification(notification),
+    close: async () => {
+      await connection.close();
+      connection = simulator.connect();
+    },
+    instructed: async (kind) => {
+      while (!instructions.some((instruction) => instruction.kind === kind)) {
+        await once(arrivals, 'instruction');
+      }
+    },
+    treat: (changed) => {
+      treatments = { ...treatments, ...changed };
+    },
+    answer: () => endKeeping(({ resolve }) => resolve(faults.CONFIRMED)),
+    fail: (error) => endKeeping(({ reject }) => reject(error)),
+    treatLookUps: (fault) => {
+      lookUpFault = fault;
+    },
+    report: (next = truth) => {
+      report = next;
+    },
+    carriedOut: (kind) => simulator.holds().filter(({ standing }) => after[kind].includes(standing)).length,
+    standingOf: (escrowId) => {
+      const holdId = holdIdOf(escrowId);
+      return simulator.holds().find((hold) => hold.holdId === holdId)?.standing ?? 'ABSENT';
+    },
+    lapse: (escrowId) => simulator.lapse(holdIdOf(escrowId)),
+    notification: (escrowId, { eventId = randomUUID(), claims = {}, nowS, secret = ownSecret } = {}) => {
+      const event = { id: eventId, type: 'hold.changed', holdId: holdIdOf(escrowId) };
+      const text = typeof claims === 'string' ? claims : JSON.stringify({ ...event, ...claims });
+      return signBody(secret, text, nowS ?? Math.floor(clock.nowMs() / 1000));
+    },
+  };
+}
