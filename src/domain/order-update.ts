@@ -1,11 +1,5 @@
-import {
-  type EscrowState,
-  type InstructionKind,
-  type InstructionStatus,
-  instructionOutcomes,
-  nextTransition,
-  type PaymentSnapshot,
-} from './escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus } from './escrow.ts';
+import { instructionOutcomes, nextTransition, type PaymentSnapshot } from './payment.ts';
 
 /** An instruction that has not come to its end. */
 export interface OpenInstruction {

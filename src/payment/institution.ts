@@ -1,6 +1,8 @@
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { EscrowTerms, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { InstructionKind } from '../domain/escrow.ts';
+import type { EscrowTerms } from '../domain/escrow-terms.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**

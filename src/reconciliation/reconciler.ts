@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { InstructionKind } from '../domain/escrow.ts';
 import { type OpenInstruction, planUpdate, type UpdatePlan } from '../domain/order-update.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type { Instruction } from '../store/escrow-commands.ts';

@@ -1,10 +1,5 @@
-import type {
-  Escrow,
-  EscrowState,
-  EscrowTerms,
-  InstructionKind,
-  InstructionStatus,
-} from '../domain/escrow.ts';
+import type { Escrow, EscrowState, InstructionKind, InstructionStatus } from '../domain/escrow.ts';
+import type { EscrowTerms } from '../domain/escrow-terms.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';

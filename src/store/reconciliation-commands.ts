@@ -1,4 +1,6 @@
-import type { Decision, Escrow, EscrowState, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { Escrow, EscrowState, InstructionKind } from '../domain/escrow.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
+import type { Decision } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';

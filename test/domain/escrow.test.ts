@@ -1,23 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
+import { checkTerms, partyIdBounds } from '../../src/domain/escrow-terms.ts';
 import {
-  checkTerms,
-  type Decision,
-  type EscrowState,
   escrowMoves,
-  escrowStates,
-  type InstructionKind,
   instructionOutcomes,
   nextTransition,
   type PaymentSnapshot,
   type PaymentStatus,
-  partyIdBounds,
-  pendingOf,
+  type Transition,
+} from '../../src/domain/payment.ts';
+import {
+  type Decision,
   planDecision,
   planResolution,
   type ResolutionPlan,
-  type Transition,
-} from '../../src/domain/escrow.ts';
+} from '../../src/domain/resolution.ts';
 
 const terms = {
   filingNo: 'AS-2026-000001',

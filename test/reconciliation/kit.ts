@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import type { PaymentSnapshot } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot } from '../../src/domain/payment.ts';
 import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../../src/reconciliation/limits.ts';
 import { createReconciler } from '../../src/reconciliation/reconciler.ts';

@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import type { InstructionKind, PaymentSnapshot, PaymentStatus } from '../../src/domain/escrow.ts';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
 import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
 import {
   readSigned,

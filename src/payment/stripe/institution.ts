@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
 import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';

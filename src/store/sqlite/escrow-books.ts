@@ -1,10 +1,6 @@
-import {
-  type Escrow,
-  escrowNotFound,
-  type PaymentSnapshot,
-  pendingOf,
-  type ResolvableOrder,
-} from '../../domain/escrow.ts';
+import { type Escrow, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
+import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';

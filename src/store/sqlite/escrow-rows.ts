@@ -1,5 +1,7 @@
 import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { EscrowState, EscrowTerms, PaymentStatus } from '../../domain/escrow.ts';
+import type { EscrowState } from '../../domain/escrow.ts';
+import type { EscrowTerms } from '../../domain/escrow-terms.ts';
+import type { PaymentStatus } from '../../domain/payment.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';

@@ -1,7 +1,9 @@
 import { type Column, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { planResolution, refuseUnsaleable, stateConflict } from '../../domain/escrow.ts';
+import { stateConflict } from '../../domain/escrow.ts';
 import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
+import { refuseUnsaleable } from '../../domain/escrow-terms.ts';
+import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { PageQuery } from '../paging.ts';

@@ -1,5 +1,6 @@
 import { inArray, isNotNull, or } from 'drizzle-orm';
-import { planDecision, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { planDecision } from '../../domain/resolution.ts';
 import type { OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
