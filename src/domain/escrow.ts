@@ -2,7 +2,7 @@ import type { EscrowTerms } from './escrow-terms.ts';
 import { Refusal } from './reason.ts';
 import { FieldsRefused } from './violation.ts';
 
-/** Where the money of an order stands. */
+/** The states of an order, by where its money is. */
 export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
 
 /** One of them. */
@@ -32,7 +32,7 @@ export interface EscrowChange {
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 
-/** What callers are told to be under way for an order. */
+/** An instruction under way, as callers are told of it. */
 export type PendingKind = Exclude<InstructionKind, 'CANCEL'>;
 
 /**
@@ -56,7 +56,7 @@ export const stateConflict = (message: string): Refusal => new Refusal('ESCROW_S
 export const escrowNotFound = (): Refusal =>
   new FieldsRefused('ESCROW_NOT_FOUND', [{ field: 'escrowId', rule: 'names no escrow.' }]);
 
-/** Refuses to settle orders at another institution as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
+/** Refuses to change to another institution as long as `open` of them need the one before. Throws ESCROW_STATE_CONFLICT. */
 export function refuseChangeOfInstitution(before: string, open: number): void {
   if (open === 0) return;
   throw stateConflict(

@@ -1,7 +1,7 @@
 import type { EscrowState, InstructionKind } from './escrow.ts';
 
 /**
- * Where the institution says that the money of an order stands.
+ * Where the money of an order is, as the institution says.
  *
  * - ABSENT: it knows of no hold for the order; an instruction may still reach it.
  * - VOID: there is no hold and there never will be: declined, or cancelled before it was made.
@@ -15,7 +15,7 @@ import type { EscrowState, InstructionKind } from './escrow.ts';
 export type PaymentStatus = 'ABSENT' | 'VOID' | 'HELD' | 'PAID_OUT' | 'RETURNED' | 'LAPSED';
 
 /**
- * What the standing of the money means for an order: the state that it is in from then on (its own: nothing
+ * What the status of the money means for an order: the state that it is in from then on (its own: nothing
  * changes), or what else has to happen.
  *
  * - COMPENSATE: money is held that nobody waits for any more; it goes back to the buyer.
@@ -71,7 +71,7 @@ const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, E
   FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED' },
 };
 
-/** What the standing of the money tells of an instruction; OPEN is that it has not been carried out yet. */
+/** What the status of the money tells of an instruction; OPEN is that it has not been carried out yet. */
 export const instructionOutcomes = {
   FREEZE: {
     ABSENT: 'OPEN',
@@ -107,7 +107,7 @@ export const instructionOutcomes = {
   },
 } as const satisfies Record<InstructionKind, Record<PaymentStatus, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
 
-/** What the institution says of an order. */
+/** What the institution says of the money of an order, at one moment. */
 export interface PaymentSnapshot {
   readonly standing: PaymentStatus;
   /** What is or was held, in minor units; undefined where there never was a hold. */
@@ -118,14 +118,14 @@ export interface PaymentSnapshot {
   readonly reference?: string | undefined;
 }
 
-/** An order and its open instructions, as far as they decide what a standing means. */
+/** An order and its open instructions, as far as they decide what a payment status means. */
 export interface OrderSnapshot {
   readonly state: EscrowState;
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code of the amount. */
   readonly currency: string;
-  /** What the institution said that a person accepted, if one did: amount, currency and standing. */
+  /** What the institution said that a person accepted, if one did: amount, currency and status. */
   readonly accepted: PaymentSnapshot | undefined;
   readonly openKinds: readonly InstructionKind[];
 }
@@ -135,7 +135,7 @@ export type Transition =
   | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
   | { readonly kind: 'REVIEW'; readonly why: string };
 
-/** What the institution's word on its money means for an order. `declined` is the instruction that this is a no to. */
+/** What the institution's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
 export function nextTransition(
   order: OrderSnapshot,
   hold: PaymentSnapshot,

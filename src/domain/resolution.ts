@@ -1,13 +1,13 @@
 import type { EscrowState, InstructionKind } from './escrow.ts';
 import { isReturn, type PaymentSnapshot } from './payment.ts';
 
-/** What becomes of a wish or a decision: an instruction to prepare, one that is under way already, or a refusal. */
+/** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or a refusal. */
 export type ResolutionPlan =
   | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind; readonly ends: boolean }
-  | { readonly kind: 'GO_ON' }
+  | { readonly kind: 'RESUME' }
   | { readonly kind: 'CONFLICT'; readonly why: string };
 
-/** An order that somebody wants something of. */
+/** An order whose money is to be paid out or back, as far as that decides whether it can be. */
 export interface ResolvableOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
@@ -17,14 +17,14 @@ export interface ResolvableOrder {
   readonly isStopped: boolean;
 }
 
-/** What becomes of a caller's wish to have the money of an order paid out or back. */
+/** Plans what a caller's request to have the money of an order paid out or back leads to. */
 export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrder): ResolutionPlan {
   const { escrowId, state, underWay, isStopped } = order;
   if (state !== 'FROZEN') {
     const done = kind === 'RELEASE' ? 'released' : 'refunded';
     return conflict(`${escrowId} is ${state}; only a FROZEN order can be ${done}.`);
   }
-  if (underWay === kind) return { kind: 'GO_ON' };
+  if (underWay === kind) return { kind: 'RESUME' };
   if (underWay !== undefined) return conflict(`A ${underWay} of ${escrowId} is under way.`);
   if (isStopped) return conflict(`${escrowId} waits for a decision of the operator.`);
   return { kind: 'PREPARE', instruction: kind, ends: false };
@@ -42,17 +42,17 @@ export interface OrderInReview extends ResolvableOrder {
   readonly hasPaid: boolean;
 }
 
-/** What becomes of a person's decision. */
+/** Plans what a person's decision leads to. */
 export function planDecision(decision: Decision, order: OrderInReview): ResolutionPlan {
   const { escrowId, state, underWay, isStopped, found, hasPaid } = order;
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
-  if (decision === 'LOOK_AGAIN') return { kind: 'GO_ON' };
+  if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
   if (found === undefined)
     return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
-  if (decision === 'ACCEPT') return { kind: 'GO_ON' };
+  if (decision === 'ACCEPT') return { kind: 'RESUME' };
   if (found.standing !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
-  if (isReturn(underWay)) return { kind: 'GO_ON' };
+  if (isReturn(underWay)) return { kind: 'RESUME' };
   // A RELEASE that has not been carried out gives way.
   return {
     kind: 'PREPARE',

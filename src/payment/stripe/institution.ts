@@ -17,12 +17,12 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
 
 /**
  * Escrow at Stripe: the hold is the authorisation of a saved card by a PaymentIntent with manual capture,
- * whose id is the reference of the Hold. RELEASE captures it, which transfers the money to the seller's
+ * whose id is the reference of the PaymentSnapshot. RELEASE captures it, which transfers the money to the seller's
  * connected account. REFUND and CANCEL cancel it. An authorisation that nobody captures runs out after some
  * days.
  *
  * One hold: whatever is made for an order is made under one idempotency key, its holdId, which is the
- * operation id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
+ * instruction id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
  * for an order without one: CANCEL uses the key up for a PaymentIntent that nobody confirms, after which
  * Stripe turns down a FREEZE that is still on its way.
  *
@@ -59,7 +59,7 @@ export function createStripeInstitution(
 const voidKey = ({ holdId }: PaymentOrder) => `${holdId}:void`;
 
 function createInstructions(intents: Intents, nowMs: () => number) {
-  /** Where the money stands, once it is certain that a PaymentIntent without any will never get some. */
+  /** Where the money is, once it is certain that a PaymentIntent without any will never get some. */
   const settled = (order: PaymentOrder, intent: Stripe.PaymentIntent) =>
     holdOf(intent) ?? intents.cancel(intent.id, voidKey(order));
 

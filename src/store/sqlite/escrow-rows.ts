@@ -54,7 +54,7 @@ export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'
   EscrowTerms & { readonly lookUpAtMs: number };
 
 /** What an update writes into the row of an order. */
-export interface SettledRow {
+export interface UpdatedRow {
   readonly id: number;
   readonly from: EscrowState;
   readonly to: EscrowState;
@@ -89,7 +89,7 @@ export interface EscrowRows {
   /** How many rows a condition holds for. */
   count(condition: SQL | undefined): number;
   /** Writes an update down, if the order is still in the state that it leads from and waits for no person. */
-  settle(row: SettledRow): boolean;
+  update(row: UpdatedRow): boolean;
   /** Stops an order for a person. */
   stop(row: StoppedRow): void;
   /** Makes an order due at a time, unless it waits for a person. */
@@ -149,7 +149,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       })
       .returning({ id: escrow.id }),
   );
-  const settle = prepareRaw(
+  const update = prepareRaw(
     database,
     database
       .update(escrow)
@@ -218,7 +218,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       const [counted] = database.select({ rows: count() }).from(escrow).where(condition).all();
       return counted?.rows ?? 0;
     },
-    settle: (row) => settle.run({ ...row }) === 1,
+    update: (row) => update.run({ ...row }) === 1,
     makeDue: (id, lookUpAtMs) => {
       makeDue.run({ id, lookUpAtMs });
     },

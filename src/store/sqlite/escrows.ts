@@ -18,16 +18,13 @@ import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
 import { prepareRaw } from './statement.ts';
 
-/**
- * Handlers of escrow orders: what callers want of them and how they are read here, how they are settled in
- * escrow-update.ts.
- */
+/** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
 export function createEscrowHandlers(
   database: Database,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands> {
   const idKey = deploymentSecret(database);
   const books = createEscrowBooks(database);
-  const { rows, operations, history, provenance, toEscrow, toCase } = books;
+  const { rows, instructions, history, provenance, toEscrow, toCase } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createSequence(database, 'ESCROW', escrowSequenceMax);
   const filed = prepareRaw<{ caller_id: number }>(
@@ -55,7 +52,7 @@ export function createEscrowHandlers(
         lookUpAtMs: at.atMs,
       });
       history.append(id, 'UNPAID', at);
-      operations.prepare(id, 'FREEZE', work.instructionId, at.atMs);
+      instructions.prepare(id, 'FREEZE', work.instructionId, at.atMs);
       return requireInstruction(work.instructionId);
     }),
     PrepareResolution: writes(({ resolution, escrowId, at, work, owner }) => {
@@ -64,7 +61,7 @@ export function createEscrowHandlers(
       const outcome = planResolution(resolution, resolvable(row, underWay));
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       if (outcome.kind === 'PREPARE') {
-        operations.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
+        instructions.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
         rows.makeDue(row.id, at.atMs);
       }
       return requireInstruction(underWay?.instructionId ?? work.instructionId);
