@@ -5,13 +5,13 @@ import { createCallerHandlers } from './callers.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
 import { type Database, openDatabase, servingBusyTimeoutMs } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { createEscrowHandlers } from './escrows.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
+import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
 
@@ -65,7 +65,7 @@ export function openCore(options: StoreOptions): Core {
   const callerHandlers = createCallerHandlers(database);
   const handlers: Handlers = {
     ...createFilingHandlers(database),
-    ...createEscrowHandlers(database),
+    ...createOrderHandlers(database),
     ...callerHandlers,
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);

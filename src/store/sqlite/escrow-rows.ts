@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
 import type { EscrowState } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
@@ -84,7 +84,7 @@ export interface EscrowRows {
   byId(id: number): EscrowRow | undefined;
   /** The order of a filing that is UNPAID or FROZEN. */
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
-  /** Rows that all conditions hold for, newest first; one more than the page has, if there is one. */
+  /** The rows of a page that all conditions hold for, newest first; one more than it shows, if there is one. */
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
   /** How many rows a condition holds for. */
   count(condition: SQL | undefined): number;
@@ -210,7 +210,7 @@ export function createEscrowRows(database: Database): EscrowRows {
     activeOf: (filingNo) => active.get({ filingNo }),
     list: (conditions, page) =>
       select()
-        .where(and(...conditions))
+        .where(and(...conditions, page.from === undefined ? undefined : lt(escrow.id, page.from)))
         .orderBy(desc(escrow.id))
         .limit(rowsFor(page))
         .all(),

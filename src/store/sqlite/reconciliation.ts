@@ -1,12 +1,14 @@
-import { inArray, isNotNull, or } from 'drizzle-orm';
+import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
 import { planDecision } from '../../domain/resolution.ts';
-import type { OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
+import type { CaseSelection, OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createNotificationMemory } from './notifications.ts';
+import { pageOf } from './paging.ts';
 import { deployment, escrow } from './schema.ts';
+import { equalsWithoutIndex } from './statement.ts';
 
 /** The institution of databases that bear no name of one. */
 const firstInstitution = 'simulated';
@@ -14,8 +16,9 @@ const firstInstitution = 'simulated';
 /** Handlers of what brings orders and the institution to agreement, and of orders as operators see them. */
 export function createReconciliationHandlers(
   database: Database,
-  { rows, instructions, history, provenance, toCase, requireRow, resolutionOf }: EscrowBooks,
-): Handlers<Exclude<keyof ReconciliationCommands, 'FindInstruction' | 'ListCases'>> {
+  books: EscrowBooks,
+): Handlers<keyof ReconciliationCommands> {
+  const { rows, instructions, history, provenance, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
 
   /** What the institution is still to be asked about, and what waits for a person. */
@@ -27,6 +30,7 @@ export function createReconciliationHandlers(
   );
 
   return {
+    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
     NoteSent: writes(({ instructionId, lookUpAtMs }) => {
       const orderId = instructions.find(instructionId)?.orderId;
       if (orderId === undefined || !instructions.move(instructionId, 'SENT')) {
@@ -106,8 +110,17 @@ export function createReconciliationHandlers(
       }
       return toCase(requireRow(escrowId));
     }),
+    ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
   };
 }
+
+const selectedBy = ({ state, needsReview }: CaseSelection) => {
+  const equals = needsReview ? equalsWithoutIndex : eq;
+  return [
+    state === undefined ? undefined : equals(escrow.state, state),
+    needsReview ? isNotNull(escrow.review) : undefined,
+  ];
+};
 
 const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
   review: why,
