@@ -41,7 +41,7 @@ export function quotaStatus(
   };
 }
 
-/** Asks where the quota of a platform stands in the month of an instant. */
+/** The claim that asks for the calls of a platform in the month of an instant, and counts none. */
 export function quotaClaim(
   { callerId, monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,
