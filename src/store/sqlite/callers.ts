@@ -23,7 +23,8 @@ import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { apiKey, caller, serviceToken, usage } from './schema.ts';
+import { countCalls } from './quotas.ts';
+import { apiKey, caller, serviceToken } from './schema.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -189,10 +190,7 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
       }
       return tokenOf(tokenId);
     }),
-    CountCalls: reads(({ callerId, month }) => {
-      const isMonth = and(eq(usage.callerId, callerId), eq(usage.month, month));
-      return database.select({ calls: usage.calls }).from(usage).where(isMonth).get()?.calls ?? 0;
-    }),
+    CountCalls: reads(countCalls(database)),
   };
 }
 
