@@ -8,7 +8,7 @@ import type { Violation } from '../domain/violation.ts';
 /**
  * A licensed payment institution: it holds the money, the service instructs it and asks it.
  *
- * Idempotence: an instruction is known by its instruction id. Given again under the same id, it has no further
+ * Idempotence: an instruction is known by its instructionId. Given again under the same id, it has no further
  * effect, whether the first one arrived before, arrives later or is being carried out.
  *
  * Truth: `instruct` and `lookUp` resolve with what the institution has written down and will not take back; money

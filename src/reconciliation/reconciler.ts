@@ -176,11 +176,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 
   /** Writes down that an order waited too long for its hold and is to be cancelled. */
-  function cancel({ order: { escrowId, state }, notificationCount }: EscrowCase): Promise<EscrowCase> {
-    const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, review: undefined };
-    const prepared = newInstruction('CANCEL');
-    return write({ ...stays, prepared, resetsAttempts: false, notificationCount, lookUpAtMs: clock.nowMs() });
-  }
+  const cancel = (before: EscrowCase): Promise<EscrowCase> =>
+    write({ ...unchanged(before), prepared: newInstruction('CANCEL'), lookUpAtMs: clock.nowMs() });
 
   /** Does what is left to do for an order. */
   async function resumeOpen(start: EscrowCase): Promise<void> {
@@ -199,23 +196,15 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 
   /** Notes that no answer came, and when to ask again; in the end, a person has to. */
-  async function scheduleRetry({ order, failedAttempts, notificationCount }: EscrowCase): Promise<void> {
+  async function scheduleRetry(before: EscrowCase): Promise<void> {
+    const { order, failedAttempts, notificationCount } = before;
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
     await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
     if (failedAttempts + 1 >= limits.attemptsMax) {
       const why = `The institution left ${failedAttempts + 1} attempts in a row without an answer.`;
       log.error({ escrowId, state, why }, 'an order needs a person');
-      const stays = {
-        escrowId,
-        from: state,
-        to: state,
-        ended: [],
-        prepared: undefined,
-        reference: undefined,
-      };
-      const review = { why, found: undefined };
-      await write({ ...stays, review, resetsAttempts: true, notificationCount, lookUpAtMs: undefined });
+      await write({ ...unchanged(before), review: { why, found: undefined }, resetsAttempts: true });
     }
   }
 
@@ -255,5 +244,14 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       for (const giveUp of waiting) giveUp(closing);
       await turns.idle();
     },
+  };
+}
+
+/** An update that leaves an order as it is, and is not followed by a look-up. */
+function unchanged({ order: { escrowId, state }, notificationCount }: EscrowCase): OrderUpdate {
+  return {
+    ...{ escrowId, from: state, to: state, ended: [], prepared: undefined },
+    ...{ reference: undefined, review: undefined, resetsAttempts: false },
+    ...{ notificationCount, lookUpAtMs: undefined },
   };
 }

@@ -14,9 +14,9 @@ export interface Intents {
   retrieve(intentId: string): Promise<Stripe.PaymentIntent>;
   /** Makes the PaymentIntent of an order and has the amount authorised. Rejects with Stripe's own error. */
   authorise(order: PaymentOrder): Promise<Stripe.PaymentIntent>;
-  /** Captures; where the money then is, whether or not that was why. */
+  /** Captures; where the money then stands, whether or not that was why. */
   capture(intentId: string, amount: bigint, idempotencyKey: string): Promise<PaymentSnapshot>;
-  /** Cancels; where the money then is, whether or not that was why. */
+  /** Cancels; where the money then stands, whether or not that was why. */
   cancel(intentId: string, idempotencyKey: string): Promise<PaymentSnapshot>;
   /** Uses up the key of an order that has no PaymentIntent, so that none can be made for it any more. */
   useUpKey(order: PaymentOrder, cancelKey: string): Promise<PaymentSnapshot>;
@@ -31,7 +31,7 @@ const unconfirmedAmount = 1_000_000;
 /** The charge tells what a cancelled PaymentIntent was before. */
 const withCharge = { expand: ['latest_charge'] };
 
-/** Where the money of a PaymentIntent is; one that holds none and still could is as good as none. */
+/** Where the money of a PaymentIntent stands; one that holds none and still could is as good as none. */
 export function standingOf(intent: Stripe.PaymentIntent): PaymentSnapshot {
   return holdOf(intent) ?? { standing: 'ABSENT' };
 }
