@@ -46,7 +46,6 @@ export interface RunningKeys {
   begin(claim: IdempotencyClaim): () => void;
 }
 
-/** Begins with none. */
 export function createRunningKeys(): RunningKeys {
   const running = new Map<string, Uint8Array>();
   return {

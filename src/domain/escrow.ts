@@ -5,7 +5,7 @@ import { FieldsRefused } from './violation.ts';
 /** The states of an order, by where its money is. */
 export const escrowStates = ['UNPAID', 'FROZEN', 'RELEASED', 'REFUNDED', 'CLOSED'] as const;
 
-/** One of them. */
+/** UNPAID and FROZEN orders are open; the other states are final. */
 export type EscrowState = (typeof escrowStates)[number];
 
 /** An escrow order. */

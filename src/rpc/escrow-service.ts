@@ -31,7 +31,7 @@ export interface EscrowDependencies {
   readonly paging: Paging;
 }
 
-/** EscrowService. */
+/** The operations of EscrowService; those that move money wait for the institution's answer. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
   const { institution, reconciler, now, newInstructionId, currency, paging } = dependencies;
 
