@@ -1,4 +1,4 @@
-import type { PaymentSnapshot } from '../src/domain/escrow.ts';
+import type { PaymentSnapshot } from '../src/domain/payment.ts';
 import type { PaymentInstruction, PaymentOrder } from '../src/payment/institution.ts';
 import { faultless, type Script } from '../src/payment/simulated/faults.ts';
 import type { SignedNotification } from '../src/payment/simulated/notifications.ts';

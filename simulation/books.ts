@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import type { EscrowState, InstructionKind, InstructionStatus, PaymentStatus } from '../src/domain/escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus } from '../src/domain/escrow.ts';
+import type { PaymentStatus } from '../src/domain/payment.ts';
 import { ledgerFileName } from '../src/payment/simulated/ledger-file.ts';
 
 /** An instruction as the service has written it down. */

@@ -1,4 +1,5 @@
-import type { EscrowState, InstructionKind, PaymentStatus } from '../src/domain/escrow.ts';
+import type { EscrowState, InstructionKind } from '../src/domain/escrow.ts';
+import type { PaymentStatus } from '../src/domain/payment.ts';
 import { isDiffering } from './bank.ts';
 import type { BookedOrder, Books, GivenOperation } from './books.ts';
 import { must } from './violation.ts';

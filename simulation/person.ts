@@ -1,5 +1,5 @@
-import type { Decision } from '../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../src/domain/reason.ts';
+import type { Decision } from '../src/domain/resolution.ts';
 import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
 import { isDiffering } from './bank.ts';
 import { ConnectionLost, type Life } from './life.ts';

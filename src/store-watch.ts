@@ -6,7 +6,7 @@ import type { Store } from './store/store.ts';
 const lookEveryMs = 1_000;
 
 /**
- * Looks once a second whether what the store stands on is in its place. Logs an error when it is not, and a line when
+ * Looks once a second whether the files of the store are in their place. Logs an error when it is not, and a line when
  * it is again, once for each change. Returns what ends it.
  */
 export function watchStore(store: Pick<Store, 'findFault'>, clock: Clock, log: Logger): () => void {

@@ -22,8 +22,8 @@ import { clockDifferenceMaxS, credentialHeaders } from '../src/calls/credentials
 import { settings } from '../src/config.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
-import { amountMin, checkTerms, clearing, partyIdBounds } from '../src/domain/escrow.ts';
 import { escrowId, escrowSequenceMax } from '../src/domain/escrow-id.ts';
+import { amountMin, checkTerms, clearing, partyIdBounds } from '../src/domain/escrow-terms.ts';
 import {
   artworkTextBounds,
   checkArtwork,

@@ -19,7 +19,6 @@ export interface Dispatcher {
   ): Promise<Message>;
 }
 
-/** Dispatches to these implementations. */
 export function createDispatcher(implementations: readonly Implementation[]): Dispatcher {
   const entries = implementations.flatMap(({ audience, operations }) =>
     [...operations].map(([method, operation]) => [method, { audience, operation }] as const),

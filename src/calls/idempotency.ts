@@ -23,7 +23,7 @@ export function readIdempotencyKey(sentKeys: readonly string[]): string | undefi
 }
 
 /**
- * What a key stands for: SHA-256 of the operation and of the message that was read, with what was wrong with it, the same
+ * The request that a key names, as a digest: SHA-256 of the operation and of the message that was read, with what was wrong with it, the same
  * whichever door it came through.
  */
 export function fingerprintOf(
@@ -46,7 +46,6 @@ export interface RunningKeys {
   begin(claim: IdempotencyClaim): () => void;
 }
 
-/** Begins with none. */
 export function createRunningKeys(): RunningKeys {
   const running = new Map<string, Uint8Array>();
   return {

@@ -4,7 +4,7 @@ import type { QuotaClaim } from '../store/store.ts';
 import type { PlatformPrincipal } from './principal.ts';
 import type { RateDecision } from './rate-limit.ts';
 
-/** Where a caller stands with its monthly quota. */
+/** What a caller has left of its monthly quota. */
 export interface QuotaStatus {
   /** YYYY-MM of the business time zone. */
   readonly month: string;
@@ -18,7 +18,7 @@ export interface QuotaStatus {
   readonly resetS: number;
 }
 
-/** Where a caller stands with its limits after a call. */
+/** What a caller has left of its rate and its quota after a call. */
 export interface Limits {
   readonly rate: RateDecision;
   readonly quota: QuotaStatus;
@@ -41,7 +41,7 @@ export function quotaStatus(
   };
 }
 
-/** Asks where the quota of a platform stands in the month of an instant. */
+/** The claim that asks for the calls of a platform in the month of an instant, and counts none. */
 export function quotaClaim(
   { callerId, monthlyQuota: limit }: PlatformPrincipal,
   calendar: Calendar,

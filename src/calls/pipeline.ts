@@ -6,14 +6,14 @@ import type { Clock } from '../domain/clock.ts';
 import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { Store } from '../store/store.ts';
+import type { QuotaClaim, Store } from '../store/store.ts';
 import { createAuthentication } from './authentication.ts';
-import { checkTimestamp, readCredentials } from './credentials.ts';
+import { type Credentials, checkTimestamp, readCredentials } from './credentials.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
 import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
-import type { PlatformPrincipal, Principal } from './principal.ts';
+import type { Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { createUnits, type Units } from './units.ts';
 
@@ -37,39 +37,72 @@ export interface CallsDependencies {
 /** Signed calls carried out at the same time; what comes on top is refused at once. Requests still arriving do not count. */
 const callsUnderWayMax = 2_000;
 
-/** Makes the pipeline of calls to these operations. */
+/** The pipeline of calls to these operations. Its functions are in the order of the documented checks. */
 export function createCalls({ store, dispatcher, keyRing, clock, calendar }: CallsDependencies): Calls {
   const authenticate = createAuthentication({ store, keyRing, clock });
   const rateLimit = createRateLimit(clock.monotonicMs);
   const runningKeys = createRunningKeys();
   let callsUnderWay = 0;
 
-  /** From the signature on, in the order of the documented checks. */
-  async function carryOutSigned(call: SignedCall, body: Uint8Array, event: RequestEvent): Promise<Outcome> {
-    const { method, target, credentials } = call;
+  /** Headers, clock, body; then there has to be room for one call more. */
+  async function signed(call: SignedCall, event: RequestEvent): Promise<Outcome> {
+    let credentials: Credentials;
+    let body: Uint8Array;
+    try {
+      credentials = readCredentials(call.credentials);
+      checkTimestamp(credentials.timestamp, clock.nowMs());
+      body = await call.readBody();
+    } catch (error) {
+      if (error instanceof Refusal) return refused(error);
+      throw error;
+    }
+    if (callsUnderWay >= callsUnderWayMax) return refused(unavailable('Too many calls are under way.'));
+    callsUnderWay += 1;
+    try {
+      return await fromSignature(call, credentials, body, event);
+    } catch (error) {
+      return refused(asRefusal(error));
+    } finally {
+      callsUnderWay -= 1;
+    }
+  }
+
+  /** Signature and rate. Throws what authentication does; whoever is authenticated is told the limits. */
+  async function fromSignature(
+    call: SignedCall,
+    credentials: Credentials,
+    body: Uint8Array,
+    event: RequestEvent,
+  ): Promise<Outcome> {
+    const { method, target } = call;
     const nowMs = clock.nowMs();
     const nowS = Math.floor(nowMs / 1000);
-    const { platform, nonce } = authenticate(readCredentials(credentials), { method, target, body }, nowS);
+    const { platform, nonce } = authenticate(credentials, { method, target, body }, nowS);
     event.caller = platform.caller;
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
-    const standing = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
     const quota = quotaClaim(platform, calendar, nowMs);
-    const units = createUnits(store, { nowS, nonce, quota }, (calls) => quotaExceeded(standing(calls)));
-    const routed = () => {
-      const found = call.route(body);
-      event.operation = `${found.method.parent.typeName}/${found.method.name}`;
-      return found;
-    };
+    const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
+    const units = createUnits(store, { nowS, nonce, quota }, (calls) => quotaExceeded(statusAfter(calls)));
     const answer = rate.allowed
-      ? await carryOut(platform, units, routed, event).catch(asRefusal)
+      ? await fromRoute(platform, units, () => routed(call, body, event), event).catch(asRefusal)
       : rateLimited(rate);
-    const calls = units.calls() ?? (await countedCalls(platform, nowMs));
-    const limits = calls === undefined ? undefined : { rate, quota: standing(calls) };
+    const calls = units.calls() ?? (await countedCalls(quota));
+    const limits = calls === undefined ? undefined : { rate, quota: statusAfter(calls) };
     return { ...told(answer, units), limits };
   }
 
-  /** From the route on. Throws Refusal; whatever it throws, the call is admitted, and what it tells is durable. */
-  async function carryOut(
+  /** A call that is identified by its door: there is no nonce, rate or quota. */
+  async function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
+    const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
+    const units = createUnits(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
+    return told(await fromRoute(principal, units, () => call, event).catch(asRefusal), units);
+  }
+
+  /**
+   * Route, idempotency key, message, quota, operation. Throws Refusal; whatever it throws, the call is admitted, and what
+   * it tells is durable.
+   */
+  async function fromRoute(
     principal: Principal,
     units: Units,
     route: () => RoutedCall,
@@ -89,12 +122,8 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
       units.takeQuota();
       if (reading instanceof Refusal) throw reading;
       const { message, violations } = reading;
-      const answer = await dispatcher.invoke(
-        method,
-        message,
-        { principal, execute: units.execute },
-        violations,
-      );
+      const call = { principal, execute: units.execute };
+      const answer = await dispatcher.invoke(method, message, call, violations);
       await units.admit();
       return answer;
     } catch (error) {
@@ -106,42 +135,28 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   }
 
   /** For a call that was not admitted: how many were counted, if the store tells. */
-  async function countedCalls(platform: PlatformPrincipal, nowMs: number): Promise<number | undefined> {
-    const admission = { nowS: 0, quota: quotaClaim(platform, calendar, nowMs) };
-    return store.execute({ admission }).then(
+  async function countedCalls(quota: QuotaClaim): Promise<number | undefined> {
+    return store.execute({ admission: { nowS: 0, quota } }).then(
       ({ calls }) => calls,
       () => undefined,
     );
   }
 
-  return {
-    signed: async (call, event) => {
-      let isUnderWay = false;
-      try {
-        checkTimestamp(readCredentials(call.credentials).timestamp, clock.nowMs());
-        const body = await call.readBody();
-        if (callsUnderWay >= callsUnderWayMax) throw unavailable('Too many calls are under way.');
-        callsUnderWay += 1;
-        isUnderWay = true;
-        return await carryOutSigned(call, body, event);
-      } catch (error) {
-        if (!isUnderWay && !(error instanceof Refusal)) throw error;
-        return { answer: asRefusal(error), isReplay: false };
-      } finally {
-        if (isUnderWay) callsUnderWay -= 1;
-      }
-    },
-    identified: async (principal, call, event) => {
-      const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
-      const units = createUnits(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
-      return told(await carryOut(principal, units, () => call, event).catch(asRefusal), units);
-    },
-  };
+  return { signed, identified };
 }
+
+/** Finds what is called, and notes it. Throws Refusal. */
+function routed(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
+  const found = call.route(body);
+  event.operation = `${found.method.parent.typeName}/${found.method.name}`;
+  return found;
+}
+
+const refused = (answer: Refusal): Outcome => ({ answer, isReplay: false });
 
 /** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
 function told(answer: Message | Refusal, units: Units): Outcome {
-  if (answer instanceof Refusal && !isFinal(answer.reason)) return { answer, isReplay: false };
+  if (answer instanceof Refusal && !isFinal(answer.reason)) return refused(answer);
   const answeredTo = units.claimedBy();
   return { answer, isReplay: units.isReplay() || answeredTo !== undefined, answeredTo };
 }

@@ -1,4 +1,4 @@
-/** Where a caller stands with its rate after a call. */
+/** Whether a call is within the rate of its caller, and what is left after it. */
 export interface RateDecision {
   /** The rate that the caller is allowed, which is its burst as well. */
   readonly callsPerSecond: number;

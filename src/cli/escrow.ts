@@ -1,5 +1,6 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { type Decision, type EscrowState, escrowStates } from '../domain/escrow.ts';
+import { type EscrowState, escrowStates } from '../domain/escrow.ts';
+import type { Decision } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';

@@ -1,5 +1,6 @@
+import type { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import { refuseViolations, type Violation } from './violation.ts';
+import { FieldsRefused, refuseViolations, type Violation } from './violation.ts';
 
 /** Rate and quota classes of platforms. */
 export type Tier = 'TRIAL' | 'STANDARD' | 'ENTERPRISE';
@@ -73,6 +74,29 @@ export interface Agreement {
 export function checkCallerName(name: string): Violation[] {
   return checkText('name', name, callerNameBounds);
 }
+
+/** Refuses to register a platform under the name of a caller that is there already. Throws VALIDATION_FAILED. */
+export function refuseTakenName(named: object | undefined): void {
+  if (named === undefined) return;
+  refuseViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
+}
+
+/** Refuses an internal system the name of a platform, which is a caller that has a tier. Throws VALIDATION_FAILED. */
+export function refusePlatformName(named: { readonly tier: Tier | null } | undefined): void {
+  if (named === undefined || named.tier === null) return;
+  refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
+}
+
+const notFound = (field: string, rule: string): Refusal => new FieldsRefused('NOT_FOUND', [{ field, rule }]);
+
+/** The refusal of a key id that is not known. */
+export const keyNotFound = (): Refusal => notFound('keyId', 'names no key.');
+
+/** The refusal of a name that no platform has. */
+export const platformNotFound = (): Refusal => notFound('caller', 'names no platform.');
+
+/** The refusal of a token id that is not known. */
+export const tokenNotFound = (): Refusal => notFound('tokenId', 'names no token.');
 
 /** The rules of a quota that a command line, where it is one field with `unlimited`, has to say otherwise. */
 export const quotaRules = {

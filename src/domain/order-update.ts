@@ -1,11 +1,5 @@
-import {
-  type EscrowState,
-  type InstructionKind,
-  type InstructionStatus,
-  instructionOutcomes,
-  nextTransition,
-  type PaymentSnapshot,
-} from './escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus } from './escrow.ts';
+import { instructionOutcomes, nextTransition, type PaymentSnapshot } from './payment.ts';
 
 /** An instruction that has not come to its end. */
 export interface OpenInstruction {
@@ -64,7 +58,7 @@ export function planUpdate(
     hold,
     ended.some(isNo) ? answered?.kind : undefined,
   );
-  // As long as no instruction is answered, one that stays open was in vain once more.
+  // As long as no instruction is answered, one that stays open is another failed attempt.
   const resetsAttempts = answered !== undefined || ended.length > 0 || open.length === 0;
   if (transition.kind === 'REVIEW') {
     const stays = { to: from, ended: ended.filter(isNo), givesBack: false, resetsAttempts };

@@ -13,7 +13,7 @@ const visibleCharacter = /\P{White_Space}/u;
 export function checkText(field: string, value: string, { min, max }: TextBounds): Violation[] {
   const violation = (rule: string): Violation[] => [{ field, rule }];
   if (value === '') return violation(`is required: ${min} to ${max} characters`);
-  // A code point takes one or two UTF-16 units, so most texts are settled by their length alone.
+  // A code point takes one or two UTF-16 units, so for most texts their length alone is enough.
   if (value.length > max && (value.length > 2 * max || [...value].length > max)) {
     return violation(`must have ${min} to ${max} characters`);
   }

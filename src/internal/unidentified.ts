@@ -11,11 +11,11 @@ const unidentifiedMax = {
   headerCharacters: 2 * headerBytesMax,
 } as const;
 
-/** What stands open of a connection until it is identified. */
+/** What a connection has open until it is identified. */
 interface Probation {
   /** Ends the connection. */
   readonly timer: NodeJS.Timeout;
-  /** The calls that wait for those before them to be judged; undefined if none is about to be. */
+  /** The calls that wait for the tokens of those before them to be checked; undefined if none is about to be. */
   waiting?: (() => void)[] | undefined;
 }
 

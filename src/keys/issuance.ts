@@ -58,7 +58,6 @@ export interface IssuanceDependencies {
   readonly clock: Clock;
 }
 
-/** Issuance into a store. */
 export function createIssuance({ execute, keyRing, environment, clock }: IssuanceDependencies): Issuance {
   const nowS = () => Math.floor(clock.nowMs() / 1000);
 

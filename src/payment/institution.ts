@@ -1,20 +1,22 @@
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
-import type { EscrowTerms, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { InstructionKind } from '../domain/escrow.ts';
+import type { EscrowTerms } from '../domain/escrow-terms.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**
  * A licensed payment institution: it holds the money, the service instructs it and asks it.
  *
- * Idempotence: an instruction is known by its operation id. Given again under the same id, it has no further
+ * Idempotence: an instruction is known by its instructionId. Given again under the same id, it has no further
  * effect, whether the first one arrived before, arrives later or is being carried out.
  *
  * Truth: `instruct` and `lookUp` resolve with what the institution has written down and will not take back; money
- * only moves forward (see Standing). What `instruct` resolves with is the standing after the instruction: where
+ * only moves forward (see PaymentStatus). What `instruct` resolves with is the status after the instruction: where
  * it is not the one that was asked for, the instruction is declined and will not be carried out later. After a
  * CANCEL that left the money VOID, no hold is made for the order, even if its FREEZE is on the way.
  *
- * Ignorance: a promise that rejects, or does not settle, says nothing: the instruction may have been carried out,
+ * Ignorance: a promise that rejects, or never resolves, says nothing: the instruction may have been carried out,
  * or may be later. No other outcome may be made into a rejection, and no doubtful one into an answer.
  *
  * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
@@ -25,7 +27,7 @@ export interface Institution {
   check(parties: Parties): readonly Violation[];
   /** Gives an instruction. */
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
-  /** Asks where the money of an order stands now. */
+  /** Asks where the money of an order is now. */
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
   /**
    * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
@@ -50,7 +52,7 @@ export interface PaymentOrder extends Parties {
   readonly currency: string;
   /** Unix milliseconds from before any instruction of it. */
   readonly openedAtMs: number;
-  /** Hold.reference of an earlier answer. */
+  /** PaymentSnapshot.reference of an earlier answer. */
   readonly reference: string | undefined;
 }
 

@@ -9,7 +9,6 @@ export interface KeyedMutex {
   idle(): Promise<void>;
 }
 
-/** Makes one. */
 export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<void>>();
   return {

@@ -7,9 +7,9 @@ export interface ReconciliationLimits {
   /** How long to wait after the first attempt that failed; it doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
-  /** How many attempts in a row may be in vain; then a person has to look. */
+  /** How many attempts in a row may fail; then a person has to look. */
   readonly attemptsMax: number;
-  /** How often the institution is asked about a hold that nothing is heard of, and when about an order just closed. */
+  /** How often the institution is asked about a hold that no notification comes about, and when about an order just closed. */
   readonly quietLookUpMs: number;
   /** How often to see whether an order is due. */
   readonly pollMs: number;

@@ -1,7 +1,8 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { InstructionKind } from '../domain/escrow.ts';
 import { type OpenInstruction, planUpdate, type UpdatePlan } from '../domain/order-update.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type { Instruction } from '../store/escrow-commands.ts';
@@ -14,11 +15,11 @@ import { jittered, type ReconciliationLimits, retryDelayMs } from './limits.ts';
 /** Brings orders and the institution to agreement. Everything that is said to the institution is said here. */
 export interface Reconciler {
   /**
-   * Gives a prepared instruction and waits for the institution's word on it, but not for ever; the instruction as it
-   * then stands. One that was given before is not given again. A store that fails leaves it to recovery, and it is returned
+   * Gives a prepared instruction and waits for the institution's answer, but not for ever; the instruction as it
+   * then is. One that was sent before is not sent again. A store that fails leaves it to recovery, and it is returned
    * as it was.
    */
-  carryOut(operation: Instruction): Promise<Instruction>;
+  carryOut(instruction: Instruction): Promise<Instruction>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
   recover(escrowId: string): Promise<void>;
   /** Whether something is under way for an order. */
@@ -60,7 +61,7 @@ export function paymentPending(escrowId: string): Refusal {
   return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
-/** Why an attempt was in vain, in a line for the operator. */
+/** Why an attempt failed, in a line for the operator. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
@@ -115,9 +116,9 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     return written;
   }
 
-  const newOperation = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
+  const newInstruction = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
 
-  /** Settles an order by the institution's word, which may be the answer to one of its instructions. */
+  /** Updates an order by what the institution says, which may be the answer to one of its instructions. */
   async function updateOrder(
     before: EscrowCase,
     hold: PaymentSnapshot,
@@ -131,7 +132,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
     return write({
       ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, reference: hold.reference },
-      prepared: plan.givesBack ? newOperation('REFUND') : undefined,
+      prepared: plan.givesBack ? newInstruction('REFUND') : undefined,
       review: why === undefined ? undefined : { why, found: hold },
       lookUpAtMs: lookUpAtMs(plan),
     });
@@ -154,77 +155,63 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     await execute({ kind: 'NoteSent', instructionId, lookUpAtMs: clock.nowMs() + limits.answerTimeoutMs });
   }
 
-  /** Gives an instruction that was written down, and settles the order by the answer. */
-  async function sendInstruction(before: EscrowCase, operation: OpenInstruction): Promise<EscrowCase> {
-    const instruction = {
-      ...paymentOrder(before),
-      instructionId: operation.instructionId,
-      kind: operation.kind,
-    };
-    const hold = await answerTo((signal) => institution.instruct(instruction, signal));
-    if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${operation.kind}.`);
-    return updateOrder(before, hold, operation);
+  /** Gives an instruction that was written down, and updates the order by the answer. */
+  async function sendInstruction(before: EscrowCase, instruction: OpenInstruction): Promise<EscrowCase> {
+    const { instructionId, kind } = instruction;
+    const sent = { ...paymentOrder(before), instructionId, kind };
+    const hold = await answerTo((signal) => institution.instruct(sent, signal));
+    if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${kind}.`);
+    return updateOrder(before, hold, instruction);
   }
 
   /** Gives an instruction; whatever fails, it may have been carried out, and is open until recovery knows. */
-  async function giveOrLeaveOpen(before: EscrowCase, operation: OpenInstruction): Promise<void> {
+  async function giveOrLeaveOpen(before: EscrowCase, instruction: OpenInstruction): Promise<void> {
     const { escrowId } = before.order;
     try {
-      await sendInstruction(before, operation);
+      await sendInstruction(before, instruction);
     } catch (error) {
-      log.warn({ escrowId, kind: operation.kind, why: reasonOf(error) }, 'an order is not settled yet');
+      log.warn({ escrowId, kind: instruction.kind, why: reasonOf(error) }, 'an order is not settled yet');
       await scheduleRetry(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
     }
   }
 
   /** Writes down that an order waited too long for its hold and is to be cancelled. */
-  function cancel({ order: { escrowId, state }, notificationCount }: EscrowCase): Promise<EscrowCase> {
-    const stays = { escrowId, from: state, to: state, ended: [], reference: undefined, review: undefined };
-    const prepared = newOperation('CANCEL');
-    return write({ ...stays, prepared, resetsAttempts: false, notificationCount, lookUpAtMs: clock.nowMs() });
-  }
+  const cancel = (before: EscrowCase): Promise<EscrowCase> =>
+    write({ ...unchanged(before), prepared: newInstruction('CANCEL'), lookUpAtMs: clock.nowMs() });
 
   /** Does what is left to do for an order. */
   async function resumeOpen(start: EscrowCase): Promise<void> {
     let current = start;
     for (let step = 0; step < stepsMax; step += 1) {
-      const operation = current.open.at(-1);
-      if (current.review !== undefined || operation === undefined) return;
+      const instruction = current.open.at(-1);
+      if (current.review !== undefined || instruction === undefined) return;
       const isOverdue = clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs;
-      if (operation.kind === 'FREEZE' && isOverdue) {
+      if (instruction.kind === 'FREEZE' && isOverdue) {
         current = await cancel(current);
       } else {
-        await noteSent(operation.instructionId);
-        current = await sendInstruction(current, operation);
+        await noteSent(instruction.instructionId);
+        current = await sendInstruction(current, instruction);
       }
     }
   }
 
-  /** Notes that nothing was heard, and when to ask again; in the end, a person has to. */
-  async function scheduleRetry({ order, failedAttempts, notificationCount }: EscrowCase): Promise<void> {
+  /** Notes that no answer came, and when to ask again; in the end, a person has to. */
+  async function scheduleRetry(before: EscrowCase): Promise<void> {
+    const { order, failedAttempts, notificationCount } = before;
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
     await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
     if (failedAttempts + 1 >= limits.attemptsMax) {
       const why = `The institution left ${failedAttempts + 1} attempts in a row without an answer.`;
       log.error({ escrowId, state, why }, 'an order needs a person');
-      const stays = {
-        escrowId,
-        from: state,
-        to: state,
-        ended: [],
-        prepared: undefined,
-        reference: undefined,
-      };
-      const review = { why, found: undefined };
-      await write({ ...stays, review, resetsAttempts: true, notificationCount, lookUpAtMs: undefined });
+      await write({ ...unchanged(before), review: { why, found: undefined }, resetsAttempts: true });
     }
   }
 
   return {
-    carryOut: (operation) =>
-      turns.run(operation.order.escrowId, async () => {
-        const { instructionId, order } = operation;
+    carryOut: (instruction) =>
+      turns.run(instruction.order.escrowId, async () => {
+        const { instructionId, order } = instruction;
         const { escrowId } = order;
         try {
           const before = await caseOf(escrowId);
@@ -233,10 +220,10 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
             await noteSent(instructionId);
             await giveOrLeaveOpen(before, next);
           }
-          return (await execute({ kind: 'FindInstruction', instructionId })) ?? operation;
+          return (await execute({ kind: 'FindInstruction', instructionId })) ?? instruction;
         } catch (error) {
           log.warn({ escrowId, why: reasonOf(error) }, 'an order is left to recovery');
-          return operation;
+          return instruction;
         }
       }),
     recover: (escrowId) =>
@@ -257,5 +244,14 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       for (const giveUp of waiting) giveUp(closing);
       await turns.idle();
     },
+  };
+}
+
+/** An update that leaves an order as it is, and is not followed by a look-up. */
+function unchanged({ order: { escrowId, state }, notificationCount }: EscrowCase): OrderUpdate {
+  return {
+    ...{ escrowId, from: state, to: state, ended: [], prepared: undefined },
+    ...{ reference: undefined, review: undefined, resetsAttempts: false },
+    ...{ notificationCount, lookUpAtMs: undefined },
   };
 }

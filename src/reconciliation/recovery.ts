@@ -5,7 +5,7 @@ import type { Execute } from '../store/store.ts';
 import type { ReconciliationLimits } from './limits.ts';
 import { type Reconciler, reasonOf } from './reconciler.ts';
 
-/** Looks after the orders that are not settled yet. */
+/** Asks the institution about the orders that are due, until nothing is left to do for them. */
 export interface Recovery {
   /** Makes all orders with an open instruction due, and looks after what is due from now on. */
   start(): Promise<void>;

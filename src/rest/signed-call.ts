@@ -68,7 +68,7 @@ function written(
   return isReplay ? { ...told, headers: { ...told.headers, 'Idempotent-Replayed': 'true' } } : told;
 }
 
-/** Adds where the limits stand, if that is known. */
+/** Adds what is left of the limits, if that is known. */
 function withLimits(answer: Answer, { limits }: Outcome): Answer {
   if (limits === undefined) return answer;
   return { ...answer, headers: { ...answer.headers, ...rateLimitHeaders(limits) } };

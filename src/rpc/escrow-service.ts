@@ -8,14 +8,8 @@ import {
 } from '../../gen/artseal/v1/escrow_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { callerOf, ownerScope } from '../calls/principal.ts';
-import {
-  checkTerms,
-  clearing,
-  type Escrow,
-  type EscrowState,
-  escrowNotFound,
-  escrowStates,
-} from '../domain/escrow.ts';
+import { type Escrow, type EscrowState, escrowNotFound, escrowStates } from '../domain/escrow.ts';
+import { checkTerms, clearing } from '../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
@@ -37,7 +31,7 @@ export interface EscrowDependencies {
   readonly paging: Paging;
 }
 
-/** EscrowService. */
+/** The operations of EscrowService; those that move money wait for the institution's answer. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
   const { institution, reconciler, now, newInstructionId, currency, paging } = dependencies;
 

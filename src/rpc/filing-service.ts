@@ -15,7 +15,7 @@ export interface FilingDependencies {
   readonly paging: Paging;
 }
 
-/** FilingService. */
+/** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
 export function createFilingService({ now, currency, paging }: FilingDependencies): Implementation {
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'ALL_CALLERS', {

@@ -2,7 +2,7 @@ import { ProvenanceRecord_Event, ProvenanceService } from '../../gen/artseal/v1/
 import { type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { filingNotFound, retentionYears } from '../domain/filing.ts';
 
-/** ProvenanceService. */
+/** The operations of ProvenanceService. Every caller may read the records of every filing. */
 export function createProvenanceService(): Implementation {
   return implement(ProvenanceService, 'ALL_CALLERS', {
     getProvenance: operation({

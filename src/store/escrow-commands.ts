@@ -1,10 +1,5 @@
-import type {
-  Escrow,
-  EscrowState,
-  EscrowTerms,
-  InstructionKind,
-  InstructionStatus,
-} from '../domain/escrow.ts';
+import type { Escrow, EscrowState, InstructionKind, InstructionStatus } from '../domain/escrow.ts';
+import type { EscrowTerms } from '../domain/escrow-terms.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -15,7 +10,7 @@ export interface Work extends CallerRef {
   readonly instructionId: string;
 }
 
-/** An instruction to the institution, and its order as it stands. */
+/** An instruction to the institution, and its order as it is now. */
 export interface Instruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
@@ -49,7 +44,7 @@ export interface EscrowCommands {
   };
   /**
    * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the
-   * instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `wishFor` says.
+   * instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planResolution` says.
    */
   PrepareResolution: {
     readonly takes: {

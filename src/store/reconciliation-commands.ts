@@ -1,4 +1,6 @@
-import type { Decision, Escrow, EscrowState, InstructionKind, PaymentSnapshot } from '../domain/escrow.ts';
+import type { Escrow, EscrowState, InstructionKind } from '../domain/escrow.ts';
+import type { PaymentSnapshot } from '../domain/payment.ts';
+import type { Decision } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -9,7 +11,7 @@ export const notificationRetentionS = 2_592_000;
 /** An order with all that reconciling it needs. */
 export interface EscrowCase {
   readonly order: Escrow;
-  /** The operation id of its FREEZE, by which the institution knows it. */
+  /** The instruction id of its FREEZE, by which the institution knows it. */
   readonly holdId: string;
   /** Unix milliseconds. */
   readonly openedAtMs: number;
@@ -27,7 +29,7 @@ export interface EscrowCase {
   readonly open: readonly Pick<Instruction, 'instructionId' | 'kind' | 'status'>[];
 }
 
-/** What the institution's word comes to. */
+/** What the institution's answer changes about an order. */
 export interface OrderUpdate {
   readonly escrowId: string;
   readonly from: EscrowState;
@@ -62,12 +64,12 @@ export interface CaseSelection {
  * TRANSFER record: all of it or nothing.
  */
 export interface ReconciliationCommands {
-  /** An instruction as it stands. */
+  /** An instruction and its order as they are now. */
   FindInstruction: {
     readonly takes: { readonly instructionId: string };
     readonly gives: Instruction | undefined;
   };
-  /** Notes that an open instruction is being given; unless something is heard, the order is due at `lookUpAtMs`. */
+  /** Notes that an open instruction is being sent; unless it is answered before, the order is due at `lookUpAtMs`. */
   NoteSent: {
     readonly takes: { readonly instructionId: string; readonly lookUpAtMs: number };
     readonly gives: undefined;
@@ -85,7 +87,7 @@ export interface ReconciliationCommands {
     readonly gives: undefined;
   };
   /**
-   * Writes down what the institution's word came to: the order after it. Undefined, and nothing is written, if the order
+   * Writes down what the institution's answer changes: the order after it. Undefined, and nothing is written, if the order
    * has changed since or waits for a person.
    */
   UpdateOrder: {
@@ -95,7 +97,7 @@ export interface ReconciliationCommands {
   /** An order, to reconcile it. */
   FindCase: { readonly takes: { readonly escrowId: string }; readonly gives: EscrowCase | undefined };
   /**
-   * Takes the institution that orders are settled at from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
+   * Takes the institution that orders are reconciled with from now on. Refused with ESCROW_STATE_CONFLICT if there are orders
    * that another one is still to be asked about, or that wait for a person.
    */
   UseInstitution: { readonly takes: { readonly name: string }; readonly gives: undefined };
@@ -114,7 +116,7 @@ export interface ReconciliationCommands {
     readonly takes: { readonly eventId: string; readonly holdId: string; readonly nowMs: number };
     readonly gives: boolean;
   };
-  /** A person's decision about an order that waits for one. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `decisionOn` says. */
+  /** A person's decision about an order that waits for one. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planDecision` says. */
   Decide: {
     readonly takes: {
       readonly escrowId: string;

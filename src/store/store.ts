@@ -106,7 +106,7 @@ export const idempotencyRetentionS = 604_800;
 export interface IdempotencyClaim {
   readonly callerId: number;
   readonly key: string;
-  /** Digest of what the key stands for. */
+  /** Digest of the request that the key names. */
   readonly fingerprint: Uint8Array;
   /** Id of the call, which repetitions are told as Executed.claimedBy. */
   readonly requestId: string;

@@ -1,23 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type EscrowState, escrowStates, type InstructionKind, pendingOf } from '../../src/domain/escrow.ts';
+import { checkTerms, partyIdBounds } from '../../src/domain/escrow-terms.ts';
 import {
-  checkTerms,
-  type Decision,
-  type EscrowState,
   escrowMoves,
-  escrowStates,
-  type InstructionKind,
   instructionOutcomes,
   nextTransition,
   type PaymentSnapshot,
   type PaymentStatus,
-  partyIdBounds,
-  pendingOf,
+  type Transition,
+} from '../../src/domain/payment.ts';
+import {
+  type Decision,
   planDecision,
   planResolution,
   type ResolutionPlan,
-  type Transition,
-} from '../../src/domain/escrow.ts';
+} from '../../src/domain/resolution.ts';
 
 const terms = {
   filingNo: 'AS-2026-000001',
@@ -75,7 +73,7 @@ test('every state and standing is decided, every kind and standing as well, and 
  * A state is what it is in from then on; + is that it gives back what is held. A person has to look at a
  * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
  */
-const documentedJudgements = readTable(`
+const documentedTransitions = readTable(`
                      as agreed                       another amount or currency
   UNPAID ABSENT      UNPAID UNPAID UNPAID            UNPAID UNPAID UNPAID
   UNPAID VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
@@ -143,8 +141,8 @@ function wordOf(transition: Transition): string {
   return /over 500 CNY/.test(transition.why) ? '#' : '!';
 }
 
-test('the table of judgements has every state and standing once', () => {
-  const rows = documentedJudgements.map(([row]) => row);
+test('the table of transitions has every state and standing once', () => {
+  const rows = documentedTransitions.map(([row]) => row);
   const pairs = documentedMoves.map(([state, standing]) => `${state} ${standing}`);
   assert.deepEqual(
     rows.filter((_, place) => place % 2 === 0),
@@ -153,7 +151,7 @@ test('the table of judgements has every state and standing once', () => {
 });
 
 /** Asserts what a cell says, for every set of open instructions and every instruction declined. */
-function assertJudged(
+function assertTransition(
   pair: string,
   cell: string,
   accepted: PaymentSnapshot | undefined,
@@ -175,20 +173,20 @@ function assertJudged(
   }
 }
 
-for (const [pair, money, cell] of documentedJudgements) {
+for (const [pair, money, cell] of documentedTransitions) {
   test(`an order and its money that are ${pair}, ${money}: ${cell}`, () => {
-    assertJudged(pair, cell, undefined, money === 'as agreed' ? agreed : different);
+    assertTransition(pair, cell, undefined, money === 'as agreed' ? agreed : different);
   });
   if (money !== 'as agreed') continue;
   const [state = '', standing = ''] = pair.split(' ');
   const goesTo = documentedAcceptances.get(pair) ?? state;
   const accepted = cell.replaceAll('!', goesTo).replace('+', '');
   test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
-    assertJudged(pair, accepted, { standing: standing as PaymentStatus, ...other }, [...agreed, other]);
+    assertTransition(pair, accepted, { standing: standing as PaymentStatus, ...other }, [...agreed, other]);
   });
   test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
     for (const unlike of standings.filter((candidate) => candidate !== standing)) {
-      assertJudged(pair, cell, { standing: unlike, ...other }, [...agreed, other]);
+      assertTransition(pair, cell, { standing: unlike, ...other }, [...agreed, other]);
     }
   });
 }
@@ -217,11 +215,11 @@ const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 /** An outcome in a word: what is prepared (! where it ends what is under way), = for what goes on, x for a refusal. */
 function outcomeOf(outcome: ResolutionPlan): string {
   if (outcome.kind === 'PREPARE') return `${outcome.instruction}${outcome.ends ? '!' : ''}`;
-  return outcome.kind === 'GO_ON' ? '=' : 'x';
+  return outcome.kind === 'RESUME' ? '=' : 'x';
 }
 
-/** Rows of a state, and what comes of a wish or decision while nothing, a RELEASE, a REFUND, a CANCEL is under way. */
-const documentedWishes = {
+/** Rows of a state, and what comes of a request or decision while nothing, a RELEASE, a REFUND, a CANCEL is under way. */
+const documentedRequests = {
   RELEASE: {
     UNPAID: 'x x x x',
     FROZEN: 'RELEASE = x x',
@@ -247,13 +245,13 @@ const documentedReturns = {
 
 for (const kind of ['RELEASE', 'REFUND'] as const) {
   for (const state of escrowStates) {
-    test(`a wish for a ${kind} of an order that is ${state}: ${documentedWishes[kind][state]}`, () => {
+    test(`a request for a ${kind} of an order that is ${state}: ${documentedRequests[kind][state]}`, () => {
       const order = { escrowId, state, isStopped: false };
       const outcomes = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...order, underWay })));
-      assert.equal(outcomes.join(' '), documentedWishes[kind][state]);
+      assert.equal(outcomes.join(' '), documentedRequests[kind][state]);
       const stopped = { ...order, isStopped: true };
       const waiting = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...stopped, underWay })));
-      assert.equal(waiting.join(' '), documentedWishes[kind][state].replace(/^R\w+/, 'x'));
+      assert.equal(waiting.join(' '), documentedRequests[kind][state].replace(/^R\w+/, 'x'));
     });
   }
 }

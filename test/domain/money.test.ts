@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { amountMin } from '../../src/domain/escrow.ts';
+import { amountMin } from '../../src/domain/escrow-terms.ts';
 import { priceMin } from '../../src/domain/filing.ts';
 import { checkMoney, moneyMax } from '../../src/domain/money.ts';
 

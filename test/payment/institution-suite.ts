@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { InstructionKind, PaymentSnapshot, PaymentStatus } from '../../src/domain/escrow.ts';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type {
   Institution,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { PaymentStatus } from '../../src/domain/escrow.ts';
+import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { faultless, type InstructionFault } from '../../src/payment/simulated/faults.ts';
 import { partyPrefixes, scriptByParties } from '../../src/payment/simulated/script-by-parties.ts';
 import { type FaultRates, seededScript } from '../../src/payment/simulated/seeded-script.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PaymentSnapshot } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot } from '../../src/domain/payment.ts';
 import type { Institution } from '../../src/payment/institution.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type CommandResult, runCommand } from '../support/command.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Decision, PaymentSnapshot } from '../../src/domain/escrow.ts';
+import type { PaymentSnapshot } from '../../src/domain/payment.ts';
 import { unavailable } from '../../src/domain/reason.ts';
+import type { Decision } from '../../src/domain/resolution.ts';
 import type { Report, Treatment } from '../support/simulator.ts';
 import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
 

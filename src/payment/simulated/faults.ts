@@ -1,4 +1,4 @@
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Notification, PaymentInstruction, PaymentOrder } from '../institution.ts';
 
 /**

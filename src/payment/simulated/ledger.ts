@@ -1,4 +1,4 @@
-import type { PaymentSnapshot, PaymentStatus } from '../../domain/escrow.ts';
+import type { PaymentSnapshot, PaymentStatus } from '../../domain/payment.ts';
 import type { PaymentInstruction } from '../institution.ts';
 import { openLedgerFile } from './ledger-file.ts';
 import { createOutbox, type Outbox } from './outbox.ts';

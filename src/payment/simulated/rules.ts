@@ -1,4 +1,5 @@
-import type { InstructionKind, PaymentStatus } from '../../domain/escrow.ts';
+import type { InstructionKind } from '../../domain/escrow.ts';
+import type { PaymentStatus } from '../../domain/payment.ts';
 
 type Moves = Readonly<Record<InstructionKind, Readonly<Partial<Record<PaymentStatus, PaymentStatus>>>>>;
 

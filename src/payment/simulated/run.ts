@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentInstruction, PaymentOrder } from '../institution.ts';
 import type { Call } from './calls.ts';
 import { createDeliveries } from './deliveries.ts';

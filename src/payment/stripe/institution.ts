@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
 import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
@@ -17,7 +17,7 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
 
 /**
  * Escrow at Stripe: the hold is the authorisation of a saved card by a PaymentIntent with manual capture,
- * whose id is the reference of the Hold. RELEASE captures it, which transfers the money to the seller's
+ * whose id is the reference of the PaymentSnapshot. RELEASE captures it, which transfers the money to the seller's
  * connected account. REFUND and CANCEL cancel it. An authorisation that nobody captures runs out after some
  * days.
  *

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { holdKey } from './notification.ts';

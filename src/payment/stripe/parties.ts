@@ -1,4 +1,4 @@
-import { partyIdBounds } from '../../domain/escrow.ts';
+import { partyIdBounds } from '../../domain/escrow-terms.ts';
 import { checkText } from '../../domain/text.ts';
 
 /** Who the parties of the platforms are at Stripe. */

@@ -1,5 +1,5 @@
 import type Stripe from 'stripe';
-import type { PaymentSnapshot } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
 
 /** The reasons that Stripe gives when it cancels by itself what was not captured in time. */
 const ranOut: readonly (string | null)[] = ['automatic', 'expired'];

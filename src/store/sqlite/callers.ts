@@ -1,6 +1,15 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
-import { type KeyStatus, refuseRevoked, rotate, type Tier } from '../../domain/caller.ts';
-import { FieldsRefused, refuseViolations } from '../../domain/violation.ts';
+import {
+  type KeyStatus,
+  keyNotFound,
+  platformNotFound,
+  refusePlatformName,
+  refuseRevoked,
+  refuseTakenName,
+  rotate,
+  type Tier,
+  tokenNotFound,
+} from '../../domain/caller.ts';
 import type {
   CallerCommands,
   NewKey,
@@ -14,7 +23,8 @@ import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { apiKey, caller, serviceToken, usage } from './schema.ts';
+import { countCalls } from './quotas.ts';
+import { apiKey, caller, serviceToken } from './schema.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -68,7 +78,7 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
 
   function keyOf(keyId: string): StoredKey {
     const key = keys().where(eq(apiKey.keyId, keyId)).get();
-    if (key === undefined) throw notFound('keyId', 'names no key.');
+    if (key === undefined) throw keyNotFound();
     return key;
   }
 
@@ -82,13 +92,13 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
 
   function platformOf(name: string): Platform {
     const platform = platformNamed(name);
-    if (platform === undefined) throw notFound('caller', 'names no platform.');
+    if (platform === undefined) throw platformNotFound();
     return platform;
   }
 
   function tokenOf(tokenId: string): StoredToken {
     const token = tokens().where(eq(serviceToken.tokenId, tokenId)).get();
-    if (token === undefined) throw notFound('tokenId', 'names no token.');
+    if (token === undefined) throw tokenNotFound();
     return token;
   }
 
@@ -102,9 +112,7 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
   }
 
   function addPlatform({ name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
-    if (callerNamed(name) !== undefined) {
-      refuseViolations([{ field: 'name', rule: 'is taken; rotate a key of that caller to issue another' }]);
-    }
+    refuseTakenName(callerNamed(name));
     const { id } = database
       .insert(caller)
       .values({ name, tier, monthlyQuota: monthlyQuota ?? null })
@@ -115,9 +123,7 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
 
   function addToken(name: string, { sha256, ...token }: NewToken): StoredToken {
     const known = callerNamed(name);
-    if (known !== undefined && known.tier !== null) {
-      refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
-    }
+    refusePlatformName(known);
     const callerId =
       known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
     database
@@ -184,14 +190,9 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
       }
       return tokenOf(tokenId);
     }),
-    CountCalls: reads(({ callerId, month }) => {
-      const isMonth = and(eq(usage.callerId, callerId), eq(usage.month, month));
-      return database.select({ calls: usage.calls }).from(usage).where(isMonth).get()?.calls ?? 0;
-    }),
+    CountCalls: reads(countCalls(database)),
   };
 }
-
-const notFound = (field: string, rule: string) => new FieldsRefused('NOT_FOUND', [{ field, rule }]);
 
 const same = <T>(row: T): T => row;
 

@@ -11,7 +11,6 @@ import {
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { createEscrowHandlers } from './escrows.ts';
 import { fateUnknown } from './fate.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
@@ -19,6 +18,7 @@ import { type Handlers, reads } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
+import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
 
@@ -78,7 +78,7 @@ export function openCore(options: StoreOptions): Core {
   const callerHandlers = createCallerHandlers(database);
   const handlers: Handlers = {
     ...createFilingHandlers(database),
-    ...createEscrowHandlers(database),
+    ...createOrderHandlers(database),
     ...callerHandlers,
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);

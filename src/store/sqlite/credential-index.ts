@@ -7,7 +7,6 @@ export interface CredentialIndex extends Pick<Store, 'findKey' | 'findToken'> {
   replace(credentials: Credentials): void;
 }
 
-/** Begins without any. */
 export function createCredentialIndex(): CredentialIndex {
   let keys: ReadonlyMap<string, Credentials['keys'][number]> = new Map();
   let tokens: ReadonlyMap<string, Credentials['tokens'][number]> = new Map();

@@ -1,10 +1,6 @@
-import {
-  type Escrow,
-  escrowNotFound,
-  type PaymentSnapshot,
-  pendingOf,
-  type ResolvableOrder,
-} from '../../domain/escrow.ts';
+import { type Escrow, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
+import type { PaymentSnapshot } from '../../domain/payment.ts';
+import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
@@ -16,7 +12,7 @@ import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts
 /** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
 export interface EscrowBooks {
   readonly rows: EscrowRows;
-  readonly operations: InstructionLedger;
+  readonly instructions: InstructionLedger;
   readonly history: EscrowHistory;
   readonly provenance: ProvenanceRecords;
   toEscrow(row: EscrowRow): Escrow;
@@ -35,14 +31,14 @@ export interface EscrowBooks {
 /** The books of a database. */
 export function createEscrowBooks(database: Database): EscrowBooks {
   const history = createEscrowHistory(database);
-  const operations = createInstructionLedger(database);
+  const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
   const provenance = createProvenanceRecords(database);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
     const terms = { filingNo, type, amount, buyerId, sellerId };
-    const pending = pendingOf(operations.lastOpenOf(row.id));
+    const pending = pendingOf(instructions.lastOpenOf(row.id));
     return { escrowId, ...terms, state, pending, timestamp, caller, history: history.of(row.id) };
   }
 
@@ -58,19 +54,19 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   }
 
   function findInstruction(instructionId: string): Instruction | undefined {
-    const operation = operations.find(instructionId);
-    const row = operation && rows.byId(operation.orderId);
-    return row && { instructionId, kind: operation.kind, status: operation.status, order: toEscrow(row) };
+    const instruction = instructions.find(instructionId);
+    const row = instruction && rows.byId(instruction.orderId);
+    return row && { instructionId, kind: instruction.kind, status: instruction.status, order: toEscrow(row) };
   }
 
   function requireInstruction(instructionId: string): Instruction {
-    const operation = findInstruction(instructionId);
-    if (operation === undefined) throw new Error(`There is no operation ${instructionId}.`);
-    return operation;
+    const instruction = findInstruction(instructionId);
+    if (instruction === undefined) throw new Error(`There is no instruction ${instructionId}.`);
+    return instruction;
   }
 
   function toCase(row: EscrowRow): EscrowCase {
-    const { instructionId: holdId, preparedAtMs: openedAtMs } = operations.freezeOf(row.id);
+    const { instructionId: holdId, preparedAtMs: openedAtMs } = instructions.freezeOf(row.id);
     return {
       order: toEscrow(row),
       holdId,
@@ -80,14 +76,14 @@ export function createEscrowBooks(database: Database): EscrowBooks {
       review: row.review ?? undefined,
       accepted: row.accepted ? foundOf(row) : undefined,
       notificationCount: row.notificationCount,
-      open: operations.openOf(row.id),
+      open: instructions.openOf(row.id),
     };
   }
 
   return {
-    ...{ rows, operations, history, provenance, toEscrow, toCase },
+    ...{ rows, instructions, history, provenance, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
-    resolutionOf: (orderId) => operations.openOf(orderId).find(({ kind }) => kind !== 'FREEZE'),
+    resolutionOf: (orderId) => instructions.openOf(orderId).find(({ kind }) => kind !== 'FREEZE'),
   };
 }
 
@@ -105,7 +101,7 @@ export function foundOf({
   };
 }
 
-/** An order as somebody wants something of it. */
+/** An order as the rules of resolutions and decisions take it. */
 export const resolvable = (row: EscrowRow, underWay: InstructionRow | undefined): ResolvableOrder => ({
   escrowId: row.escrowId,
   state: row.state,

@@ -1,5 +1,7 @@
-import { and, asc, count, desc, eq, gt, isNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { EscrowState, EscrowTerms, PaymentStatus } from '../../domain/escrow.ts';
+import { and, asc, count, desc, eq, gt, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
+import type { EscrowState } from '../../domain/escrow.ts';
+import type { EscrowTerms } from '../../domain/escrow-terms.ts';
+import type { PaymentStatus } from '../../domain/payment.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
@@ -52,7 +54,7 @@ export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'
   EscrowTerms & { readonly lookUpAtMs: number };
 
 /** What an update writes into the row of an order. */
-export interface SettledRow {
+export interface UpdatedRow {
   readonly id: number;
   readonly from: EscrowState;
   readonly to: EscrowState;
@@ -82,12 +84,12 @@ export interface EscrowRows {
   byId(id: number): EscrowRow | undefined;
   /** The order of a filing that is UNPAID or FROZEN. */
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
-  /** Rows that all conditions hold for, newest first; one more than the page has, if there is one. */
+  /** The rows of a page that all conditions hold for, newest first; one more than it shows, if there is one. */
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
   /** How many rows a condition holds for. */
   count(condition: SQL | undefined): number;
   /** Writes an update down, if the order is still in the state that it leads from and waits for no person. */
-  settle(row: SettledRow): boolean;
+  update(row: UpdatedRow): boolean;
   /** Stops an order for a person. */
   stop(row: StoppedRow): void;
   /** Makes an order due at a time, unless it waits for a person. */
@@ -147,7 +149,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       })
       .returning({ id: escrow.id }),
   );
-  const settle = prepareRaw(
+  const update = prepareRaw(
     database,
     database
       .update(escrow)
@@ -208,7 +210,7 @@ export function createEscrowRows(database: Database): EscrowRows {
     activeOf: (filingNo) => active.get({ filingNo }),
     list: (conditions, page) =>
       select()
-        .where(and(...conditions))
+        .where(and(...conditions, page.from === undefined ? undefined : lt(escrow.id, page.from)))
         .orderBy(desc(escrow.id))
         .limit(rowsFor(page))
         .all(),
@@ -216,7 +218,7 @@ export function createEscrowRows(database: Database): EscrowRows {
       const [counted] = database.select({ rows: count() }).from(escrow).where(condition).all();
       return counted?.rows ?? 0;
     },
-    settle: (row) => settle.run({ ...row }) === 1,
+    update: (row) => update.run({ ...row }) === 1,
     makeDue: (id, lookUpAtMs) => {
       makeDue.run({ id, lookUpAtMs });
     },

@@ -1,31 +1,24 @@
-import { type Column, eq, isNotNull, lt, type SQL, sql } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
-import { planResolution, refuseUnsaleable, stateConflict } from '../../domain/escrow.ts';
+import { stateConflict } from '../../domain/escrow.ts';
 import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
+import { refuseUnsaleable } from '../../domain/escrow-terms.ts';
+import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
-import type { PageQuery } from '../paging.ts';
-import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { createEscrowBooks, resolvable } from './escrow-books.ts';
+import { type EscrowBooks, resolvable } from './escrow-books.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
-import { createReconciliationHandlers } from './reconciliation.ts';
 import { escrow, filing } from './schema.ts';
 import { createSequence } from './sequence.ts';
-import { prepareRaw } from './statement.ts';
+import { equalsWithoutIndex, prepareRaw } from './statement.ts';
 
-/**
- * Handlers of escrow orders: what callers want of them and how they are read here, how they are settled in
- * escrow-update.ts.
- */
-export function createEscrowHandlers(
-  database: Database,
-): Handlers<keyof EscrowCommands | keyof ReconciliationCommands> {
+/** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
+export function createEscrowHandlers(database: Database, books: EscrowBooks): Handlers<keyof EscrowCommands> {
   const idKey = deploymentSecret(database);
-  const books = createEscrowBooks(database);
-  const { rows, operations, history, provenance, toEscrow, toCase } = books;
+  const { rows, instructions, history, provenance, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createSequence(database, 'ESCROW', escrowSequenceMax);
   const filed = prepareRaw<{ caller_id: number }>(
@@ -37,7 +30,6 @@ export function createEscrowHandlers(
   );
 
   return {
-    ...createReconciliationHandlers(database, books),
     OpenEscrow: writes(({ terms, violations, at, work, owner }) => {
       refuseViolations(violations);
       const { filingNo } = terms;
@@ -53,7 +45,7 @@ export function createEscrowHandlers(
         lookUpAtMs: at.atMs,
       });
       history.append(id, 'UNPAID', at);
-      operations.prepare(id, 'FREEZE', work.instructionId, at.atMs);
+      instructions.prepare(id, 'FREEZE', work.instructionId, at.atMs);
       return requireInstruction(work.instructionId);
     }),
     PrepareResolution: writes(({ resolution, escrowId, at, work, owner }) => {
@@ -62,7 +54,7 @@ export function createEscrowHandlers(
       const outcome = planResolution(resolution, resolvable(row, underWay));
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       if (outcome.kind === 'PREPARE') {
-        operations.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
+        instructions.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
         rows.makeDue(row.id, at.atMs);
       }
       return requireInstruction(underWay?.instructionId ?? work.instructionId);
@@ -71,23 +63,9 @@ export function createEscrowHandlers(
       const row = findRow(escrowId, owner);
       return row && toEscrow(row);
     }),
-    ListEscrows: reads(({ filter, page }) =>
-      pageOf(rows.list([...selectedBy(filter), before(page)], page), page, toEscrow),
-    ),
-    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
-    ListCases: reads(({ selection: { state, needsReview }, page }) => {
-      const equals = needsReview ? equalsWithoutIndex : eq;
-      const conditions = [
-        state === undefined ? undefined : equals(escrow.state, state),
-        needsReview ? isNotNull(escrow.review) : undefined,
-      ];
-      return pageOf(rows.list([...conditions, before(page)], page), page, toCase);
-    }),
+    ListEscrows: reads(({ filter, page }) => pageOf(rows.list(selectedBy(filter), page), page, toEscrow)),
   };
 }
-
-/** Equality that SQLite looks up in no index: for what many orders share, beside what few do. */
-const equalsWithoutIndex = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
 const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {
   const equals = filingNo === undefined ? eq : equalsWithoutIndex;
@@ -97,5 +75,3 @@ const selectedBy = ({ owner, state, filingNo }: EscrowFilter) => {
     state === undefined ? undefined : equals(escrow.state, state),
   ];
 };
-
-const before = ({ from }: PageQuery) => (from === undefined ? undefined : lt(escrow.id, from));

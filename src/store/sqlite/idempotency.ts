@@ -10,7 +10,7 @@ import { prepareRaw } from './statement.ts';
 /** How many forgotten keys a look-up sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerLookUp = 2;
 
-/** Commands that give an instruction, with which a repetition goes on until it has ended. */
+/** Commands that give an instruction, which a repetition continues until it has ended. */
 const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
 /** What is known of a key: it stood for another request; it has its answer; its instruction is under way. */
@@ -30,7 +30,7 @@ export interface IdempotencyKeys {
   keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
 }
 
-/** The idempotency keys of a database; `findInstruction` reads an instruction as it stands. */
+/** The idempotency keys of a database; `findInstruction` reads an instruction as it is now. */
 export function createIdempotencyKeys(
   database: Database,
   findInstruction: (instructionId: string) => Instruction | undefined,
@@ -56,10 +56,10 @@ export function createIdempotencyKeys(
     }),
   );
 
-  /** A repetition of a call that gave an instruction is told how that stands. */
-  function goOn(instructionId: string, claimedBy: string | undefined): ClaimResult {
+  /** What a repetition of a call that gave an instruction is told: the instruction as it is now. */
+  function resultOf(instructionId: string, claimedBy: string | undefined): ClaimResult {
     const result = findInstruction(instructionId);
-    if (result === undefined) throw new Error(`There is no operation ${instructionId}.`);
+    if (result === undefined) throw new Error(`There is no instruction ${instructionId}.`);
     const hasEnded = result.status === 'CONFIRMED' || result.status === 'DECLINED';
     return {
       kind: hasEnded ? 'ANSWERED' : 'UNDER_WAY',
@@ -77,7 +77,7 @@ export function createIdempotencyKeys(
       if (known === undefined) return undefined;
       if (!known.fingerprint.equals(fingerprint)) return { kind: 'REUSED' };
       const claimedBy = known.requestId ?? undefined;
-      if (known.instructionId !== null) return goOn(known.instructionId, claimedBy);
+      if (known.instructionId !== null) return resultOf(known.instructionId, claimedBy);
       if (known.outcome === null) return { kind: 'REUSED' };
       return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },

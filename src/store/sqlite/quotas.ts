@@ -12,6 +12,19 @@ export interface Quotas {
   counted(claim: Pick<QuotaClaim, 'callerId' | 'month'>): number;
 }
 
+/** Prepares the query of how many calls of a caller are counted in a month. */
+export function countCalls(database: Database): Quotas['counted'] {
+  const isOfMonth = and(
+    eq(usage.callerId, sql.placeholder('callerId')),
+    eq(usage.month, sql.placeholder('month')),
+  );
+  const select = prepareRaw<{ calls: number }>(
+    database,
+    database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
+  );
+  return ({ callerId, month }) => select.get({ callerId, month })?.calls ?? 0;
+}
+
 /** The counts of a database. */
 export function createQuotas(database: Database): Quotas {
   const take = prepareRaw<{ calls: number }>(
@@ -26,17 +39,9 @@ export function createQuotas(database: Database): Quotas {
       })
       .returning({ calls: usage.calls }),
   );
-  const isOfMonth = and(
-    eq(usage.callerId, sql.placeholder('callerId')),
-    eq(usage.month, sql.placeholder('month')),
-  );
-  const select = prepareRaw<{ calls: number }>(
-    database,
-    database.select({ calls: usage.calls }).from(usage).where(isOfMonth),
-  );
   return {
     take: ({ callerId, month, limit = Number.MAX_SAFE_INTEGER }) =>
       take.get({ callerId, month, limit })?.calls,
-    counted: ({ callerId, month }) => select.get({ callerId, month })?.calls ?? 0,
+    counted: countCalls(database),
   };
 }

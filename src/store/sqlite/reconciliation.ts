@@ -1,34 +1,39 @@
-import { inArray, isNotNull, or } from 'drizzle-orm';
-import { planDecision, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
-import type { OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
+import { eq, inArray, isNotNull, or } from 'drizzle-orm';
+import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { planDecision } from '../../domain/resolution.ts';
+import type { CaseSelection, OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createNotificationMemory } from './notifications.ts';
+import { pageOf } from './paging.ts';
 import { deployment, escrow } from './schema.ts';
+import { equalsWithoutIndex } from './statement.ts';
 
 /** The institution of databases that bear no name of one. */
 const firstInstitution = 'simulated';
 
-/** Handlers of what brings orders and the institution to agreement. */
+/** Handlers of what brings orders and the institution to agreement, and of orders as operators see them. */
 export function createReconciliationHandlers(
   database: Database,
-  { rows, operations, history, provenance, toCase, requireRow, resolutionOf }: EscrowBooks,
-): Handlers<Exclude<keyof ReconciliationCommands, 'FindInstruction' | 'ListCases'>> {
+  books: EscrowBooks,
+): Handlers<keyof ReconciliationCommands> {
+  const { rows, instructions, history, provenance, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
 
   /** What the institution is still to be asked about, and what waits for a person. */
   const isUnderWay = or(
     inArray(escrow.state, ['UNPAID', 'FROZEN']),
-    inArray(escrow.id, operations.ordersWithOpen()),
+    inArray(escrow.id, instructions.ordersWithOpen()),
     isNotNull(escrow.lookUpAtMs),
     isNotNull(escrow.review),
   );
 
   return {
+    FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
     NoteSent: writes(({ instructionId, lookUpAtMs }) => {
-      const orderId = operations.find(instructionId)?.orderId;
-      if (orderId === undefined || !operations.move(instructionId, 'SENT')) {
+      const orderId = instructions.find(instructionId)?.orderId;
+      if (orderId === undefined || !instructions.move(instructionId, 'SENT')) {
         throw new Error(`${instructionId} is no open instruction.`);
       }
       rows.makeDue(orderId, lookUpAtMs);
@@ -37,25 +42,25 @@ export function createReconciliationHandlers(
     NoteUnanswered: writes(({ escrowId, lookUpAtMs, notificationCount }) => {
       const row = requireRow(escrowId);
       rows.leaveOpen(row.id, lookUpAtMs, notificationCount);
-      operations.leaveOpen(row.id);
+      instructions.leaveOpen(row.id);
       return undefined;
     }),
     UpdateOrder: writes(({ update, at }) => {
       const { from, to, ended, prepared, review } = update;
       const row = requireRow(update.escrowId);
-      const isOpen = new Set(operations.openOf(row.id).map(({ instructionId }) => instructionId));
+      const isOpen = new Set(instructions.openOf(row.id).map(({ instructionId }) => instructionId));
       if (ended.some(({ instructionId }) => !isOpen.has(instructionId))) return undefined;
-      const settled = {
+      const updated = {
         ...{ id: row.id, from, to, nowMs: at.atMs },
         notificationCount: update.notificationCount,
         reference: update.reference ?? row.reference,
         resetsAttempts: update.resetsAttempts ? 1 : 0,
         lookUpAtMs: update.lookUpAtMs ?? null,
       } as const;
-      if (!rows.settle(settled)) return undefined;
-      for (const { instructionId, status } of ended) operations.move(instructionId, status);
+      if (!rows.update(updated)) return undefined;
+      for (const { instructionId, status } of ended) instructions.move(instructionId, status);
       if (prepared !== undefined) {
-        operations.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
+        instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
       if (review !== undefined) rows.stop({ id: row.id, ...stopOf(review) });
       if (to !== from) history.append(row.id, to, at);
@@ -75,7 +80,7 @@ export function createReconciliationHandlers(
       return undefined;
     }),
     ResumeOpen: writes(({ nowMs }) => {
-      rows.makeAllDue(inArray(escrow.id, operations.ordersWithOpen()), nowMs);
+      rows.makeAllDue(inArray(escrow.id, instructions.ordersWithOpen()), nowMs);
       return undefined;
     }),
     ListDue: reads(({ nowMs, horizonMs, count }) => {
@@ -84,7 +89,7 @@ export function createReconciliationHandlers(
     }),
     TakeNotification: writes(({ eventId, holdId, nowMs }) => {
       if (!isNewNotification(eventId, nowMs)) return false;
-      const orderId = operations.find(holdId)?.orderId;
+      const orderId = instructions.find(holdId)?.orderId;
       if (orderId !== undefined) rows.noticed(orderId, nowMs);
       return true;
     }),
@@ -94,19 +99,28 @@ export function createReconciliationHandlers(
       const stopped = {
         ...resolvable(row, underWay),
         found: foundOf(row),
-        hasPaid: operations.hasPaid(row.id),
+        hasPaid: instructions.hasPaid(row.id),
       };
       const outcome = planDecision(decision, stopped);
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       rows.decided(row.id, decision === 'ACCEPT', nowMs);
       if (outcome.kind === 'PREPARE') {
-        if (outcome.ends && underWay) operations.move(underWay.instructionId, 'DECLINED');
-        operations.prepare(row.id, outcome.instruction, instructionId, nowMs);
+        if (outcome.ends && underWay) instructions.move(underWay.instructionId, 'DECLINED');
+        instructions.prepare(row.id, outcome.instruction, instructionId, nowMs);
       }
       return toCase(requireRow(escrowId));
     }),
+    ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
   };
 }
+
+const selectedBy = ({ state, needsReview }: CaseSelection) => {
+  const equals = needsReview ? equalsWithoutIndex : eq;
+  return [
+    state === undefined ? undefined : equals(escrow.state, state),
+    needsReview ? isNotNull(escrow.review) : undefined,
+  ];
+};
 
 const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
   review: why,

@@ -11,13 +11,9 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
-import type {
-  EscrowState,
-  EscrowType,
-  InstructionKind,
-  InstructionStatus,
-  PaymentStatus,
-} from '../../domain/escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
+import type { EscrowType } from '../../domain/escrow-terms.ts';
+import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 
 // Amounts are at most 2^53-1, so the driver's number is exact on the way out.

@@ -1,4 +1,14 @@
-import { getTableColumns, is, Param, Placeholder, type Query, sql, type Table } from 'drizzle-orm';
+import {
+  type Column,
+  getTableColumns,
+  is,
+  Param,
+  Placeholder,
+  type Query,
+  type SQL,
+  sql,
+  type Table,
+} from 'drizzle-orm';
 import type { Database } from './database.ts';
 
 /** Values for the placeholders of a query, by their names. */
@@ -36,6 +46,9 @@ function placeholderName(param: unknown): string | undefined {
   const inner = is(param, Param) ? param.value : param;
   return is(inner, Placeholder) ? inner.name : undefined;
 }
+
+/** Equality that SQLite looks up in no index: for what many rows share, beside what few do. */
+export const equalsWithoutIndex = (column: Column, value: unknown): SQL => sql`+${column} = ${value}`;
 
 /** A placeholder for each column of a table but these, by the name of the column in the schema. */
 export function placeholdersFor<T extends Table>(

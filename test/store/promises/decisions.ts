@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Decision, EscrowState } from '../../../src/domain/escrow.ts';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
+import type { Decision } from '../../../src/domain/resolution.ts';
 import type { CaseSelection } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';

@@ -1,0 +1,80 @@
+import { filingNotFound } from './filing.ts';
+import { checkMoney } from './money.ts';
+import { transfersMax } from './provenance.ts';
+import { Refusal } from './reason.ts';
+import { checkText, type TextBounds } from './text.ts';
+import type { Violation } from './violation.ts';
+
+/** How a sale is secured. */
+export type EscrowType = 'GUARANTEE';
+
+/** What a caller asks for. */
+export interface EscrowTerms {
+  readonly filingNo: string;
+  readonly type: EscrowType;
+  /** Minor units of the settlement currency. */
+  readonly amount: bigint;
+  readonly buyerId: string;
+  readonly sellerId: string;
+}
+
+/** Bounds of buyerId and sellerId, in code points. */
+export const partyIdBounds: TextBounds = { min: 1, max: 128 };
+
+/** The lowest amount, in minor units; the highest is moneyMax. */
+export const amountMin = 1n;
+
+/** A filing as far as it decides whether it can be sold. */
+export interface FilingForSale {
+  readonly filingNo: string;
+  /** Who filed it: its caller id; undefined if the number names no filing. */
+  readonly filedBy: number | undefined;
+  /** Its order that is UNPAID or FROZEN. */
+  readonly active: { readonly escrowId: string; readonly callerId: number } | undefined;
+  /** How many TRANSFER records it has. */
+  readonly transfers: number;
+}
+
+/**
+ * Refuses to open an order for a filing that `owner`, or anybody if that is undefined, cannot sell now. Throws
+ * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED.
+ */
+export function refuseUnsaleable(filing: FilingForSale, owner: number | undefined): void {
+  const { filingNo, filedBy, active, transfers } = filing;
+  if (filedBy === undefined) throw filingNotFound();
+  if (owner !== undefined && filedBy !== owner) {
+    throw new Refusal(
+      'PERMISSION_DENIED',
+      'Only the caller that filed the artwork may open an escrow for it.',
+    );
+  }
+  if (active !== undefined) {
+    const isVisible = owner === undefined || active.callerId === owner;
+    const name = isVisible ? `: ${active.escrowId}` : '';
+    throw new Refusal('ESCROW_ACTIVE', `${filingNo} has an open escrow already${name}.`);
+  }
+  if (transfers >= transfersMax) {
+    throw new Refusal(
+      'TRANSFERS_EXHAUSTED',
+      `${filingNo} has ${transfersMax} transfers, the most that a filing may have; it cannot be sold again.`,
+    );
+  }
+}
+
+/** What an escrow answers as its clearing: the service holds no funds. */
+export const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
+
+/** The terms that break their rules; an unknown or unsent type is undefined. */
+export function checkTerms(
+  terms: Omit<EscrowTerms, 'type'> & { readonly type?: EscrowType | undefined },
+): Violation[] {
+  const violations = [
+    ...(terms.filingNo === '' ? [{ field: 'filingNo', rule: 'is required' }] : []),
+    ...(terms.type === undefined ? [{ field: 'type', rule: 'must be GUARANTEE' }] : []),
+    ...checkMoney('amount', terms.amount, amountMin),
+    ...checkText('buyerId', terms.buyerId, partyIdBounds),
+    ...checkText('sellerId', terms.sellerId, partyIdBounds),
+  ];
+  const sameParty = terms.buyerId !== '' && terms.buyerId === terms.sellerId;
+  return sameParty ? [...violations, { field: 'sellerId', rule: 'must differ from buyerId' }] : violations;
+}

@@ -1,0 +1,174 @@
+import type { EscrowState, InstructionKind } from './escrow.ts';
+
+/**
+ * Where the money of an order is, as the institution says.
+ *
+ * - ABSENT: it knows of no hold for the order; an instruction may still reach it.
+ * - VOID: there is no hold and there never will be: declined, or cancelled before it was made.
+ * - HELD: it holds the amount.
+ * - PAID_OUT: the seller has it.
+ * - RETURNED: the buyer has it back, as instructed.
+ * - LAPSED: the buyer has it back, since the hold ran out.
+ *
+ * Money only moves forward: ABSENT, then VOID or HELD, and from HELD to one of the last three.
+ */
+export type PaymentStatus = 'ABSENT' | 'VOID' | 'HELD' | 'PAID_OUT' | 'RETURNED' | 'LAPSED';
+
+/**
+ * What the status of the money means for an order: the state that it is in from then on (its own: nothing
+ * changes), or what else has to happen.
+ *
+ * - COMPENSATE: money is held that nobody waits for any more; it goes back to the buyer.
+ * - CONTRADICTION: what was confirmed is not so; the order stops for a person.
+ */
+export const escrowMoves = {
+  UNPAID: {
+    ABSENT: 'UNPAID',
+    VOID: 'CLOSED',
+    HELD: 'FROZEN',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'CLOSED',
+    LAPSED: 'CLOSED',
+  },
+  FROZEN: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'FROZEN',
+    PAID_OUT: 'RELEASED',
+    RETURNED: 'REFUNDED',
+    LAPSED: 'CLOSED',
+  },
+  RELEASED: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'CONTRADICTION',
+    PAID_OUT: 'RELEASED',
+    RETURNED: 'CONTRADICTION',
+    LAPSED: 'CONTRADICTION',
+  },
+  REFUNDED: {
+    ABSENT: 'CONTRADICTION',
+    VOID: 'CONTRADICTION',
+    HELD: 'CONTRADICTION',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'REFUNDED',
+    LAPSED: 'REFUNDED',
+  },
+  CLOSED: {
+    ABSENT: 'CLOSED',
+    VOID: 'CLOSED',
+    HELD: 'COMPENSATE',
+    PAID_OUT: 'CONTRADICTION',
+    RETURNED: 'CLOSED',
+    LAPSED: 'CLOSED',
+  },
+} as const satisfies Record<EscrowState, Record<PaymentStatus, EscrowState | 'COMPENSATE' | 'CONTRADICTION'>>;
+
+/** Where an order goes when a person accepts a contradiction; any other stays where it is, and what is held stays held. */
+const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, EscrowState>>>> = {
+  // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
+  UNPAID: { PAID_OUT: 'FROZEN' },
+  FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED' },
+};
+
+/** What the status of the money tells of an instruction; OPEN is that it has not been carried out yet. */
+export const instructionOutcomes = {
+  FREEZE: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'CONFIRMED',
+    PAID_OUT: 'CONFIRMED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'CONFIRMED',
+  },
+  RELEASE: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'OPEN',
+    PAID_OUT: 'CONFIRMED',
+    RETURNED: 'DECLINED',
+    LAPSED: 'DECLINED',
+  },
+  REFUND: {
+    ABSENT: 'OPEN',
+    VOID: 'DECLINED',
+    HELD: 'OPEN',
+    PAID_OUT: 'DECLINED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'DECLINED',
+  },
+  CANCEL: {
+    ABSENT: 'OPEN',
+    VOID: 'CONFIRMED',
+    HELD: 'OPEN',
+    PAID_OUT: 'DECLINED',
+    RETURNED: 'CONFIRMED',
+    LAPSED: 'CONFIRMED',
+  },
+} as const satisfies Record<InstructionKind, Record<PaymentStatus, 'CONFIRMED' | 'DECLINED' | 'OPEN'>>;
+
+/** What the institution says of the money of an order, at one moment. */
+export interface PaymentSnapshot {
+  readonly standing: PaymentStatus;
+  /** What is or was held, in minor units; undefined where there never was a hold. */
+  readonly amount?: bigint | undefined;
+  /** ISO 4217 code of the amount. */
+  readonly currency?: string | undefined;
+  /** The institution's own name for the hold, if it has given one. */
+  readonly reference?: string | undefined;
+}
+
+/** An order and its open instructions, as far as they decide what a payment status means. */
+export interface OrderSnapshot {
+  readonly state: EscrowState;
+  /** Minor units. */
+  readonly amount: bigint;
+  /** ISO 4217 code of the amount. */
+  readonly currency: string;
+  /** What the institution said that a person accepted, if one did: amount, currency and status. */
+  readonly accepted: PaymentSnapshot | undefined;
+  readonly openKinds: readonly InstructionKind[];
+}
+
+/** What an order comes to: a state, its own included, and perhaps money to give back; or a person has to look. */
+export type Transition =
+  | { readonly kind: 'SETTLED'; readonly to: EscrowState; readonly givesBack: boolean }
+  | { readonly kind: 'REVIEW'; readonly why: string };
+
+/** What the institution's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
+export function nextTransition(
+  order: OrderSnapshot,
+  hold: PaymentSnapshot,
+  declined?: InstructionKind,
+): Transition {
+  const { state, accepted, openKinds } = order;
+  const { standing } = hold;
+  const stays = { kind: 'SETTLED', to: state, givesBack: false } as const;
+  // What is on its way back to the buyer freezes nothing any more, and need not be what was agreed.
+  const isReturning = openKinds.some((kind) => isReturn(kind) && kind !== declined);
+  if (standing === 'HELD' && isReturning) return stays;
+  const difference = differenceIn(order, hold);
+  if (difference !== undefined) return { kind: 'REVIEW', why: difference };
+  const move = escrowMoves[state][standing];
+  if (move === 'CONTRADICTION') {
+    if (standing === accepted?.standing) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
+    return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${standing}.` };
+  }
+  if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
+    return { kind: 'REVIEW', why: 'The institution declines to give back what it holds.' };
+  }
+  if (move !== 'COMPENSATE') return { ...stays, to: move };
+  return { ...stays, givesBack: standing !== accepted?.standing };
+}
+
+/** Whether an instruction brings the money back to the buyer. */
+export const isReturn = (kind: InstructionKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
+
+/** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
+function differenceIn(order: OrderSnapshot, hold: PaymentSnapshot): string | undefined {
+  const { standing, amount, currency } = hold;
+  if (standing !== 'HELD' && standing !== 'PAID_OUT') return undefined;
+  const agreed = [order, ...(order.accepted ? [order.accepted] : [])];
+  if (agreed.some((sum) => sum.amount === amount && sum.currency === currency)) return undefined;
+  return `The order is over ${order.amount} ${order.currency}; the institution says ${standing} ${amount} ${currency}.`;
+}
