@@ -5,8 +5,10 @@ import { ledgerFileName } from './ledger-file-name.ts';
 
 export { ledgerFileName };
 
-/** How long a write waits for another process's, in milliseconds. */
-const busyTimeoutMs = 2_000;
+/** How long opening waits for another process, in milliseconds. */
+const openingTimeoutMs = 2_000;
+/** How long a write waits: hardly, for the doors wait with it, and what is refused is pending until recovery asks again. */
+const writingTimeoutMs = 20;
 const schemaVersion = 1;
 
 const schema = `
@@ -55,12 +57,13 @@ export function openLedgerFile(dataDir: string, newSecret: () => Uint8Array): Le
   const file = join(dataDir, ledgerFileName);
   // SQLite gives its log files the mode of the database, which is nobody else's to read.
   if (!existsSync(file)) closeSync(openSync(file, 'a', 0o600));
-  const connection = new Sqlite(file, { timeout: busyTimeoutMs });
+  const connection = new Sqlite(file, { timeout: openingTimeoutMs });
   try {
     connection.pragma('journal_mode = WAL');
     connection.pragma('synchronous = FULL');
     connection.pragma('trusted_schema = OFF');
     const secret = connection.transaction(() => prepare(connection, newSecret)).immediate();
+    connection.pragma(`busy_timeout = ${writingTimeoutMs}`);
     return { connection, secret };
   } catch (error) {
     connection.close();
