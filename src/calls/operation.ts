@@ -7,7 +7,7 @@ import type {
   MessageShape,
 } from '@bufbuild/protobuf';
 import type { Violation } from '../domain/violation.ts';
-import type { Command, Kind, Result } from '../store/store.ts';
+import type { Execute } from '../store/store.ts';
 import type { Principal } from './principal.ts';
 
 /** One call of an operation, whichever door it came through. */
@@ -18,7 +18,7 @@ export interface Call {
    * Under an Idempotency-Key that was used for the same request before, it gives what it gave then, and nothing is done.
    * Throws Refusal.
    */
-  execute<K extends Kind>(command: Command<K>): Promise<Result<K>>;
+  readonly execute: Execute;
 }
 
 /** What a message comes to: the input of its operation, or what is wrong with it. */

@@ -4,10 +4,10 @@ import type {
   Admission,
   AdmissionFault,
   Command,
+  Execute,
   IdempotencyClaim,
   Kind,
   Outcome,
-  Result,
   Store,
 } from '../store/store.ts';
 import { keyReused } from './idempotency.ts';
@@ -19,7 +19,7 @@ export interface Units {
   /** Has the call counted. Before the first unit. */
   takeQuota(): void;
   /** Carries a command out. Throws the Refusal that it, or the call's admission, meets. */
-  execute<K extends Kind>(command: Command<K>): Promise<Result<K>>;
+  readonly execute: Execute;
   /** Stores the admission, if no unit did yet. Throws the Refusal that it meets. */
   admit(): Promise<void>;
   /** The same for a call that is refused with `error`, which its idempotency key then stands for. */

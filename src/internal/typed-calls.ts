@@ -34,8 +34,6 @@ import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plai
 import { strictProtoJson } from './proto-json.ts';
 import { createReflection } from './reflection.ts';
 
-export type { AnyRequest, AnyResponse };
-
 /** What typed calls work with. */
 export interface TypedCallDependencies {
   readonly calls: Pick<Calls, 'identified'>;

@@ -1,4 +1,5 @@
 import type { Escrow, EscrowState, InstructionKind } from '../domain/escrow.ts';
+import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Decision } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
@@ -26,7 +27,7 @@ export interface EscrowCase {
   /** How many notifications have come about it. */
   readonly notificationCount: number;
   /** Its open instructions, oldest first. */
-  readonly open: readonly Pick<Instruction, 'instructionId' | 'kind' | 'status'>[];
+  readonly open: readonly OpenInstruction[];
 }
 
 /** What the institution's answer changes about an order. */
@@ -36,7 +37,7 @@ export interface OrderUpdate {
   /** May be the same. */
   readonly to: EscrowState;
   /** Open instructions that it ends. */
-  readonly ended: readonly { readonly instructionId: string; readonly status: 'CONFIRMED' | 'DECLINED' }[];
+  readonly ended: readonly EndedInstruction[];
   /** An instruction that it makes necessary. */
   readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;

@@ -32,7 +32,7 @@ interface Waiting {
  * the first of them alone, and then the others are sent again.
  */
 export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
-  let waiting: Waiting[] = [];
+  const waiting: Waiting[] = [];
   let waitingCharacters = 0;
   let underWay = 0;
   let isScheduled = false;
@@ -48,8 +48,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
 
   function sendNext(): void {
     isScheduled = false;
-    const batch = waiting.slice(0, batchMax);
-    waiting = waiting.slice(batchMax);
+    const batch = waiting.splice(0, batchMax);
     for (const { characters } of batch) waitingCharacters -= characters;
     underWay += 1;
     send(batch.map(({ unit }) => unit)).then(
@@ -69,11 +68,14 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       else if ('failure' in reply) reject(errorOf(reply.failure));
       else resolve(reply);
     }
-    const left = batch.slice(settled.length);
-    waiting = [...left, ...waiting];
-    for (const { characters } of left) waitingCharacters += characters;
+    if (isInPart) sendAgain(batch.slice(replies.length));
     schedule();
     endIfIdle();
+  }
+
+  function sendAgain(left: readonly Waiting[]): void {
+    waiting.unshift(...left);
+    for (const { characters } of left) waitingCharacters += characters;
   }
 
   function endIfIdle(): void {

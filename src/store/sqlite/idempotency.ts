@@ -13,11 +13,11 @@ const sweptPerLookUp = 2;
 /** Commands that give an instruction, which a repetition continues until it has ended. */
 const instructing: ReadonlySet<Kind> = new Set(['OpenEscrow', 'PrepareResolution']);
 
-/** What is known of a key: it stood for another request; it has its answer; its instruction is under way. */
+/** What is known of a key: it stood for another request; or what a repetition of the same one is given. */
 export type ClaimResult =
   | { readonly kind: 'REUSED' }
   | {
-      readonly kind: 'ANSWERED' | 'UNDER_WAY';
+      readonly kind: 'REPEATED';
       readonly outcome: Outcome;
       readonly claimedBy: string | undefined;
     };
@@ -62,7 +62,7 @@ export function createIdempotencyKeys(
     if (result === undefined) throw new Error(`There is no instruction ${instructionId}.`);
     const hasEnded = result.status === 'CONFIRMED' || result.status === 'DECLINED';
     return {
-      kind: hasEnded ? 'ANSWERED' : 'UNDER_WAY',
+      kind: 'REPEATED',
       outcome: { kind: 'DONE', result, isReplay: hasEnded },
       claimedBy,
     };
@@ -79,7 +79,7 @@ export function createIdempotencyKeys(
       const claimedBy = known.requestId ?? undefined;
       if (known.instructionId !== null) return resultOf(known.instructionId, claimedBy);
       if (known.outcome === null) return { kind: 'REUSED' };
-      return { kind: 'ANSWERED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
+      return { kind: 'REPEATED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
     keep: ({ callerId, key, fingerprint, requestId }, nowS, kind, outcome) => {
       if (outcome.kind === 'NOT_ADMITTED') return;
