@@ -38,21 +38,17 @@ export const isSpending = (answer: Answer): boolean =>
  */
 export function checkAdmissions(books: Books, attempts: ReadonlyMap<string, Attempt>): void {
   const all = [...attempts.values()];
-  for (const { session, nonce, answer } of all) {
-    const isSpent = books.nonces.has(nonce);
-    const isForgotten = answer !== undefined && isSpending(answer) && !isSpent;
+  const isSpent = ({ platform, nonce }: Attempt) => books.nonces.has(platform.apiKey, nonce);
+  for (const attempt of all) {
+    const { session, nonce, answer } = attempt;
+    const isForgotten = answer !== undefined && isSpending(answer) && !isSpent(attempt);
     must(!isForgotten, session, `a client was answered, and its nonce ${nonce} is not spent`);
-    const isTooSoon = gotCode(answer, 'RATE_LIMITED') && isSpent;
+    const isTooSoon = gotCode(answer, 'RATE_LIMITED') && isSpent(attempt);
     must(!isTooSoon, session, `its call came too soon, and cost the nonce ${nonce}`);
   }
-  for (const [nonce, callerId] of books.nonces) {
-    must(
-      attempts.get(nonce)?.platform.callerId === callerId,
-      nonce,
-      `it is spent, and ${callerId} never sent it`,
-    );
-  }
-  const admitted = all.filter(({ nonce }) => books.nonces.has(nonce));
+  const admitted = all.filter(isSpent);
+  const { count } = books.nonces;
+  must(count === admitted.length, 'world', `${count} nonces are spent, of calls only ${admitted.length}`);
   checkUsage(books, admitted);
   checkFilings(books, all, admitted);
 }

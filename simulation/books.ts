@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState, InstructionKind, InstructionStatus } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
-import { ledgerFileName } from '../src/payment/simulated/ledger-file.ts';
+import { ledgerFileName } from '../src/payment/simulated/ledger-file-name.ts';
+import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
+import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
 
 /** An instruction as the service has written it down. */
 export interface WrittenOperation {
@@ -51,6 +53,13 @@ export interface BookedFiling {
   readonly events: readonly string[];
 }
 
+/** The spent nonces. */
+export interface SpentNonces {
+  readonly count: number;
+  /** Whether a key has spent a nonce. */
+  has(apiKey: string, nonce: string): boolean;
+}
+
 /** What both sides have written down. */
 export interface Books {
   readonly orders: readonly BookedOrder[];
@@ -58,8 +67,7 @@ export interface Books {
   readonly given: readonly GivenOperation[];
   /** In the order of their numbers. */
   readonly filings: readonly BookedFiling[];
-  /** The spent nonces, each with the caller that spent it. */
-  readonly nonces: ReadonlyMap<string, number>;
+  readonly nonces: SpentNonces;
   /** The idempotency keys that are remembered. */
   readonly keys: ReadonlySet<string>;
   /** Calls counted, by caller. */
@@ -130,8 +138,11 @@ function readService(client: Sqlite.Database) {
       ...row,
       events: (events.get(row.filingNo) ?? []).map(({ event }) => event),
     })),
-    nonces: pairs<string, number>(
-      'SELECT nonce, caller_id FROM nonce_claim JOIN api_key ON api_key.id = api_key_id',
+    nonces: spentNonces(
+      all<{ entries: Buffer }>('SELECT entries FROM spent_nonces').flatMap(({ entries }) =>
+        readEntries(entries),
+      ),
+      pairs<string, number>('SELECT api_key, id FROM api_key'),
     ),
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
@@ -146,6 +157,15 @@ function readService(client: Sqlite.Database) {
     changes: all<{ orderId: number; state: EscrowState }>(
       'SELECT order_id AS orderId, state FROM escrow_change ORDER BY order_id, position',
     ),
+  };
+}
+
+function spentNonces(entries: readonly SpentNonce[], keys: ReadonlyMap<string, number>): SpentNonces {
+  const textOf = ({ high, low }: Fingerprint) => `${high} ${low}`;
+  const spent = new Set(entries.map(({ fingerprint }) => textOf(fingerprint)));
+  return {
+    count: entries.length,
+    has: (apiKey, nonce) => spent.has(textOf(nonceFingerprint(`${keys.get(apiKey)} ${nonce}`))),
   };
 }
 

@@ -8,7 +8,7 @@ import Sqlite from 'better-sqlite3';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { type Ledger, openLedger, type Treatment } from '../../src/payment/simulated/ledger.ts';
-import { ledgerFileName } from '../../src/payment/simulated/ledger-file.ts';
+import { ledgerFileName } from '../../src/payment/simulated/ledger-file-name.ts';
 import { standingAfter } from '../../src/payment/simulated/rules.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { instruction, order, startMs } from './simulated-support.ts';

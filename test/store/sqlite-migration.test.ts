@@ -7,7 +7,7 @@ import type { EscrowState } from '../../src/domain/escrow.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
-import { idempotencyRetentionS, perform } from '../../src/store/store.ts';
+import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   anyOrder,
@@ -19,6 +19,7 @@ import {
   resolved,
   sandbox,
   settled,
+  spend,
   toFile,
   toResolve,
   transfersOf,
@@ -64,6 +65,7 @@ function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sql
   const claim = raw.prepare('INSERT INTO idempotency_key VALUES (1, ?, ?, ?, ?, ?)');
   claim.run('answered', Buffer.alloc(32), nowS, 200, '{}');
   claim.run('unanswered', Buffer.alloc(32), nowS, null, null);
+  raw.prepare('INSERT INTO nonce_claim VALUES (0, 1, ?, ?)').run('spent before', nowS);
   return { dataDir, open };
 }
 
@@ -243,6 +245,13 @@ test('earlier idempotency keys are kept for their time, and given to no request 
   });
   assert.partialDeepStrictEqual(await said('answered', 1, nowS + idempotencyRetentionS), { kind: 'DONE' });
   assert.equal(open().pragma('integrity_check', { simple: true }), 'ok');
+});
+
+test('a nonce that was spent before stays spent', async (t) => {
+  const { store } = openEarlier(t);
+  assert.equal(await spend(store, 1, 'spent before', nowS + nonceRetentionS - 1), false);
+  assert.equal(await spend(store, 2, 'spent before', nowS), true);
+  assert.equal(await spend(store, 1, 'spent before', nowS + nonceRetentionS), true);
 });
 
 test('a database from before is stamped with the currency of its first opening', async (t) => {

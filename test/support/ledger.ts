@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { countNonces } from './nonces.ts';
 
 /** What a database holds at a moment. */
 export interface Holdings {
@@ -35,6 +36,6 @@ export function openLedger(test: Pick<TestContext, 'after'>, { dataDir }: { data
   return {
     holdings: () => client.prepare(holdings).get() as Holdings,
     calls: (caller) => client.prepare(calls).pluck().get(caller) as number,
-    nonces: () => client.prepare('SELECT count(*) FROM nonce_claim').pluck().get() as number,
+    nonces: () => countNonces(client),
   };
 }

@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { ledgerFileName } from './ledger-file-name.ts';
 
-export { ledgerFileName };
-
 /** How long opening waits for another process, in milliseconds. */
 const openingTimeoutMs = 2_000;
 /** How long a write waits: hardly, for the doors wait with it, and what is refused is pending until recovery asks again. */

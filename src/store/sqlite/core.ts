@@ -84,7 +84,7 @@ export function openCore(options: StoreOptions): Core {
       throw refusalOf(refusal);
     }),
   };
-  const spendNonce = createNonces(database);
+  const nonces = createNonces(database);
   const quotas = createQuotas(database);
   const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
     handlers.FindInstruction.run({ kind: 'FindInstruction', instructionId }),
@@ -135,7 +135,7 @@ export function openCore(options: StoreOptions): Core {
   function admitAndPerform({ admission, effect }: Unit, isCareful: boolean): Executed {
     const { nowS = 0, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
-    if (nonce !== undefined && !spendNonce(nonce, nowS)) {
+    if (nonce !== undefined && !nonces.spend(nonce, nowS)) {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: told() };
     }
     const known = idempotency && idempotencyKeys.find(idempotency, nowS);
@@ -183,12 +183,18 @@ export function openCore(options: StoreOptions): Core {
     if (isWriting) beginWriting();
     else beginReading.run();
     try {
+      if (isWriting) nonces.refresh();
       const replies = carryOutSome(units, isCareful);
-      if (isWriting) refuseDisplaced();
+      if (isWriting) {
+        nonces.write();
+        refuseDisplaced();
+      }
       commit.run();
+      nonces.committed();
       return replies;
     } catch (error) {
       if (client.inTransaction) client.exec('ROLLBACK');
+      nonces.rolledBack();
       throw error;
     }
   }

@@ -7,6 +7,7 @@ import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { StoreOptions } from '../store.ts';
 import { findLost } from './leftovers.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
+import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 import { deployment } from './schema.ts';
 
 /** Drizzle over the one connection of this process; `$client` is the connection. */
@@ -118,6 +119,9 @@ export function makePrivateFile(file: string): void {
 
 /** Applies the migrations that the database has not seen; its user_version counts those that it has. */
 function migrate(client: Sqlite.Database): void {
+  client.function('nonce_entry', (name: string, atS: number) =>
+    writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
+  );
   const migrations = readMigrationFiles({ migrationsFolder });
   const applied = schemaVersion(client);
   if (applied > migrations.length) {

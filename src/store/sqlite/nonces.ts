@@ -1,67 +1,119 @@
-import { and, eq, inArray, lt, sql } from 'drizzle-orm';
+import { asc, gt, lt, sql } from 'drizzle-orm';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
 import type { Database } from './database.ts';
-import { nonceClaim } from './schema.ts';
+import { createFingerprintTable, type FingerprintTable } from './fingerprints.ts';
+import { nonceFingerprint, readEntries, type SpentNonce, writeEntries } from './nonce-entries.ts';
+import { spentNonces } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Forgotten nonces are swept away once in so many claims, twice as many at a time, so that the sweep keeps up. */
-const claimsPerSweep = 64;
+/** Rows that may be forgotten are deleted with every row that is written, more of them, so that this keeps up. */
+const sweptWithEach = 2;
 
-/** Spends a nonce at `nowS`, Unix seconds: false if it is spent already. Runs inside a transaction. */
-export type SpendNonce = (claim: NonceClaim, nowS: number) => boolean;
+/**
+ * The spent nonces of a database: on disk one row for all that a transaction spends, added behind those before, and in
+ * memory tables to search. In an index on disk almost every nonce would have a page of its own to write.
+ */
+export interface Nonces {
+  /** Learns what other connections spent. First in a transaction. */
+  refresh(): void;
+  /** Spends a nonce at `nowS`, Unix seconds: false if it is spent already. */
+  spend(claim: NonceClaim, nowS: number): boolean;
+  /** Writes what the transaction spends. Last before its commit. */
+  write(): void;
+  /** Remembers what the transaction spent, which is committed. */
+  committed(): void;
+  /** Forgets what the transaction would have spent. */
+  rolledBack(): void;
+}
 
-/** The spent nonces of a database. */
-export function createNonces(database: Database): SpendNonce {
-  // A window is as long as retention, so what is remembered is in the current one, whose primary key tells, or in one of
-  // those beside it: the clock may have been set back since.
-  const rememberedBeside = prepareRaw(
+export function createNonces(database: Database): Nonces {
+  const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();
+  const selectBehind = prepareRaw<{ id: number; entries: Buffer }>(
     database,
     database
-      .select({ one: sql`1` })
-      .from(nonceClaim)
-      .where(
-        and(
-          inArray(nonceClaim.window, [sql.placeholder('before'), sql.placeholder('after')]),
-          eq(nonceClaim.apiKeyId, sql.placeholder('apiKeyId')),
-          eq(nonceClaim.nonce, sql.placeholder('nonce')),
-          sql`abs(${nonceClaim.claimedAtS} - ${sql.placeholder('claimedAtS')}) < ${nonceRetentionS}`,
-        ),
-      ),
+      .select({ id: spentNonces.id, entries: spentNonces.entries })
+      .from(spentNonces)
+      .where(gt(spentNonces.id, sql.placeholder('id')))
+      .orderBy(asc(spentNonces.id)),
   );
-  const claim = prepareRaw(
-    database,
-    database.insert(nonceClaim).values(placeholdersFor(nonceClaim)).onConflictDoNothing(),
-  );
+  const insert = prepareRaw(database, database.insert(spentNonces).values(placeholdersFor(spentNonces)));
   const sweep = prepareRaw(
     database,
     database
-      .delete(nonceClaim)
-      .where(lt(nonceClaim.window, sql.placeholder('oldest')))
-      .limit(2 * claimsPerSweep),
+      .delete(spentNonces)
+      .where(lt(spentNonces.window, sql.placeholder('oldest')))
+      .limit(sweptWithEach),
   );
-  let claimsUntilSweep = claimsPerSweep;
+  /** When each nonce was spent, in seconds, by the window of that time. */
+  const remembered = new Map<number, FingerprintTable>();
+  let seenVersion: unknown;
+  /** The last row that is remembered. */
+  let lastId = 0;
+  let oldestWindow = 0;
+  /** Of this transaction: what it spends, by key and nonce, and how many rows that is. */
+  const spending = new Map<string, SpentNonce>();
+  let rowsWritten = 0;
 
-  return ({ keyId, nonce, sweepAtS }, nowS) => {
-    const window = windowOf(nowS);
-    const claimed = {
-      window,
-      before: window - 1,
-      after: window + 1,
-      apiKeyId: keyId,
-      nonce,
-      claimedAtS: nowS,
-    };
-    const isFirst = rememberedBeside.get(claimed) === undefined && claim.run(claimed) === 1;
-    claimsUntilSweep -= 1;
-    if (claimsUntilSweep <= 0) {
-      claimsUntilSweep = claimsPerSweep;
-      sweep.run({ oldest: windowOf(sweepAtS) - 1 });
-    }
-    return isFirst;
+  function remember({ fingerprint, atS }: SpentNonce): void {
+    const window = windowOf(atS);
+    const table = remembered.get(window) ?? createFingerprintTable();
+    remembered.set(window, table);
+    table.set(fingerprint, atS);
+  }
+
+  /**
+   * A window is as long as retention, so what is remembered is in the current one, or in one of those beside it: the clock
+   * may have been set back since.
+   */
+  function isRemembered({ fingerprint, atS }: SpentNonce): boolean {
+    const window = windowOf(atS);
+    return [window - 1, window, window + 1].some((each) => {
+      const spentAtS = remembered.get(each)?.get(fingerprint);
+      return spentAtS !== undefined && Math.abs(spentAtS - atS) < nonceRetentionS;
+    });
+  }
+
+  return {
+    refresh: () => {
+      const version = dataVersion.get();
+      if (version === seenVersion) return;
+      for (const { id, entries } of selectBehind.iterate({ id: lastId })) {
+        readEntries(entries).forEach(remember);
+        lastId = id;
+      }
+      seenVersion = version;
+    },
+    spend: ({ keyId, nonce, sweepAtS }, nowS) => {
+      const name = `${keyId} ${nonce}`;
+      const spent = { fingerprint: nonceFingerprint(name), atS: nowS };
+      if (spending.has(name) || isRemembered(spent)) return false;
+      spending.set(name, spent);
+      oldestWindow = windowOf(sweepAtS) - 1;
+      return true;
+    },
+    write: () => {
+      for (const [window, spent] of Map.groupBy(spending.values(), ({ atS }) => windowOf(atS))) {
+        rowsWritten += 1;
+        insert.run({ id: lastId + rowsWritten, window, entries: writeEntries(spent) });
+        sweep.run({ oldest: oldestWindow });
+      }
+    },
+    committed: () => {
+      spending.forEach(remember);
+      lastId += rowsWritten;
+      for (const window of remembered.keys()) if (window < oldestWindow) remembered.delete(window);
+      end();
+    },
+    rolledBack: end,
   };
+
+  function end(): void {
+    spending.clear();
+    rowsWritten = 0;
+  }
 }
 
-/** Nonces of the same window are stored side by side. */
+/** Nonces of the same window are forgotten together. */
 function windowOf(atS: number): number {
   return Math.floor(atS / nonceRetentionS);
 }

@@ -76,16 +76,16 @@ export const serviceToken = sqliteTable('service_token', {
   revokedAtS: integer('revoked_at_s'),
 });
 
-/** Spent nonces, clustered by the window of time in which they were spent, so that old ones go in one sweep. */
-export const nonceClaim = sqliteTable(
-  'nonce_claim',
+/** Spent nonces, a row for those of one transaction and window of time. */
+export const spentNonces = sqliteTable(
+  'spent_nonces',
   {
+    id: integer().primaryKey(),
     window: integer().notNull(),
-    apiKeyId: integer('api_key_id').notNull(),
-    nonce: text().notNull(),
-    claimedAtS: integer('claimed_at_s').notNull(),
+    /** As nonce-entries.ts writes them. */
+    entries: blob({ mode: 'buffer' }).notNull(),
   },
-  (table) => [primaryKey({ columns: [table.window, table.apiKeyId, table.nonce] })],
+  (table) => [index('spent_nonces_by_window').on(table.window)],
 );
 
 /** Calls counted, a row a platform and month (YYYY-MM). */

@@ -22,6 +22,8 @@ export interface RawStatement<Row> {
   get(values: Values): Row | undefined;
   /** Its rows, under the column names of the database. */
   all(values: Values): Row[];
+  /** The same, one after the other. */
+  iterate(values: Values): Iterable<Row>;
 }
 
 /**
@@ -38,6 +40,7 @@ export function prepareRaw<Row>(database: Database, query: { toSQL(): Query }): 
     run: (values) => statement.run(...bind(values)).changes,
     get: (values) => statement.get(...bind(values)),
     all: (values) => statement.all(...bind(values)),
+    iterate: (values) => statement.iterate(...bind(values)),
   };
 }
 

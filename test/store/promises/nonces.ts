@@ -80,7 +80,7 @@ export function noncePromises(engine: StoreEngine): void {
 
   test('nonces stay spent while the clock is set ahead by hours and back, each at its own time', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store, 1);
+    const claim = (nonce: string, atS: number) => spend(store, 1, nonce, atS, start);
     const ahead = start + 5 * 3_600;
     assert.equal(await claim('before', start), true);
     assert.equal(await claim('ahead', ahead), true);
@@ -103,7 +103,7 @@ export function noncePromises(engine: StoreEngine): void {
 
   test('a nonce spent after the clock was set back is forgotten in its time', async (t) => {
     const store = await openStore(t, engine);
-    const claim = claimer(store, 1);
+    const claim = (nonce: string, atS: number) => spend(store, 1, nonce, atS, start);
     assert.equal(await claim('ahead', start + 10_000), true);
     assert.equal(await claim('back', start), true);
     assert.equal(await claim('back', start + nonceRetentionS - 1), false);

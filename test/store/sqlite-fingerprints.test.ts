@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createFingerprintTable } from '../../src/store/sqlite/fingerprints.ts';
+import { nonceFingerprint } from '../../src/store/sqlite/nonce-entries.ts';
+
+test('a table finds each of many fingerprints with its number, and no other', () => {
+  const table = createFingerprintTable();
+  const count = 20_000;
+  for (let each = 1; each <= count; each += 1) table.set(nonceFingerprint(`1 ${each}`), each);
+  for (let each = 1; each <= count; each += 1) assert.equal(table.get(nonceFingerprint(`1 ${each}`)), each);
+  for (let each = 1; each <= count; each += 1) {
+    assert.equal(table.get(nonceFingerprint(`2 ${each}`)), undefined);
+  }
+});
+
+test('fingerprints that are alike in either half are told apart, and can be given another number', () => {
+  const table = createFingerprintTable();
+  const alike = [
+    { high: 1, low: 1 },
+    { high: 2, low: 1 },
+    { high: 1, low: 2 },
+    { high: 0, low: 0 },
+    { high: 0xffffffff, low: 0xffffffff },
+  ];
+  for (const [place, fingerprint] of alike.entries()) table.set(fingerprint, place + 1);
+  table.set({ high: 2, low: 1 }, 0xffffffff);
+  assert.deepEqual(
+    alike.map((fingerprint) => table.get(fingerprint)),
+    [1, 0xffffffff, 3, 4, 5],
+  );
+  assert.equal(table.get({ high: 3, low: 1 }), undefined);
+});
