@@ -64,6 +64,6 @@ export function sign(platform: Platform, request: Request, nowMs: number, nonce:
   const timestamp = String(Math.floor(nowMs / 1000));
   const [target, body] = [targetOf(request), bodyOf(request)];
   const canonical = { method: signedMethod, target, body, timestamp, nonce };
-  const signed = signature(canonical, platform.apiSecret).toString('hex');
+  const signed = signature(canonical, platform.apiSecret);
   return { apiKey: [platform.apiKey], timestamp: [timestamp], nonce: [nonce], signature: [signed] };
 }

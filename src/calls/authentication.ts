@@ -41,7 +41,7 @@ export function createAuthentication({ store, keyRing, clock }: AuthenticationDe
     const secret = key === undefined ? nobodysSecret : secretOf(key);
     const request = { method, target, body, timestamp, nonce };
     const expected = signature(request, secret);
-    const matches = timingSafeEqual(expected, Buffer.from(sent, 'hex'));
+    const matches = timingSafeEqual(Buffer.from(expected), Buffer.from(sent));
     if (key === undefined || !matches) throw signatureInvalid(request);
     if (key.platformStatus === 'SUSPENDED')
       throw new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');

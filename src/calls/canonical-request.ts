@@ -17,7 +17,7 @@ export function canonicalMessage({ method, target, body, timestamp, nonce }: Can
   return `${method}${target}${hash('sha256', body, 'hex')}${timestamp}${nonce}`;
 }
 
-/** HMAC-SHA256 of the canonical message under the UTF-8 bytes of the whole issued secret. */
-export function signature(request: CanonicalRequest, secret: string | KeyObject): Buffer {
-  return createHmac('sha256', secret).update(canonicalMessage(request)).digest();
+/** HMAC-SHA256 of the canonical message under the UTF-8 bytes of the whole issued secret, in lower-case hex. */
+export function signature(request: CanonicalRequest, secret: string | KeyObject): string {
+  return createHmac('sha256', secret).update(canonicalMessage(request)).digest('hex');
 }

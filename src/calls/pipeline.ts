@@ -15,7 +15,7 @@ import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.t
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
 import type { Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
-import { createUnits, type Units } from './units.ts';
+import { Units } from './units.ts';
 
 /** Takes calls of both doors through the documented checks to their operations. */
 export interface Calls {
@@ -82,11 +82,11 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const units = createUnits(store, { nowS, nonce, quota }, (calls) => quotaExceeded(statusAfter(calls)));
+    const units = new Units(store, { nowS, nonce, quota }, (calls) => quotaExceeded(statusAfter(calls)));
     const answer = rate.allowed
-      ? await fromRoute(platform, units, () => routed(call, body, event), event).catch(asRefusal)
+      ? await fromRoute(platform, units, () => routed(call, body, event), event)
       : rateLimited(rate);
-    const calls = units.calls() ?? (await countedCalls(quota));
+    const calls = units.calls ?? (await countedCalls(quota));
     const limits = calls === undefined ? undefined : { rate, quota: statusAfter(calls) };
     return { ...told(answer, units), limits };
   }
@@ -94,12 +94,12 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   /** A call that is identified by its door: there is no nonce, rate or quota. */
   async function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
     const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
-    const units = createUnits(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
-    return told(await fromRoute(principal, units, () => call, event).catch(asRefusal), units);
+    const units = new Units(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
+    return told(await fromRoute(principal, units, () => call, event), units);
   }
 
   /**
-   * Route, idempotency key, message, quota, operation. Throws Refusal; whatever it throws, the call is admitted, and what
+   * Route, idempotency key, message, quota, operation. Never rejects; whatever is refused, the call is admitted, and what
    * it tells is durable.
    */
   async function fromRoute(
@@ -107,7 +107,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
     units: Units,
     route: () => RoutedCall,
     { requestId }: RequestEvent,
-  ): Promise<Message> {
+  ): Promise<Message | Refusal> {
     let endKey = () => {};
     try {
       const { method, idempotencyKeys, read } = route();
@@ -127,8 +127,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
       await units.admit();
       return answer;
     } catch (error) {
-      await units.admitRefused(error);
-      throw error;
+      return await units.refused(error);
     } finally {
       endKey();
     }
@@ -157,8 +156,8 @@ const refused = (answer: Refusal): Outcome => ({ answer, isReplay: false });
 /** An answer, and whether it is that to an earlier call. Who is told to come again is told so anew each time. */
 function told(answer: Message | Refusal, units: Units): Outcome {
   if (answer instanceof Refusal && !isFinal(answer.reason)) return refused(answer);
-  const answeredTo = units.claimedBy();
-  return { answer, isReplay: units.isReplay() || answeredTo !== undefined, answeredTo };
+  const answeredTo = units.claimedBy;
+  return { answer, isReplay: units.isReplay || answeredTo !== undefined, answeredTo };
 }
 
 /** Whether a repetition of a call has to be told from a second one. */

@@ -5,60 +5,107 @@ import type {
   AdmissionFault,
   Command,
   Execute,
+  Executed,
   IdempotencyClaim,
   Kind,
   Outcome,
   Store,
+  Unit,
 } from '../store/store.ts';
 import { keyReused } from './idempotency.ts';
-
-/** What one call submits to the store: its admission goes with the first unit, whatever that is. */
-export interface Units {
-  /** Has the call known by an idempotency key. Before the first unit. */
-  claim(idempotency: IdempotencyClaim): void;
-  /** Has the call counted. Before the first unit. */
-  takeQuota(): void;
-  /** Carries a command out. Throws the Refusal that it, or the call's admission, meets. */
-  readonly execute: Execute;
-  /** Stores the admission, if no unit did yet. Throws the Refusal that it meets. */
-  admit(): Promise<void>;
-  /** The same for a call that is refused with `error`, which its idempotency key then stands for. */
-  admitRefused(error: unknown): Promise<void>;
-  /** Whether the call got what an earlier one was given. */
-  isReplay(): boolean;
-  /** Id of the earlier call that claimed its idempotency key, if one did. */
-  claimedBy(): string | undefined;
-  /** Calls counted in the month, as far as is known. */
-  calls(): number | undefined;
-}
 
 /** What came of the effect of a unit that was let in. */
 type Admitted<K extends Kind> = Exclude<Outcome<K>, { readonly kind: 'NOT_ADMITTED' }>;
 
-/** The units of one call; `exceeded` makes the refusal of a call beyond the quota, of which so many were counted. */
-export function createUnits(
-  store: Pick<Store, 'execute'>,
-  admission: Admission,
-  exceeded: (calls: number) => Refusal,
-): Units {
-  let pending: Admission | undefined = admission;
-  let isReplay = false;
-  let calls: number | undefined;
-  let claimedBy: string | undefined;
+/** What one call submits to the store: its admission goes with the first unit, whatever that is. */
+export class Units {
+  readonly #store: Pick<Store, 'execute'>;
+  readonly #exceeded: (calls: number) => Refusal;
+  /** Until the first unit. */
+  #admission: Admission | undefined;
+  #isReplay = false;
+  #claimedBy: string | undefined;
+  #calls: number | undefined;
 
-  async function submit<K extends Kind>(effect: Command<K> | undefined): Promise<Admitted<K>> {
-    const unit = { admission: pending, effect };
-    pending = undefined;
-    const executed = await store.execute<K>(unit);
-    const { outcome } = executed;
-    calls ??= executed.calls;
-    claimedBy ??= executed.claimedBy;
-    if (outcome.kind === 'NOT_ADMITTED') throw notAdmitted(outcome.why);
-    isReplay ||= outcome.isReplay;
+  /** `exceeded` makes the refusal of a call beyond the quota, of which so many were counted. */
+  constructor(store: Pick<Store, 'execute'>, admission: Admission, exceeded: (calls: number) => Refusal) {
+    this.#store = store;
+    this.#admission = admission;
+    this.#exceeded = exceeded;
+  }
+
+  /** Has the call known by an idempotency key. Before the first unit. */
+  claim(idempotency: IdempotencyClaim): void {
+    if (this.#admission !== undefined) this.#admission = { ...this.#admission, idempotency };
+  }
+
+  /** Has the call counted. Before the first unit. */
+  takeQuota(): void {
+    const admission = this.#admission;
+    if (admission?.quota !== undefined) {
+      this.#admission = { ...admission, quota: { ...admission.quota, take: true } };
+    }
+  }
+
+  /** Carries a command out. Throws the Refusal that it, or the call's admission, meets. */
+  readonly execute: Execute = async (command) => {
+    const outcome = this.#admitted(await this.#store.execute(this.#unit(command)));
+    if (outcome.kind === 'DONE') return outcome.result;
+    throw refusalOf(outcome.refusal);
+  };
+
+  /** Stores the admission, if no unit did yet. Throws the Refusal that it meets. */
+  async admit(): Promise<void> {
+    if (this.#admission !== undefined) this.#admitted(await this.#store.execute(this.#unit(undefined)));
+  }
+
+  /**
+   * The refusal of a call that failed with `error`, for which its idempotency key then stands; or, if no unit was
+   * submitted yet, that which its admission meets.
+   */
+  async refused(error: unknown): Promise<Refusal> {
+    const refusal = asRefusal(error);
+    if (this.#admission === undefined) return refusal;
+    try {
+      const unit = this.#unit({ kind: 'Refuse', refusal: refusalData(refusal) });
+      this.#admitted(await this.#store.execute(unit));
+      return refusal;
+    } catch (notAdmitted) {
+      return asRefusal(notAdmitted);
+    }
+  }
+
+  /** Whether the call got what an earlier one was given. */
+  get isReplay(): boolean {
+    return this.#isReplay;
+  }
+
+  /** Id of the earlier call that claimed its idempotency key, if one did. */
+  get claimedBy(): string | undefined {
+    return this.#claimedBy;
+  }
+
+  /** Calls counted in the month, as far as is known. */
+  get calls(): number | undefined {
+    return this.#calls;
+  }
+
+  #unit<K extends Kind>(effect: Command<K> | undefined): Unit<K> {
+    const unit = { admission: this.#admission, effect };
+    this.#admission = undefined;
+    return unit;
+  }
+
+  /** What came of the effect of a unit. Throws the Refusal of a call that is not let in. */
+  #admitted<K extends Kind>({ outcome, calls, claimedBy }: Executed<K>): Admitted<K> {
+    this.#calls ??= calls;
+    this.#claimedBy ??= claimedBy;
+    if (outcome.kind === 'NOT_ADMITTED') throw this.#notAdmitted(outcome.why);
+    this.#isReplay ||= outcome.isReplay;
     return outcome;
   }
 
-  function notAdmitted(why: AdmissionFault): Refusal {
+  #notAdmitted(why: AdmissionFault): Refusal {
     switch (why) {
       case 'NONCE_REUSED':
         return new Refusal(
@@ -68,30 +115,7 @@ export function createUnits(
       case 'IDEMPOTENCY_KEY_REUSED':
         return keyReused();
       case 'QUOTA_EXCEEDED':
-        return exceeded(calls ?? 0);
+        return this.#exceeded(this.#calls ?? 0);
     }
   }
-
-  return {
-    claim: (idempotency) => {
-      if (pending !== undefined) pending = { ...pending, idempotency };
-    },
-    takeQuota: () => {
-      if (pending?.quota !== undefined) pending = { ...pending, quota: { ...pending.quota, take: true } };
-    },
-    execute: async (command) => {
-      const outcome = await submit(command);
-      if (outcome.kind === 'DONE') return outcome.result;
-      throw refusalOf(outcome.refusal);
-    },
-    admit: async () => {
-      if (pending !== undefined) await submit(undefined);
-    },
-    admitRefused: async (error) => {
-      if (pending !== undefined) await submit({ kind: 'Refuse', refusal: refusalData(asRefusal(error)) });
-    },
-    isReplay: () => isReplay,
-    claimedBy: () => claimedBy,
-    calls: () => calls,
-  };
 }

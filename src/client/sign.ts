@@ -32,6 +32,6 @@ export function signedHeaders(
     [credentialHeaders.apiKey]: apiKey,
     [credentialHeaders.timestamp]: timestamp,
     [credentialHeaders.nonce]: nonce,
-    [credentialHeaders.signature]: signed.toString('hex'),
+    [credentialHeaders.signature]: signed,
   };
 }

@@ -26,7 +26,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const stringToken = /"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"/y;
 const numberToken = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const wordToken = /true|false|null/y;
-const whiteSpace = /[ \t\n\r]*/y;
+const whiteSpace = ' \t\n\r';
 
 /**
  * Reads one JSON object (RFC 8259, UTF-8 without BOM). Throws INVALID_JSON where JSON.parse would guess: a
@@ -126,10 +126,11 @@ class Reader {
 
   /** The next character that is not white space; undefined at the end. */
   #next(): string | undefined {
-    whiteSpace.lastIndex = this.#at;
-    whiteSpace.test(this.#text);
-    this.#at = whiteSpace.lastIndex;
-    return this.#text[this.#at];
+    for (;;) {
+      const character = this.#text[this.#at];
+      if (character === undefined || !whiteSpace.includes(character)) return character;
+      this.#at += 1;
+    }
   }
 
   #skip(character: string): boolean {

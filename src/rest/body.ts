@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../domain/reason.ts';
 import { jsonType } from './envelope.ts';
+import { sentHeader } from './sent-headers.ts';
 
 /** The largest request body, in bytes. */
 export const bodyBytesMax = 65_536;
@@ -32,7 +33,6 @@ export function readBody(request: IncomingMessage): Promise<Uint8Array> {
   });
   request.on('end', () => resolve(body.subarray(0, bytes)));
   request.on(bodyRefused, reject);
-  request.on('error', () => reject(new ClientGone()));
   request.on('close', () => request.complete || reject(new ClientGone()));
   return promise;
 }
@@ -44,10 +44,10 @@ function bodyTooLarge(): Refusal {
 const jsonTypePattern = new RegExp(`^${jsonType}[ \\t]*(;[ \\t]*charset=("?)utf-8\\2[ \\t]*)?$`, 'i');
 
 /** Checks that a body is unencoded JSON in UTF-8, as it was read and signed. Throws UNSUPPORTED_MEDIA_TYPE. */
-export function checkMediaType(headers: NodeJS.Dict<string[]>): void {
-  const types = headers['content-type'] ?? [];
-  const encodings = headers['content-encoding'] ?? [];
-  const codings = headers['transfer-encoding'] ?? [];
+export function checkMediaType(request: IncomingMessage): void {
+  const types = sentHeader(request, 'content-type');
+  const encodings = sentHeader(request, 'content-encoding');
+  const codings = sentHeader(request, 'transfer-encoding');
   // The parser takes the chunks apart and leaves any other coding as it is.
   if (codings.length > 1 || codings.some((coding) => coding.toLowerCase() !== 'chunked')) {
     throw new Refusal(

@@ -1,9 +1,9 @@
 import { type Refusal, reasons } from '../domain/reason.ts';
 
-/** An answer before it is written to a connection. */
+/** An answer before it is written to a connection; whoever passes it on may add headers. */
 export interface Answer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Record<string, string>;
   readonly body: string | Uint8Array;
 }
 
@@ -11,12 +11,9 @@ export interface Answer {
 export const jsonType = 'application/json';
 
 /** An answer that is the JSON of an object. */
-export function jsonAnswer(
-  status: number,
-  value: object,
-  headers: Readonly<Record<string, string>> = {},
-): Answer {
-  return { status, headers: { 'Content-Type': jsonType, ...headers }, body: JSON.stringify(value) };
+export function jsonAnswer(status: number, value: object, headers: Record<string, string> = {}): Answer {
+  headers['Content-Type'] = jsonType;
+  return { status, headers, body: JSON.stringify(value) };
 }
 
 /** The error envelope of a refusal, with the headers that its hints become. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refusal } from '../domain/reason.ts';
 import type { Answer } from './envelope.ts';
+import { sentHeader } from './sent-headers.ts';
 import { lingerMs } from './unread-body.ts';
 
 /** Bounds of a request of HTTP/1.1, whatever it asks for. */
@@ -19,7 +20,7 @@ export const requestLimits = {
 
 /** Checks the headers that belong to HTTP itself. Throws BAD_REQUEST_TARGET for Host. */
 export function checkHead(request: IncomingMessage): void {
-  const hosts = request.headersDistinct.host?.length ?? 0;
+  const hosts = sentHeader(request, 'host').length;
   if (hosts > 1) throw badRequest('The header Host must be sent once.');
   if (hosts === 0 && request.httpVersion === '1.1') {
     throw badRequest('An HTTP/1.1 request needs a Host header.');

@@ -50,31 +50,38 @@ export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescFie
   return new Map(desc.fields.map((field) => [field.jsonName, field]));
 }
 
-/** One value that was sent for a message; `field` is undefined where the name is not one that may appear. */
-export interface Entry {
-  readonly name: string;
-  readonly field: DescField | undefined;
-  readonly json: JsonValue;
-}
+/** Puts a message together from all that was sent for it. */
+export class MessageReader {
+  readonly #desc: DescMessage;
+  readonly #values: Record<string, unknown> = {};
+  readonly #violations: Violation[] = [];
 
-/** The members of an object, as entries for the fields that may appear. */
-export function entriesOf(fields: ReadonlyMap<string, DescField>, object: JsonObject): Entry[] {
-  return Array.from(object, ([name, json]) => ({ name, field: fields.get(name), json }));
-}
-
-/** Reads a message from all that was sent for it. */
-export function readMessage(desc: DescMessage, entries: Iterable<Entry>): Reading {
-  const violations: Violation[] = [];
-  const values: Record<string, unknown> = {};
-  const seen = new Set<string>();
-  for (const { name, field, json } of entries) {
-    const reading =
-      field === undefined ? unknownField : seen.has(name) ? repeatedField : readField(field, json);
-    seen.add(name);
-    if ('rule' in reading) violations.push({ field: shownName(name), rule: reading.rule });
-    else if (field !== undefined) values[field.localName] = reading.value;
+  constructor(desc: DescMessage) {
+    this.#desc = desc;
   }
-  return { message: create(desc, values), violations };
+
+  /** Takes one value; `field` is undefined where the name is not one that may appear. */
+  take(name: string, field: DescField | undefined, json: JsonValue): void {
+    const isRepeated = field !== undefined && field.localName in this.#values;
+    const reading = field === undefined ? unknownField : isRepeated ? repeatedField : readField(field, json);
+    if ('rule' in reading) this.refuse({ field: shownName(name), rule: reading.rule });
+    else if (field !== undefined) this.#values[field.localName] = reading.value;
+  }
+
+  /** Takes the members of an object for the fields that may appear. */
+  takeMembers(fields: ReadonlyMap<string, DescField>, object: JsonObject): void {
+    for (const [name, json] of object) this.take(name, fields.get(name), json);
+  }
+
+  /** Notes what is wrong beside the values. */
+  refuse(violation: Violation): void {
+    this.#violations.push(violation);
+  }
+
+  /** What all of it comes to. */
+  reading(): Reading {
+    return { message: create(this.#desc, this.#values), violations: this.#violations };
+  }
 }
 
 const unknownField: FieldReading = { rule: 'is not part of this request' };
@@ -102,10 +109,9 @@ function readSingle(field: DescField, json: JsonValue): FieldReading {
   if (field.enum !== undefined) return readEnum(field.enum, json);
   if (field.message !== undefined) {
     if (!(json instanceof Map)) return { rule: typeRules.object };
-    const { message, violations } = readMessage(
-      field.message,
-      entriesOf(documentedFields(field.message), json),
-    );
+    const reader = new MessageReader(field.message);
+    reader.takeMembers(documentedFields(field.message), json);
+    const { message, violations } = reader.reading();
     const [first] = violations;
     return first === undefined
       ? { value: message }

@@ -103,12 +103,10 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   }
 
   function write({ request, response, connection, event }: Exchange, answer: Answer): void {
-    const headers: Record<string, string | number> = {
-      ...answer.headers,
-      'Content-Length': Buffer.byteLength(answer.body),
-      'X-Request-Id': event.requestId,
-      'Cache-Control': 'no-store',
-    };
+    const { headers } = answer;
+    headers['Content-Length'] = String(Buffer.byteLength(answer.body));
+    headers['X-Request-Id'] = event.requestId;
+    headers['Cache-Control'] = 'no-store';
     const isBroken = isLast(connection, request);
     // A body that never came to its end would be timed, and answered a second time.
     const isClosing = isBroken || !server.listening || !request.complete || !isFollowed(request);

@@ -40,6 +40,7 @@ export function parseRequestTarget(raw: string): RequestTarget {
   const segments = path.slice(1).split('/');
   if (segments.some((segment) => dotSegment.test(segment))) refuse('must not contain dot segments');
   const decode = (text: string): string => {
+    if (!text.includes('%')) return text;
     try {
       return decodeURIComponent(text);
     } catch {

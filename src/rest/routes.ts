@@ -15,10 +15,9 @@ import type { Violation } from '../domain/violation.ts';
 import { parseJsonObject } from '../json/strict-json.ts';
 import {
   documentedFields,
-  entriesOf,
   type JsonOutput,
+  MessageReader,
   type Reading,
-  readMessage,
   textValue,
   writeMessage,
 } from './message-json.ts';
@@ -33,16 +32,13 @@ export interface Route {
   readonly template: string;
   /** What requests carry as JSON: an object with members, at most an empty one, or nothing. */
   readonly body: 'REQUIRED' | 'OPTIONAL' | 'NONE';
-  /** The values of the template's variables, if the segments match it. */
-  match(segments: readonly string[]): PathValues | undefined;
-  /** Reads the request message. Throws INVALID_JSON. */
-  read(path: PathValues, query: RequestTarget['query'], body: Uint8Array): Reading;
+  /** Whether the path of a target is one of the template. */
+  matches(target: RequestTarget): boolean;
+  /** Reads the request message from a target that matches, and a body. Throws INVALID_JSON. */
+  read(target: RequestTarget, body: Uint8Array): Reading;
   /** Writes the documented JSON of an answer. */
   write(answer: Message): JsonOutput;
 }
-
-/** Values by the documented name of the field. */
-export type PathValues = ReadonlyMap<string, string>;
 
 /** The routes of the annotated methods; throws for an annotation that cannot be served. */
 export function createRoutes(services: readonly DescService[]): Route[] {
@@ -61,21 +57,13 @@ export function createRoutes(services: readonly DescService[]): Route[] {
 }
 
 /** Finds the route of a request. Throws NOT_FOUND, and METHOD_NOT_ALLOWED with the verbs that the path has. */
-export function findRoute(
-  routes: readonly Route[],
-  verb: string,
-  { segments }: RequestTarget,
-): { route: Route; path: PathValues } {
-  const allow = new Set<string>();
-  for (const route of routes) {
-    const path = route.match(segments);
-    if (path === undefined) continue;
-    if (route.verb === verb) return { route, path };
-    allow.add(route.verb);
-  }
-  if (allow.size === 0)
+export function findRoute(routes: readonly Route[], verb: string, target: RequestTarget): Route {
+  const found = routes.find((route) => route.verb === verb && route.matches(target));
+  if (found !== undefined) return found;
+  const others = routes.filter((route) => route.matches(target));
+  if (others.length === 0)
     throw new Refusal('NOT_FOUND', 'There is no such route; /openapi.yaml lists them all.');
-  const verbs = [...allow].sort();
+  const verbs = [...new Set(others.map((route) => route.verb))].sort();
   throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
 }
 
@@ -109,9 +97,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       fields.delete(field.jsonName);
       return { field };
     });
-  const pathFields = new Map(
-    pattern.flatMap(({ field }) => (field ? [[field.jsonName, field] as const] : [])),
-  );
+  const variables = pattern.flatMap(({ field }, place) => (field === undefined ? [] : [{ field, place }]));
   const body = rule.body === '*' ? 'REQUIRED' : kind === 'get' ? 'NONE' : 'OPTIONAL';
   const noFields: ReadonlyMap<string, DescField> = new Map();
   const [bodyFields, queryFields] = body === 'REQUIRED' ? [fields, noFields] : [noFields, fields];
@@ -121,33 +107,27 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     verb: kind.toUpperCase(),
     template,
     body,
-    match: (segments) => {
-      if (segments.length !== pattern.length) return undefined;
-      const values = new Map<string, string>();
-      for (const [index, { literal, field }] of pattern.entries()) {
-        const segment = segments[index] ?? '';
-        if (field === undefined ? segment !== literal : segment === '') return undefined;
-        if (field !== undefined) values.set(field.jsonName, segment);
+    matches: ({ segments }) =>
+      segments.length === pattern.length &&
+      pattern.every(({ literal }, place) =>
+        literal === undefined ? segments[place] !== '' : segments[place] === literal,
+      ),
+    read: ({ segments, query }, bytes) => {
+      const reader = new MessageReader(method.input);
+      for (const { field, place } of variables) {
+        reader.take(field.jsonName, field, textValue(field, segments[place] ?? ''));
       }
-      return values;
-    },
-    read: (path, query, bytes) => {
-      const fromText =
-        (known: ReadonlyMap<string, DescField>) =>
-        ([name, text]: readonly [string, string]) => {
-          const field = known.get(name);
-          return { name, field, json: field === undefined ? text : textValue(field, text) };
-        };
-      const named = query.filter(([name]) => name !== '');
-      const { message, violations } = readMessage(method.input, [
-        ...Array.from(path, fromText(pathFields)),
-        ...named.map(fromText(queryFields)),
-        ...(readsJson(body, bytes) ? entriesOf(bodyFields, parseJsonObject(bytes)) : []),
-      ]);
-      const unasked = body === 'NONE' && bytes.length > 0 ? [{ field: 'body', rule: 'must be empty' }] : [];
-      const nameless = named.length < query.length ? [namelessParameter] : [];
-      const empty = named.flatMap(([name, text]) => checkFilled(name, text, queryFields.get(name)));
-      return { message, violations: [...nameless, ...empty, ...violations, ...unasked] };
+      for (const [name, text] of query) {
+        const field = queryFields.get(name);
+        // An empty value must not pass for one that was left out, which would widen a list.
+        if (name === '') reader.refuse(namelessParameter);
+        else if (text === '' && field !== undefined && !getOption(field, may_be_empty))
+          reader.refuse({ field: name, rule: emptyRule });
+        else reader.take(name, field, field === undefined ? text : textValue(field, text));
+      }
+      if (readsJson(body, bytes)) reader.takeMembers(bodyFields, parseJsonObject(bytes));
+      else if (bytes.length > 0) reader.refuse({ field: 'body', rule: 'must be empty' });
+      return reader.reading();
     },
     write: writeAnswer,
   };
@@ -163,11 +143,7 @@ const namelessParameter: Violation = {
   rule: 'has a parameter without a name: look for a stray & or ?',
 };
 
-/** An empty value must not pass for one that was left out, which would widen a list. */
-function checkFilled(name: string, text: string, field: DescField | undefined): Violation[] {
-  if (text !== '' || field === undefined || getOption(field, may_be_empty)) return [];
-  return [{ field: name, rule: 'must not be empty; leave it out instead' }];
-}
+const emptyRule = 'must not be empty; leave it out instead';
 
 /** Writes an answer, or the one message of it that the annotation names as the body. */
 function answerWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {

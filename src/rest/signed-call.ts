@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import type { Message } from '@bufbuild/protobuf';
 import { credentialHeaders, type SentCredentials } from '../calls/credentials.ts';
-import type { Outcome, RoutedCall } from '../calls/incoming-call.ts';
+import type { Outcome, RoutedCall, SignedCall } from '../calls/incoming-call.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, Refusal } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
@@ -9,6 +10,7 @@ import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
 import { rateLimitHeaders } from './rate-limit-headers.ts';
 import { parseRequestTarget, type RequestTarget } from './request-target.ts';
 import { findRoute, type Route, readsJson } from './routes.ts';
+import { sentHeader } from './sent-headers.ts';
 
 /** What signed calls work with. */
 export interface SignedCallDependencies {
@@ -22,60 +24,83 @@ export type SignedCalls = (request: IncomingMessage, event: RequestEvent) => Pro
 /** Turns requests into calls, and what they came to into answers. */
 export function createSignedCalls({ calls, routes }: SignedCallDependencies): SignedCalls {
   return async (request, event) => {
-    const { method = '', url: rawTarget = '', headersDistinct: headers } = request;
-    const refuse = (error: unknown, answeredTo = event.requestId): Answer => {
-      event.refusal = asRefusal(error);
-      return refusalAnswer(event.refusal, answeredTo);
-    };
-    let target: RequestTarget;
+    let call: RestCall;
     try {
-      target = parseRequestTarget(rawTarget);
+      call = new RestCall(request, routes);
     } catch (error) {
-      return refuse(error);
+      return refused(error, event);
     }
-    let route: Route | undefined;
-    const routed = (body: Uint8Array): RoutedCall => {
-      const found = findRoute(routes, method, target);
-      if (readsJson(found.route.body, body)) checkMediaType(headers);
-      route = found.route;
-      return {
-        method: found.route.method,
-        idempotencyKeys: headers['idempotency-key'] ?? [],
-        read: () => found.route.read(found.path, target.query, body),
-      };
-    };
-    const credentials = sentCredentials(headers);
-    const outcome = await calls.signed(
-      { method, target: rawTarget, credentials, readBody: () => readBody(request), route: routed },
-      event,
-    );
+    const outcome = await calls.signed(call, event);
     try {
-      return withLimits(written(outcome, route, refuse), outcome);
+      return written(outcome, call, event);
     } catch (error) {
-      return refuse(error);
+      return refused(error, event);
     }
   };
 }
 
+/** A request as a call, which knows its route once it was asked for it. */
+class RestCall implements SignedCall {
+  readonly method: string;
+  readonly target: string;
+  readonly credentials: SentCredentials;
+  readonly #request: IncomingMessage;
+  readonly #routes: readonly Route[];
+  readonly #parsedTarget: RequestTarget;
+  #route: Route | undefined;
+
+  /** Throws BAD_REQUEST_TARGET. */
+  constructor(request: IncomingMessage, routes: readonly Route[]) {
+    const { method = '', url = '' } = request;
+    this.method = method;
+    this.target = url;
+    this.#request = request;
+    this.#routes = routes;
+    this.#parsedTarget = parseRequestTarget(url);
+    this.credentials = sentCredentials(request);
+  }
+
+  readBody(): Promise<Uint8Array> {
+    return readBody(this.#request);
+  }
+
+  route(body: Uint8Array): RoutedCall {
+    const route = findRoute(this.#routes, this.method, this.#parsedTarget);
+    if (readsJson(route.body, body)) checkMediaType(this.#request);
+    this.#route = route;
+    return {
+      method: route.method,
+      idempotencyKeys: sentHeader(this.#request, 'idempotency-key'),
+      read: () => route.read(this.#parsedTarget, body),
+    };
+  }
+
+  /** The answer of the operation that was found. */
+  answer(message: Message): Answer {
+    return jsonAnswer(200, (this.#route as Route).write(message));
+  }
+}
+
 /** The answer that tells what a call came to. */
 function written(
-  { answer, isReplay, answeredTo }: Outcome,
-  route: Route | undefined,
-  refuse: (refusal: Refusal, answeredTo?: string) => Answer,
+  { answer, isReplay, answeredTo, limits }: Outcome,
+  call: RestCall,
+  event: RequestEvent,
 ): Answer {
-  const told =
-    answer instanceof Refusal ? refuse(answer, answeredTo) : jsonAnswer(200, (route as Route).write(answer));
-  return isReplay ? { ...told, headers: { ...told.headers, 'Idempotent-Replayed': 'true' } } : told;
+  const told = answer instanceof Refusal ? refused(answer, event, answeredTo) : call.answer(answer);
+  if (isReplay) told.headers['Idempotent-Replayed'] = 'true';
+  if (limits !== undefined) Object.assign(told.headers, rateLimitHeaders(limits));
+  return told;
 }
 
-/** Adds what is left of the limits, if that is known. */
-function withLimits(answer: Answer, { limits }: Outcome): Answer {
-  if (limits === undefined) return answer;
-  return { ...answer, headers: { ...answer.headers, ...rateLimitHeaders(limits) } };
+/** The answer to a call that is refused; its body names the call that was answered so first, if that was another. */
+function refused(error: unknown, event: RequestEvent, answeredTo = event.requestId): Answer {
+  event.refusal = asRefusal(error);
+  return refusalAnswer(event.refusal, answeredTo);
 }
 
-function sentCredentials(headers: NodeJS.Dict<string[]>): SentCredentials {
-  const sent = (name: string) => headers[name.toLowerCase()] ?? [];
+function sentCredentials(request: IncomingMessage): SentCredentials {
+  const sent = (name: string) => sentHeader(request, name.toLowerCase());
   return {
     apiKey: sent(credentialHeaders.apiKey),
     timestamp: sent(credentialHeaders.timestamp),
