@@ -39,14 +39,19 @@ export function readCredentials(sent: SentCredentials): Credentials {
     }
   }
   for (const part of parts) {
-    const [value = '', ...more] = sent[part];
+    const { length, 0: value = '' } = sent[part];
     const shape = shapes[part];
-    const repeated = more.length > 0 && 'was sent more than once';
+    const repeated = length > 1 && 'was sent more than once';
     const broken = repeated || (shape !== undefined && !shape.pattern.test(value) && shape.rule);
     if (broken) throw new Refusal('AUTH_HEADER_INVALID', `The header ${credentialHeaders[part]} ${broken}.`);
   }
-  const [apiKey = '', timestamp = '', nonce = '', signature = ''] = parts.map((part) => sent[part][0]);
-  return { apiKey, timestamp, nonce, signature };
+  const only = ([value = '']: readonly string[]) => value;
+  return {
+    apiKey: only(sent.apiKey),
+    timestamp: only(sent.timestamp),
+    nonce: only(sent.nonce),
+    signature: only(sent.signature),
+  };
 }
 
 /** Throws TIMESTAMP_EXPIRED unless the timestamp is Unix seconds within clockDifferenceMaxS of now. */

@@ -48,12 +48,13 @@ export const retentionYears = 5;
 export const evidenceChain =
   'Evidence chain under selection: no chain and no judicial-evidence capability is established.';
 
+const artworkTexts = Object.entries(artworkTextBounds) as [keyof typeof artworkTextBounds, TextBounds][];
+
 /** The fields of an artwork that break their rules; an unsent price is undefined. */
 export function checkArtwork(
   artwork: Omit<Artwork, 'price'> & { readonly price?: bigint | undefined },
 ): Violation[] {
-  const texts = Object.entries(artworkTextBounds) as [keyof typeof artworkTextBounds, TextBounds][];
-  const violations = texts.flatMap(([field, bounds]) => checkText(field, artwork[field], bounds));
+  const violations = artworkTexts.flatMap(([field, bounds]) => checkText(field, artwork[field], bounds));
   return [...violations, ...checkMoney('price', artwork.price, priceMin)];
 }
 
