@@ -6,22 +6,17 @@ import type { BusinessTime } from '../../src/store/filing-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, noon, sandbox, terms, toFile, workOf } from './promises/fixtures.ts';
+import { addPlatform, noon, resolved, sandbox, settled, toFile, toOpen } from './promises/fixtures.ts';
 
-/** A database with a filing and an order for it, and a connection that has nothing to do with the service. */
+/** A database with a filing that was sold, and a connection that has nothing to do with the service. */
 async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
   const dataDir = temporaryFolder(t);
   const store = createSqliteStore({ dataDir, ...sandbox });
   const by = await addPlatform(store, 'gallery');
   const { filingNo } = await perform(store, toFile(by, at));
-  await perform(store, {
-    kind: 'OpenEscrow',
-    terms: terms(filingNo),
-    violations: [],
-    at,
-    work: workOf(by),
-    owner: by.callerId,
-  });
+  const { order } = await perform(store, toOpen(by, filingNo, { at }));
+  await settled(store, order.escrowId, { to: 'FROZEN' }, at);
+  await resolved(store, by, order.escrowId, 'RELEASE', at);
   await store.close();
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
@@ -61,7 +56,7 @@ const forbidden: Record<string, string> = {
   'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
   'DELETE of a record': 'DELETE FROM provenance_record',
   'INSERT OR REPLACE of a record': `INSERT OR REPLACE INTO provenance_record ${copyOf('provenance_record', recordColumns, otherRecord)}`,
-  'upsert of a record': `INSERT INTO provenance_record ${copyOf('provenance_record', recordColumns, recordColumns)} WHERE true ON CONFLICT DO UPDATE SET event = 'TRANSFER'`,
+  'upsert of a record': `INSERT INTO provenance_record ${copyOf('provenance_record', recordColumns, recordColumns)} WHERE true ON CONFLICT DO UPDATE SET event = 'SUBMITTED'`,
   'UPDATE of the history of an order': "UPDATE escrow_change SET state = 'RELEASED'",
   'UPDATE of it that changes nothing': 'UPDATE escrow_change SET state = state',
   'UPDATE of its position': 'UPDATE escrow_change SET position = 9',

@@ -144,6 +144,22 @@ test('earlier orders are found and listed as they were', async (t) => {
   }
 });
 
+test('of the records that were stored for a filing only its transfers are kept, and it answers as before', async (t) => {
+  const { store, open } = openEarlier(t);
+  const raw = open();
+  const transfer = [filingOf('RELEASED'), 2, 'TRANSFER', '2026-11-20', openedAtS];
+  assert.deepEqual(raw.prepare('SELECT * FROM provenance_record').raw().all(), [transfer]);
+  assert.throws(() => raw.exec('DELETE FROM provenance_record'), { code: 'SQLITE_CONSTRAINT_TRIGGER' });
+  for (const state of states) {
+    const events = state === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'];
+    assert.deepEqual(await perform(store, { kind: 'GetProvenance', filingNo: filingOf(state) }), {
+      filingNo: filingOf(state),
+      author: 'a',
+      records: events.map((event) => ({ event, at: '2026-11-20' })),
+    });
+  }
+});
+
 test('an earlier order that is UNPAID is asked about at the start, and settles', async (t) => {
   const { store } = openEarlier(t);
   await perform(store, { kind: 'ResumeOpen', nowMs: 5 });

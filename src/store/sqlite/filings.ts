@@ -1,5 +1,5 @@
 import { and, between, desc, eq, getTableColumns, type InferSelectModel, lt, sql } from 'drizzle-orm';
-import { yearOf } from '../../domain/calendar.ts';
+import { dateOf, yearOf } from '../../domain/calendar.ts';
 import { evidenceHash, type Filing, filingNumber, filingSequenceMax } from '../../domain/filing.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { PageQuery } from '../paging.ts';
@@ -19,10 +19,10 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
   const nextNumber = createSequence(database, 'FILING', filingSequenceMax);
   const insertFiling = prepareRaw(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
   const provenance = createProvenanceRecords(database);
-  const selectAuthor = prepareRaw<{ author: string }>(
+  const selectSource = prepareRaw<{ author: string; timestamp: string }>(
     database,
     database
-      .select({ author: filing.author })
+      .select({ author: filing.author, timestamp: filing.timestamp })
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
@@ -37,7 +37,6 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
-      provenance.begin(filingNo, at);
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
@@ -55,8 +54,10 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       return pageOf(rows, page, toFiling);
     }),
     GetProvenance: reads(({ filingNo }) => {
-      const source = selectAuthor.get({ filingNo });
-      return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
+      const source = selectSource.get({ filingNo });
+      if (source === undefined) return undefined;
+      const submitted = { event: 'SUBMITTED', at: dateOf(source.timestamp) } as const;
+      return { filingNo, author: source.author, records: [submitted, ...provenance.of(filingNo)] };
     }),
   };
 }

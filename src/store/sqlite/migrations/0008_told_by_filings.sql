@@ -1,0 +1,8 @@
+-- Written by hand: what the row of a filing tells is stored nowhere else. The rules of append-only tables let go for it.
+DROP TRIGGER `provenance_record_is_retained`;
+--> statement-breakpoint
+DELETE FROM `provenance_record` WHERE `event` = 'SUBMITTED';
+--> statement-breakpoint
+CREATE TRIGGER `provenance_record_is_retained` BEFORE DELETE ON `provenance_record`
+WHEN OLD.`recorded_at_s` > unixepoch('now', '-5 years')
+BEGIN SELECT RAISE(ABORT, 'a provenance record is kept for five years'); END;
