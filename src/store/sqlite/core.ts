@@ -61,9 +61,6 @@ const repliedCharactersMax = 500_000;
 const cannotWork = 'The store cannot be written or read now.';
 const nothingStored = 'The store could not keep the write; nothing was stored.';
 
-/** A command failed behind its first change, without a savepoint: the batch has to be carried out anew with them. */
-class SavepointNeeded extends Error {}
-
 /** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseRefused. */
 export function openCore(options: StoreOptions): Core {
   const isAlone = options.serving === true || options.opening === 'NEW';
@@ -110,9 +107,8 @@ export function openCore(options: StoreOptions): Core {
   }
 
   /** Carries an effect out: entirely, or, when it is refused, not at all. */
-  function perform(command: Command, isCareful: boolean): Outcome {
-    const { access } = handlers[command.kind];
-    const isSaved = access === 'WRITE' || (access === 'CHECKED_WRITE' && isCareful);
+  function perform(command: Command): Outcome {
+    const isSaved = handlers[command.kind].access === 'WRITE';
     if (isSaved) savepoint.run();
     try {
       const outcome = run(command);
@@ -127,12 +123,11 @@ export function openCore(options: StoreOptions): Core {
       if (error instanceof Refusal) {
         return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
       }
-      if (access === 'CHECKED_WRITE' && !isSaved) throw new SavepointNeeded();
       throw new EffectFailed(error);
     }
   }
 
-  function admitAndPerform({ admission, effect }: Unit, isCareful: boolean): Executed {
+  function admitAndPerform({ admission, effect }: Unit): Executed {
     const { nowS = 0, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
     if (nonce !== undefined && !nonces.spend(nonce, nowS)) {
@@ -151,15 +146,15 @@ export function openCore(options: StoreOptions): Core {
     if (effect === undefined) {
       return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
     }
-    const outcome = perform(effect, isCareful);
+    const outcome = perform(effect);
     if (idempotency) idempotencyKeys.keep(idempotency, nowS, effect.kind, outcome);
     return { outcome, calls };
   }
 
   /** Carries out one unit. Throws what ends its batch. */
-  function carryOut(unit: Unit, isCareful: boolean): Reply {
+  function carryOut(unit: Unit): Reply {
     try {
-      return admitAndPerform(unit, isCareful);
+      return admitAndPerform(unit);
     } catch (error) {
       if (error instanceof EffectFailed) return { failure: unforeseen(error.cause) };
       throw error;
@@ -167,11 +162,11 @@ export function openCore(options: StoreOptions): Core {
   }
 
   /** Carries out units until their replies are long. */
-  function carryOutSome(units: readonly Unit[], isCareful: boolean): readonly Reply[] {
+  function carryOutSome(units: readonly Unit[]): readonly Reply[] {
     const replies: Reply[] = [];
     let characters = 0;
     for (const unit of units) {
-      const reply = carryOut(unit, isCareful);
+      const reply = carryOut(unit);
       replies.push(reply);
       characters += charactersIn(reply);
       if (characters > repliedCharactersMax) break;
@@ -179,12 +174,12 @@ export function openCore(options: StoreOptions): Core {
     return replies;
   }
 
-  function transact(units: readonly Unit[], isWriting: boolean, isCareful: boolean): readonly Reply[] {
+  function transact(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
     if (isWriting) beginWriting();
     else beginReading.run();
     try {
       if (isWriting) nonces.refresh();
-      const replies = carryOutSome(units, isCareful);
+      const replies = carryOutSome(units);
       if (isWriting) {
         nonces.write();
         refuseDisplaced();
@@ -227,7 +222,7 @@ export function openCore(options: StoreOptions): Core {
     if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
     const isWriting = units.some(writes);
     try {
-      const replies = transactTwice(units, isWriting);
+      const replies = transact(units, isWriting);
       // What went into files that are not in their place any more is there once they are back, if they ever are.
       const displaced = isWriting ? files.look() : undefined;
       return displaced === undefined
@@ -245,15 +240,6 @@ export function openCore(options: StoreOptions): Core {
     const first = units.slice(0, Math.ceil(units.length / 2));
     const replies = attempt(first);
     return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
-  }
-
-  function transactTwice(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
-    try {
-      return transact(units, isWriting, false);
-    } catch (error) {
-      if (!(error instanceof SavepointNeeded)) throw error;
-      return transact(units, isWriting, true);
-    }
   }
 
   function changedCredentials(): Credentials | undefined {

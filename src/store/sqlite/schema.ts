@@ -99,11 +99,11 @@ export const usage = sqliteTable(
   (table) => [primaryKey({ columns: [table.callerId, table.month] })],
 );
 
-/** The last number given out, a row a kind and year. */
+/** The last number given out, a row a kind and year. Those of filings are in the filings. */
 export const numberSequence = sqliteTable(
   'number_sequence',
   {
-    kind: text().$type<'FILING' | 'ESCROW'>().notNull(),
+    kind: text().$type<'ESCROW'>().notNull(),
     year: integer().notNull(),
     last: integer().notNull(),
   },

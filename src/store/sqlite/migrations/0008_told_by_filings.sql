@@ -1,4 +1,6 @@
--- Written by hand: what the row of a filing tells is stored nowhere else. The rules of append-only tables let go for it.
+-- Written by hand: what filings tell is stored nowhere else. The trigger stands in the way of that.
+DELETE FROM `number_sequence` WHERE `kind` = 'FILING';
+--> statement-breakpoint
 DROP TRIGGER `provenance_record_is_retained`;
 --> statement-breakpoint
 DELETE FROM `provenance_record` WHERE `event` = 'SUBMITTED';
