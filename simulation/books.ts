@@ -46,7 +46,7 @@ export interface BookedOrder {
   readonly given: readonly GivenOperation[];
 }
 
-/** A filing, and what its provenance records tell, in their order. */
+/** A filing, and what its stored records tell, in their order: the filing itself is its source record. */
 export interface BookedFiling {
   readonly filingNo: string;
   readonly author: string;

@@ -22,6 +22,11 @@ export function yearOf(timestamp: string): number {
   return Number(timestamp.slice(0, 4));
 }
 
+/** The date, YYYY-MM-DD, that a timestamp of the calendar begins with. */
+export function dateOf(timestamp: string): string {
+  return timestamp.slice(0, 10);
+}
+
 /** The calendar of an IANA time zone; throws RangeError for an unknown name. */
 export function createCalendar(timeZone: string): Calendar {
   const zoned = (atMs: number) => Temporal.Instant.fromEpochMilliseconds(atMs).toZonedDateTimeISO(timeZone);
@@ -41,7 +46,7 @@ export function createCalendar(timeZone: string): Calendar {
 
   return {
     timestamp,
-    date: (atMs) => timestamp(atMs).slice(0, 10),
+    date: (atMs) => dateOf(timestamp(atMs)),
     month: (atMs) => {
       if (atMs < month.startsAtMs || atMs >= month.endsAtMs) {
         const start = zoned(atMs).with({ day: 1 }).startOfDay();

@@ -76,6 +76,11 @@ export function filingNumber(year: number, sequence: number): string {
   return `AS-${year}-${String(sequence).padStart(6, '0')}`;
 }
 
+/** The filing number that follows the last one of a year, which is undefined at its beginning. */
+export function nextFilingNumber(year: number, last: string | undefined): string {
+  return filingNumber(year, last === undefined ? 1 : Number(last.slice(-6)) + 1);
+}
+
 /**
  * The members of a filing that the evidence hash covers, sorted as RFC 8785 asks, by the version of the list. A list that
  * hashes were made by never changes: whoever holds an old answer recomputes it by the old one.

@@ -26,8 +26,8 @@ export interface BusinessTime {
 /** Filings and their provenance: append-only. */
 export interface FilingCommands {
   /**
-   * Files an artwork under the next number of the timestamp's year, without gaps, with its evidence hash and
-   * its SUBMITTED record: what it was given. Refused with FILING_NUMBERS_EXHAUSTED.
+   * Files an artwork under the next number of the timestamp's year, without gaps, with its evidence hash: what it was
+   * given. Refused with FILING_NUMBERS_EXHAUSTED.
    */
   FileArtwork: {
     readonly takes: { readonly artwork: Artwork; readonly at: BusinessTime; readonly by: CallerRef };
@@ -43,7 +43,7 @@ export interface FilingCommands {
     readonly takes: { readonly filter: FilingFilter; readonly page: PageQuery };
     readonly gives: Page<Filing>;
   };
-  /** The circulation records of a filing. */
+  /** The circulation records of a filing, of which the first is its submission on the day of its timestamp. */
   GetProvenance: {
     readonly takes: { readonly filingNo: string };
     readonly gives: Provenance | undefined;

@@ -8,6 +8,7 @@ import {
   evidenceHash,
   filingNumber,
   filingSequenceMax,
+  nextFilingNumber,
   retentionYears,
 } from '../../src/domain/filing.ts';
 import { refusal } from '../support/refused.ts';
@@ -22,10 +23,17 @@ test('a filing number is AS, the year and six digits', () => {
   assert.equal(filingNumber(2027, 999_999), 'AS-2027-999999');
 });
 
+test('the next number of a year follows its last one, and the first one is 1', () => {
+  assert.equal(nextFilingNumber(2026, undefined), 'AS-2026-000001');
+  assert.equal(nextFilingNumber(2026, 'AS-2026-000009'), 'AS-2026-000010');
+  assert.equal(nextFilingNumber(2026, 'AS-2026-999998'), 'AS-2026-999999');
+});
+
 test('after 999999 the numbers of a year are exhausted', () => {
   assert.equal(filingSequenceMax, 999_999);
   const exhausted = refusal('FILING_NUMBERS_EXHAUSTED', /999999.*2026/);
   assert.throws(() => filingNumber(2026, 1_000_000), exhausted);
+  assert.throws(() => nextFilingNumber(2026, 'AS-2026-999999'), exhausted);
 });
 
 for (const { name, record, canonical, hash } of vectors) {

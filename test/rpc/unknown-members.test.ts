@@ -68,7 +68,7 @@ for (const { method, verb, template, hasBody } of routes) {
     }
     const both = await send(service.publicUrl, platform, request({}, '?one=1&two='));
     assertRefused(both, 400, 'VALIDATION_FAILED', /one is not part/, /two is not part/);
-    assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, numbers: 0 });
+    assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, orderNumbers: 0 });
   });
 
   if (verb === 'POST') {
@@ -80,7 +80,7 @@ for (const { method, verb, template, hasBody } of routes) {
         const answer = await send(service.publicUrl, platform, request({ [name]: 1 }));
         assertRefused(answer, 400, 'VALIDATION_FAILED', new RegExp(`^${name.slice(0, 60)}.* is not part`));
       }
-      assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, numbers: 0 });
+      assert.deepEqual(ledger.holdings(), { filings: 0, records: 0, escrows: 0, orderNumbers: 0 });
     });
 
     test(`${verb} ${template} knows its members by their documented names alone`, async (t) => {

@@ -12,6 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   anyOrder,
   caseOf,
+  fileOne,
   noon,
   nowS,
   opened,
@@ -141,6 +142,29 @@ test('earlier orders are found and listed as they were', async (t) => {
     );
     assert.equal(found.open.length, state === 'UNPAID' ? 1 : 0);
     assert.equal(found.order.history.at(-1)?.state, state);
+  }
+});
+
+test('the numbers of earlier filings go on, and are stored with the filings alone', async (t) => {
+  const { store, open } = openEarlier(t);
+  assert.equal(await fileOne(store, gallery), 'AS-2026-000005');
+  const sequences = open().prepare('SELECT * FROM number_sequence').raw().all();
+  assert.deepEqual(sequences, [['ESCROW', 2026, 4]]);
+});
+
+test('of the records that were stored for a filing only its transfers are kept, and it answers as before', async (t) => {
+  const { store, open } = openEarlier(t);
+  const raw = open();
+  const transfer = [filingOf('RELEASED'), 2, 'TRANSFER', '2026-11-20', openedAtS];
+  assert.deepEqual(raw.prepare('SELECT * FROM provenance_record').raw().all(), [transfer]);
+  assert.throws(() => raw.exec('DELETE FROM provenance_record'), { code: 'SQLITE_CONSTRAINT_TRIGGER' });
+  for (const state of states) {
+    const events = state === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'];
+    assert.deepEqual(await perform(store, { kind: 'GetProvenance', filingNo: filingOf(state) }), {
+      filingNo: filingOf(state),
+      author: 'a',
+      records: events.map((event) => ({ event, at: '2026-11-20' })),
+    });
   }
 });
 

@@ -8,8 +8,8 @@ export interface Holdings {
   readonly filings: number;
   readonly records: number;
   readonly escrows: number;
-  /** Sum of the last numbers given out. */
-  readonly numbers: number;
+  /** Sum of the last numbers given to orders. */
+  readonly orderNumbers: number;
 }
 
 /** Looks into the database of a service over a connection of its own. */
@@ -25,7 +25,7 @@ const holdings = `SELECT
   (SELECT count(*) FROM filing) AS filings,
   (SELECT count(*) FROM provenance_record) AS records,
   (SELECT count(*) FROM escrow) AS escrows,
-  (SELECT coalesce(sum(last), 0) FROM number_sequence) AS numbers`;
+  (SELECT coalesce(sum(last), 0) FROM number_sequence) AS orderNumbers`;
 
 const calls = `SELECT coalesce(sum(calls), 0) FROM usage JOIN caller ON caller.id = caller_id WHERE name = ?`;
 

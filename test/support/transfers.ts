@@ -11,7 +11,7 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const client = new Sqlite(join(dataDir, 'artseal.db'), { timeout: 0 });
   const statement = client.prepare(
     `WITH RECURSIVE place(n) AS (
-       SELECT max(position) + 1 FROM provenance_record WHERE filing_no = :filingNo
+       SELECT coalesce(max(position), 1) + 1 FROM provenance_record WHERE filing_no = :filingNo
        UNION ALL SELECT n + 1 FROM place WHERE n <= :count)
      INSERT INTO provenance_record (filing_no, position, event, at, recorded_at_s)
      SELECT :filingNo, n, 'TRANSFER', '2026-11-21', 1795262400 FROM place`,

@@ -1,7 +1,8 @@
-import { type Refusal, unavailable } from '../../domain/reason.ts';
+import { unavailable } from '../../domain/reason.ts';
 import type { Executed, Kind, Store, Unit } from '../store.ts';
 import { charactersIn } from './characters.ts';
-import type { Failure, Reply } from './core.ts';
+import type { Reply } from './core.ts';
+import { asError } from './failure.ts';
 
 /** Units that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
@@ -65,7 +66,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     for (const [place, { resolve, reject }] of settled.entries()) {
       const reply = replies[place];
       if (reply === undefined) reject(error ?? new Error('The engine did not reply.'));
-      else if ('failure' in reply) reject(errorOf(reply.failure));
+      else if ('failure' in reply) reject(asError(reply.failure));
       else resolve(reply);
     }
     if (isInPart) sendAgain(batch.slice(replies.length));
@@ -102,11 +103,4 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       return ended.promise;
     },
   };
-}
-
-function errorOf({ isUnavailable, message, cause }: Failure): Error | Refusal {
-  if (isUnavailable) return unavailable(message, new Error(cause));
-  const error = new Error(message);
-  if (cause !== undefined) error.stack = cause;
-  return error;
 }

@@ -11,7 +11,17 @@ import {
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { fateUnknown } from './fate.ts';
+import {
+  cannotWork,
+  Displaced,
+  type Failure,
+  fateUnknown,
+  isBusy,
+  isMachineFault,
+  machineFailure,
+  unavailableFor,
+  unforeseen,
+} from './failure.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
@@ -23,15 +33,11 @@ import { createQuotas } from './quotas.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
 
 /** What became of a unit: executed, or why not. */
-export type Reply = Executed | { readonly failure: Failure };
+export type Reply = Executed | Failed;
 
-/** Why a unit was not executed, as plain data. */
-export interface Failure {
-  /** Whether the store cannot take or keep it now; otherwise something is wrong with the service. */
-  readonly isUnavailable: boolean;
-  readonly message: string;
-  /** For the operator. */
-  readonly cause?: string | undefined;
+/** The reply to a unit that was not executed. */
+interface Failed {
+  readonly failure: Failure;
 }
 
 /** The synchronous core of the engine: one connection, and one transaction for each batch of units. */
@@ -52,17 +58,8 @@ export interface Core {
   close(): void;
 }
 
-/** SQLite's result codes that say that the machine, not the service, is at fault. */
-const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
-
 /** Characters in the replies of a batch behind which it ends, so that whoever hears them can do other things between. */
 const repliedCharactersMax = 500_000;
-
-const cannotWork = 'The store cannot be written or read now.';
-const nothingStored = 'The store could not keep the write; nothing was stored.';
-
-/** A command failed behind its first change, without a savepoint: the batch has to be carried out anew with them. */
-class SavepointNeeded extends Error {}
 
 /** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseRefused. */
 export function openCore(options: StoreOptions): Core {
@@ -71,10 +68,109 @@ export function openCore(options: StoreOptions): Core {
   const database = openBehind(lock, options);
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
-  client.pragma(`busy_timeout = ${busyTimeoutMs}`);
-  /** Whether another process was found to hold the write lock. */
-  let isHeld = false;
   const files = watchFiles(databaseFile(options.dataDir));
+  const { nonces, writes, governs, carryOut } = createUnits(database);
+  const credentials = watchCredentials(database);
+  const beginWriting = createBeginning(client, busyTimeoutMs);
+  const beginReading = client.prepare('BEGIN');
+  const commit = client.prepare('COMMIT');
+
+  /** Carries out units until their replies are long. */
+  function carryOutSome(units: readonly Unit[]): readonly Reply[] {
+    const replies: Reply[] = [];
+    let characters = 0;
+    for (const unit of units) {
+      const reply = carryOut(unit);
+      replies.push(reply);
+      characters += charactersIn(reply);
+      if (characters > repliedCharactersMax) break;
+    }
+    return replies;
+  }
+
+  function transact(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
+    if (isWriting) beginWriting();
+    else beginReading.run();
+    try {
+      if (isWriting) nonces.refresh();
+      const replies = carryOutSome(units);
+      if (isWriting) {
+        nonces.write();
+        refuseDisplaced();
+      }
+      commit.run();
+      nonces.committed();
+      return replies;
+    } catch (error) {
+      if (client.inTransaction) client.exec('ROLLBACK');
+      nonces.rolledBack();
+      throw error;
+    }
+  }
+
+  /** Throws if the files are not in their place. */
+  function refuseDisplaced(): void {
+    const fault = files.look();
+    if (fault !== undefined) throw new Displaced(fault);
+  }
+
+  /** Carries out a batch in one transaction. If that fails, what only reads is answered nevertheless. */
+  function attempt(units: readonly Unit[]): readonly Reply[] {
+    const fault = client.open ? files.found() : 'the store is closed';
+    if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
+    const isWriting = units.some(writes);
+    try {
+      const replies = transact(units, isWriting);
+      // What went into files that are not in their place any more is there once they are back, if they ever are.
+      const displaced = isWriting ? files.look() : undefined;
+      return displaced === undefined
+        ? replies
+        : units.map(() => ({ failure: unavailableFor(fateUnknown, displaced) }));
+    } catch (error) {
+      if (!isMachineFault(error)) return units.length > 1 ? halved(units) : [{ failure: unforeseen(error) }];
+      const failure = machineFailure(error, isWriting);
+      return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
+    }
+  }
+
+  /** Each half in a transaction of its own, and so on: what is wrong with one unit is no fault of the others. */
+  function halved(units: readonly Unit[]): readonly Reply[] {
+    const first = units.slice(0, Math.ceil(units.length / 2));
+    const replies = attempt(first);
+    return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
+  }
+
+  function changedCredentials(): Credentials | undefined {
+    try {
+      if (client.open) return credentials.changed();
+    } catch (error) {
+      if (!isMachineFault(error)) throw error;
+    }
+    // Those in memory go on to identify callers, whose units are then refused.
+    return undefined;
+  }
+
+  return {
+    secret: deploymentSecret(database),
+    executeBatch: (units) => {
+      if (units.some(governs)) credentials.touch();
+      return attempt(units);
+    },
+    changedCredentials,
+    beginServing: () => {
+      lock ??= takeServingLock(options.dataDir);
+    },
+    findFault: () => files.look(),
+    close: () => {
+      client.close();
+      lock?.release();
+    },
+  };
+}
+
+/** What carries out single units, inside the transaction of their batch. */
+function createUnits(database: Database) {
+  const { $client: client } = database;
   const callerHandlers = createCallerHandlers(database);
   const handlers: Handlers = {
     ...createFilingHandlers(database),
@@ -89,30 +185,30 @@ export function openCore(options: StoreOptions): Core {
   const idempotencyKeys = createIdempotencyKeys(database, (instructionId) =>
     handlers.FindInstruction.run({ kind: 'FindInstruction', instructionId }),
   );
-  const credentials = watchCredentials(database);
-  const begin = client.prepare('BEGIN IMMEDIATE');
-  const beginReading = client.prepare('BEGIN');
-  const commit = client.prepare('COMMIT');
   const savepoint = client.prepare('SAVEPOINT effect');
   const release = client.prepare('RELEASE effect');
-  const rollBackEffect = client.prepare('ROLLBACK TO effect');
+  const rollBack = client.prepare('ROLLBACK TO effect');
+
+  const changes = (kind: Kind): boolean => handlers[kind].access !== 'READ';
 
   function writes({ admission, effect }: Unit): boolean {
     const isAdmitting = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take;
-    return Boolean(isAdmitting) || (effect !== undefined && handlers[effect.kind].access !== 'READ');
+    return Boolean(isAdmitting) || (effect !== undefined && changes(effect.kind));
   }
 
-  const governs = (kind: Kind): boolean => kind in callerHandlers && handlers[kind].access !== 'READ';
+  /** Whether a unit may change credentials. */
+  function governs({ effect }: Unit): boolean {
+    return effect !== undefined && effect.kind in callerHandlers && changes(effect.kind);
+  }
 
   function run<K extends Kind>(command: Command<K>): Outcome {
     const handler = handlers[command.kind] as unknown as Handlers[K];
     return { kind: 'DONE', result: handler.run(command), isReplay: false };
   }
 
-  /** Carries an effect out: entirely, or, when it is refused, not at all. */
-  function perform(command: Command, isCareful: boolean): Outcome {
-    const { access } = handlers[command.kind];
-    const isSaved = access === 'WRITE' || (access === 'CHECKED_WRITE' && isCareful);
+  /** Carries an effect out: entirely, or, when it is refused or fails, not at all. Throws what ends its batch. */
+  function perform(command: Command): Outcome | Failed {
+    const isSaved = handlers[command.kind].access === 'WRITE';
     if (isSaved) savepoint.run();
     try {
       const outcome = run(command);
@@ -121,18 +217,16 @@ export function openCore(options: StoreOptions): Core {
     } catch (error) {
       if (isMachineFault(error) || !client.inTransaction) throw error;
       if (isSaved) {
-        rollBackEffect.run();
+        rollBack.run();
         release.run();
       }
-      if (error instanceof Refusal) {
-        return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
-      }
-      if (access === 'CHECKED_WRITE' && !isSaved) throw new SavepointNeeded();
-      throw new EffectFailed(error);
+      if (!(error instanceof Refusal)) return { failure: unforeseen(error) };
+      return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
     }
   }
 
-  function admitAndPerform({ admission, effect }: Unit, isCareful: boolean): Executed {
+  /** Lets a unit in and carries it out. Throws what ends its batch. */
+  function carryOut({ admission, effect }: Unit): Reply {
     const { nowS = 0, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
     if (nonce !== undefined && !nonces.spend(nonce, nowS)) {
@@ -151,171 +245,39 @@ export function openCore(options: StoreOptions): Core {
     if (effect === undefined) {
       return { outcome: { kind: 'DONE', result: undefined, isReplay: false }, calls };
     }
-    const outcome = perform(effect, isCareful);
+    const outcome = perform(effect);
+    if ('failure' in outcome) return outcome;
     if (idempotency) idempotencyKeys.keep(idempotency, nowS, effect.kind, outcome);
     return { outcome, calls };
   }
 
-  /** Carries out one unit. Throws what ends its batch. */
-  function carryOut(unit: Unit, isCareful: boolean): Reply {
-    try {
-      return admitAndPerform(unit, isCareful);
-    } catch (error) {
-      if (error instanceof EffectFailed) return { failure: unforeseen(error.cause) };
-      throw error;
-    }
-  }
+  return { nonces, writes, governs, carryOut };
+}
 
-  /** Carries out units until their replies are long. */
-  function carryOutSome(units: readonly Unit[], isCareful: boolean): readonly Reply[] {
-    const replies: Reply[] = [];
-    let characters = 0;
-    for (const unit of units) {
-      const reply = carryOut(unit, isCareful);
-      replies.push(reply);
-      characters += charactersIn(reply);
-      if (characters > repliedCharactersMax) break;
-    }
-    return replies;
-  }
-
-  function transact(units: readonly Unit[], isWriting: boolean, isCareful: boolean): readonly Reply[] {
-    if (isWriting) beginWriting();
-    else beginReading.run();
-    try {
-      if (isWriting) nonces.refresh();
-      const replies = carryOutSome(units, isCareful);
-      if (isWriting) {
-        nonces.write();
-        refuseDisplaced();
-      }
-      commit.run();
-      nonces.committed();
-      return replies;
-    } catch (error) {
-      if (client.inTransaction) client.exec('ROLLBACK');
-      nonces.rolledBack();
-      throw error;
-    }
-  }
-
-  /** Once another process was waited for in vain, it is not waited for again as long as it holds on. */
-  function beginWriting(): void {
+/**
+ * What begins a transaction that writes. Once another process was waited for in vain, it is not waited for again as long
+ * as it holds on.
+ */
+function createBeginning(client: Database['$client'], busyTimeoutMs: number): () => void {
+  const begin = client.prepare('BEGIN IMMEDIATE');
+  /** Whether another process was found to hold the write lock. */
+  let isHeld = false;
+  const waitFor = (timeoutMs: number) => client.pragma(`busy_timeout = ${timeoutMs}`);
+  waitFor(busyTimeoutMs);
+  return () => {
     try {
       begin.run();
     } catch (error) {
-      if (!isHeld && codeOf(error).startsWith('SQLITE_BUSY')) {
+      if (!isHeld && isBusy(error)) {
         isHeld = true;
-        client.pragma('busy_timeout = 0');
+        waitFor(0);
       }
       throw error;
     }
     if (!isHeld) return;
     isHeld = false;
-    client.pragma(`busy_timeout = ${busyTimeoutMs}`);
-  }
-
-  /** Throws if the files are not in their place. */
-  function refuseDisplaced(): void {
-    const fault = files.look();
-    if (fault !== undefined) throw new Displaced(fault);
-  }
-
-  /** Carries out a batch in one transaction. If that fails, what only reads is answered nevertheless. */
-  function attempt(units: readonly Unit[]): readonly Reply[] {
-    const fault = client.open ? files.found() : 'the store is closed';
-    if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
-    const isWriting = units.some(writes);
-    try {
-      const replies = transactTwice(units, isWriting);
-      // What went into files that are not in their place any more is there once they are back, if they ever are.
-      const displaced = isWriting ? files.look() : undefined;
-      return displaced === undefined
-        ? replies
-        : units.map(() => ({ failure: unavailableFor(fateUnknown, displaced) }));
-    } catch (error) {
-      if (!isMachineFault(error)) return units.length > 1 ? halved(units) : [{ failure: unforeseen(error) }];
-      const failure = unavailableFor(fateOf(error, isWriting), error);
-      return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
-    }
-  }
-
-  /** Each half in a transaction of its own, and so on: what is wrong with one unit is no fault of the others. */
-  function halved(units: readonly Unit[]): readonly Reply[] {
-    const first = units.slice(0, Math.ceil(units.length / 2));
-    const replies = attempt(first);
-    return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
-  }
-
-  function transactTwice(units: readonly Unit[], isWriting: boolean): readonly Reply[] {
-    try {
-      return transact(units, isWriting, false);
-    } catch (error) {
-      if (!(error instanceof SavepointNeeded)) throw error;
-      return transact(units, isWriting, true);
-    }
-  }
-
-  function changedCredentials(): Credentials | undefined {
-    try {
-      if (client.open) return credentials.changed();
-    } catch (error) {
-      if (!isMachineFault(error)) throw error;
-    }
-    // Those in memory go on to identify callers, whose units are then refused.
-    return undefined;
-  }
-
-  return {
-    secret: deploymentSecret(database),
-    executeBatch: (units) => {
-      if (units.some(({ effect }) => effect !== undefined && governs(effect.kind))) credentials.touch();
-      return attempt(units);
-    },
-    changedCredentials,
-    beginServing: () => {
-      lock ??= takeServingLock(options.dataDir);
-    },
-    findFault: () => files.look(),
-    close: () => {
-      client.close();
-      lock?.release();
-    },
+    waitFor(busyTimeoutMs);
   };
-}
-
-/** An effect that failed for a reason that is not foreseen, and left nothing. */
-class EffectFailed extends Error {
-  constructor(cause: unknown) {
-    super('An effect failed.', { cause });
-  }
-}
-
-/** The files of the database are not in their place. */
-class Displaced extends Error {}
-
-/** What is known of the writes of a batch that the machine refused. */
-function fateOf(error: unknown, isWriting: boolean): string {
-  if (!isWriting) return cannotWork;
-  // A commit that could not be synchronised may be found on disk if the machine stops before the next one.
-  return codeOf(error).startsWith('SQLITE_IOERR') ? fateUnknown : nothingStored;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-
-function isMachineFault(error: unknown): boolean {
-  return error instanceof Displaced || machineFaults.test(codeOf(error));
-}
-
-function unavailableFor(message: string, cause: unknown): Failure {
-  return { isUnavailable: true, message, cause: cause instanceof Error ? cause.message : String(cause) };
-}
-
-function unforeseen(error: unknown): Failure {
-  const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { isUnavailable: false, message, cause: stack };
 }
 
 /** Opens the database; lets go of the lock if that fails. */

@@ -1,14 +1,19 @@
-import { and, between, desc, eq, getTableColumns, type InferSelectModel, lt, sql } from 'drizzle-orm';
-import { yearOf } from '../../domain/calendar.ts';
-import { evidenceHash, type Filing, filingNumber, filingSequenceMax } from '../../domain/filing.ts';
+import { and, between, desc, eq, getTableColumns, type InferSelectModel, lt, max, sql } from 'drizzle-orm';
+import { dateOf, yearOf } from '../../domain/calendar.ts';
+import {
+  evidenceHash,
+  type Filing,
+  filingNumber,
+  filingSequenceMax,
+  nextFilingNumber,
+} from '../../domain/filing.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
-import { checksAndWrites, type Handlers, reads } from './handlers.ts';
+import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { caller, filing } from './schema.ts';
-import { createSequence } from './sequence.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** The columns of a Filing with those of the store's own. */
@@ -16,13 +21,20 @@ const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
 /** Handlers of filings and their provenance records. */
 export function createFilingHandlers(database: Database): Handlers<keyof FilingCommands> {
-  const nextNumber = createSequence(database, 'FILING', filingSequenceMax);
-  const insertFiling = prepareRaw(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
-  const provenance = createProvenanceRecords(database);
-  const selectAuthor = prepareRaw<{ author: string }>(
+  // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
+  const selectLast = prepareRaw<{ last: string | null }>(
     database,
     database
-      .select({ author: filing.author })
+      .select({ last: max(filing.filingNo).as('last') })
+      .from(filing)
+      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
+  );
+  const insertFiling = prepareRaw(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
+  const provenance = createProvenanceRecords(database);
+  const selectSource = prepareRaw<{ author: string; timestamp: string }>(
+    database,
+    database
+      .select({ author: filing.author, timestamp: filing.timestamp })
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
@@ -30,14 +42,13 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
 
   return {
-    FileArtwork: checksAndWrites(({ artwork, at, by }) => {
+    FileArtwork: writesAtOnce(({ artwork, at, by }) => {
       const { timestamp } = at;
       const year = yearOf(timestamp);
-      const filingNo = filingNumber(year, nextNumber(year));
+      const filingNo = nextFilingNumber(year, selectLast.get(numbersOf(year))?.last ?? undefined);
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
-      provenance.begin(filingNo, at);
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
@@ -55,18 +66,27 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       return pageOf(rows, page, toFiling);
     }),
     GetProvenance: reads(({ filingNo }) => {
-      const source = selectAuthor.get({ filingNo });
-      return source && { filingNo, author: source.author, records: provenance.of(filingNo) };
+      const source = selectSource.get({ filingNo });
+      if (source === undefined) return undefined;
+      const submitted = { event: 'SUBMITTED', at: dateOf(source.timestamp) } as const;
+      return { filingNo, author: source.author, records: [submitted, ...provenance.of(filingNo)] };
     }),
   };
 }
 
 const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));
 
-const numberedIn = (year: number | undefined) =>
-  year === undefined
-    ? undefined
-    : between(filing.filingNo, filingNumber(year, 1), filingNumber(year, filingSequenceMax));
+/** The first and the last number that a year can have. */
+const numbersOf = (year: number) => ({
+  from: filingNumber(year, 1),
+  to: filingNumber(year, filingSequenceMax),
+});
+
+function numberedIn(year: number | undefined) {
+  if (year === undefined) return undefined;
+  const { from, to } = numbersOf(year);
+  return between(filing.filingNo, from, to);
+}
 
 /** Behind the row that the page before ended with: in order of the numbers, which the indexes are in. */
 const before = ({ from }: PageQuery) =>

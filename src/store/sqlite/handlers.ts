@@ -5,9 +5,10 @@ export interface Handler<K extends Kind> {
   /**
    * - READ: it changes nothing.
    * - WRITE: it may change something before it throws.
-   * - CHECKED_WRITE: a Refusal comes before its first change, so that it needs no savepoint of its own.
+   * - SINGLE_WRITE: it changes something by its last statement alone, which leaves nothing if it fails; so it needs no
+   *   savepoint.
    */
-  readonly access: 'READ' | 'WRITE' | 'CHECKED_WRITE';
+  readonly access: 'READ' | 'WRITE' | 'SINGLE_WRITE';
   /** Throws Refusal. */
   run(command: Command<K>): Result<K>;
 }
@@ -21,8 +22,8 @@ export const reads = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({ 
 /** A handler that changes something. */
 export const writes = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({ access: 'WRITE', run });
 
-/** A handler that refuses, if it does, before it changes anything. */
-export const checksAndWrites = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
-  access: 'CHECKED_WRITE',
+/** A handler that changes something by its last statement alone. */
+export const writesAtOnce = <K extends Kind>(run: Handler<K>['run']): Handler<K> => ({
+  access: 'SINGLE_WRITE',
   run,
 });

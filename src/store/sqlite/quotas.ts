@@ -1,8 +1,8 @@
-import { and, eq, lt, sql } from 'drizzle-orm';
+import { and, eq, sql } from 'drizzle-orm';
 import type { QuotaClaim } from '../store.ts';
 import type { Database } from './database.ts';
 import { usage } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** Calls counted by caller and month. What changes something runs inside a transaction. */
 export interface Quotas {
@@ -27,21 +27,22 @@ export function countCalls(database: Database): Quotas['counted'] {
 
 /** The counts of a database. */
 export function createQuotas(database: Database): Quotas {
-  const take = prepareRaw<{ calls: number }>(
+  const counted = countCalls(database);
+  // Two statements are cheaper than one that returns what it changed.
+  const write = prepareRaw(
     database,
     database
       .insert(usage)
-      .values({ callerId: sql.placeholder('callerId'), month: sql.placeholder('month'), calls: 1 })
-      .onConflictDoUpdate({
-        target: [usage.callerId, usage.month],
-        set: { calls: sql`${usage.calls} + 1` },
-        setWhere: lt(usage.calls, sql.placeholder('limit')),
-      })
-      .returning({ calls: usage.calls }),
+      .values(placeholdersFor(usage))
+      .onConflictDoUpdate({ target: [usage.callerId, usage.month], set: { calls: sql`excluded.calls` } }),
   );
   return {
-    take: ({ callerId, month, limit = Number.MAX_SAFE_INTEGER }) =>
-      take.get({ callerId, month, limit })?.calls,
-    counted: countCalls(database),
+    take: ({ callerId, month, limit = Number.POSITIVE_INFINITY }) => {
+      const calls = counted({ callerId, month }) + 1;
+      if (calls > limit) return undefined;
+      write.run({ callerId, month, calls });
+      return calls;
+    },
+    counted,
   };
 }

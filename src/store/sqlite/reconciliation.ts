@@ -64,7 +64,7 @@ export function createReconciliationHandlers(
       }
       if (review !== undefined) rows.stop({ id: row.id, ...stopOf(review) });
       if (to !== from) history.append(row.id, to, at);
-      if (to === 'RELEASED' && to !== from) provenance.append(row.filingNo, 'TRANSFER', at);
+      if (to === 'RELEASED' && to !== from) provenance.appendTransfer(row.filingNo, at);
       return toCase(requireRow(update.escrowId));
     }),
     FindCase: reads(({ escrowId }) => {

@@ -99,11 +99,11 @@ export const usage = sqliteTable(
   (table) => [primaryKey({ columns: [table.callerId, table.month] })],
 );
 
-/** The last number given out, a row a kind and year. */
+/** The last number given out, a row a kind and year. Those of filings are in the filings. */
 export const numberSequence = sqliteTable(
   'number_sequence',
   {
-    kind: text().$type<'FILING' | 'ESCROW'>().notNull(),
+    kind: text().$type<'ESCROW'>().notNull(),
     year: integer().notNull(),
     last: integer().notNull(),
   },
@@ -133,14 +133,17 @@ export const filing = sqliteTable(
   (table) => [index('filing_by_caller_and_number').on(table.callerId, table.filingNo)],
 );
 
-/** Circulation records of filings; triggers keep them from being changed. */
+/**
+ * The circulation records of filings but the source record, which the row of the filing tells; triggers keep them from
+ * being changed.
+ */
 export const provenanceRecord = sqliteTable(
   'provenance_record',
   {
     filingNo: text('filing_no').notNull(),
-    /** 1 is the source record. */
+    /** Place among all records of the filing: 2 is the first here, as it was when the source record was stored at 1. */
     position: integer().notNull(),
-    event: text().$type<ProvenanceEvent>().notNull(),
+    event: text().$type<Exclude<ProvenanceEvent, 'SUBMITTED'>>().notNull(),
     at: text().notNull(),
     recordedAtS: integer('recorded_at_s').notNull(),
   },

@@ -7,11 +7,7 @@ import { prepareRaw } from './statement.ts';
  * Takes the next number of a kind and year, from 1 to `max`, without gaps; `max + 1`, and nothing changes, once all are
  * taken. Runs inside the effect that uses it.
  */
-export function createSequence(
-  database: Database,
-  kind: 'FILING' | 'ESCROW',
-  max: number,
-): (year: number) => number {
+export function createSequence(database: Database, kind: 'ESCROW', max: number): (year: number) => number {
   const next = prepareRaw<{ last: number }>(
     database,
     database

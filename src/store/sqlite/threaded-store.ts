@@ -4,7 +4,7 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
-import { fateUnknown } from './fate.ts';
+import { fateUnknown } from './failure.ts';
 import { type Asked, errorOf, type Told } from './thread-messages.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';

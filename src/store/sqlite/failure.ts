@@ -1,0 +1,63 @@
+import { type Refusal, unavailable } from '../../domain/reason.ts';
+
+/** Why a unit was not executed, as plain data that crosses threads. */
+export interface Failure {
+  /** Whether the store cannot take or keep it now; otherwise something is wrong with the service. */
+  readonly isUnavailable: boolean;
+  readonly message: string;
+  /** For the operator. */
+  readonly cause?: string | undefined;
+}
+
+/** What callers are told whose unit was not begun. */
+export const cannotWork = 'The store cannot be written or read now.';
+/** What callers are told whose write was under way when the files were taken away or the thread of the store ended. */
+export const fateUnknown =
+  'It is not known whether this was stored; ask for it, or repeat the call under the same Idempotency-Key.';
+const nothingStored = 'The store could not keep the write; nothing was stored.';
+
+/** The files of the database are not in their place. */
+export class Displaced extends Error {}
+
+/** SQLite's result codes that say that the machine, not the service, is at fault. */
+const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
+
+/** Whether the machine is at fault for an error: its disk, its memory, or another process that holds the database. */
+export function isMachineFault(error: unknown): boolean {
+  return error instanceof Displaced || machineFaults.test(codeOf(error));
+}
+
+/** Whether an error says that another process holds the database. */
+export function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_BUSY');
+}
+
+/** The failure of a batch for which the machine is at fault. */
+export function machineFailure(error: unknown, isWriting: boolean): Failure {
+  if (!isWriting) return unavailableFor(cannotWork, error);
+  // A commit that could not be synchronised may be found on disk if the machine stops before the next one.
+  return unavailableFor(codeOf(error).startsWith('SQLITE_IOERR') ? fateUnknown : nothingStored, error);
+}
+
+/** The failure of a unit that the store cannot take or keep: what its caller is told, and why. */
+export function unavailableFor(message: string, cause: unknown): Failure {
+  return { isUnavailable: true, message, cause: cause instanceof Error ? cause.message : String(cause) };
+}
+
+/** The failure of a unit for which the service is at fault. */
+export function unforeseen(error: unknown): Failure {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  return { isUnavailable: false, message, cause: stack };
+}
+
+/** What a failure rejects its unit with. */
+export function asError({ isUnavailable, message, cause }: Failure): Error | Refusal {
+  if (isUnavailable) return unavailable(message, new Error(cause));
+  const error = new Error(message);
+  if (cause !== undefined) error.stack = cause;
+  return error;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
