@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { unavailable } from '../../domain/reason.ts';
 import type { Store, StoreOptions } from '../store.ts';
@@ -21,11 +22,10 @@ interface Question {
  * holds up this one. Throws DatabaseRefused.
  */
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), {
-    workerData: options,
-    name: 'store',
-    resourceLimits: { maxYoungGenerationSizeMb: 8 },
-  });
+  // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
+  // process was started with. What the thread makes lives for one batch.
+  setFlagsFromString('--max-semi-space-size=1');
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: 'store' });
   const index = createCredentialIndex();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
