@@ -76,6 +76,11 @@ export function filingNumber(year: number, sequence: number): string {
   return `AS-${year}-${String(sequence).padStart(6, '0')}`;
 }
 
+/** The year that a filing number is of. */
+export function yearOfFiling(filingNo: string): number {
+  return Number(filingNo.split('-')[1]);
+}
+
 /** The filing number that follows the last one of a year, which is undefined at its beginning. */
 export function nextFilingNumber(year: number, last: string | undefined): string {
   return filingNumber(year, last === undefined ? 1 : Number(last.slice(-6)) + 1);

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { yearOf } from '../../src/domain/calendar.ts';
 import type { BusinessTime } from '../../src/store/filing-commands.ts';
+import type { PageQuery } from '../../src/store/paging.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -61,6 +63,7 @@ const forbidden: Record<string, string> = {
   'INSERT OR REPLACE by number': `INSERT OR REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('id,', 'id + 1,'))}`,
   'INSERT OR REPLACE by row id': `INSERT OR REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('filing_no', "'AS-2026-000009'"))}`,
   'upsert of a filing': `INSERT INTO filing ${copyOf('filing', filingColumns, filingColumns)} WHERE true ON CONFLICT (filing_no) DO UPDATE SET author = 'Forger'`,
+  'INSERT of a filing that names none before it': `INSERT INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('id,', 'id + 1,').replace('filing_no', "'AS-2026-000009'"))}`,
   'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",
   'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
   'DELETE of a record': 'DELETE FROM provenance_record',
@@ -125,4 +128,36 @@ test('numbers go on from the last one though earlier filings were deleted', asyn
   t.after(() => raw.close());
   raw.prepare('DELETE FROM filing WHERE filing_no = ?').run(first);
   assert.equal(await fileOne(store, by, at), first.replace(/1$/, '3'));
+});
+
+test('a list ends where filings were deleted, and shows no other in their place', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const mine = await addPlatform(store, 'gallery');
+  const other = await addPlatform(store, 'auction house');
+  const [longAgo, before, now] = [yearsAgo(8, 0), yearsAgo(6, 0), yearsAgo(0, 0)];
+  for (const at of [longAgo, longAgo, before]) await fileOne(store, mine, at);
+  const kept = [await fileOne(store, mine, before), await fileOne(store, mine, before)];
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  const list = async (page: PageQuery, year?: number) => {
+    const filter = { owner: mine.callerId, year };
+    const { items } = await perform(store, { kind: 'ListFilings', filter, page });
+    return items.map(({ filingNo }) => filingNo);
+  };
+  const whole = { from: undefined, size: 10 };
+  raw.exec('DELETE FROM filing WHERE id <= 3');
+  assert.deepEqual(await list(whole), kept.reverse());
+  assert.deepEqual(await list({ from: 3, size: 10 }), []);
+
+  raw.exec('DELETE FROM filing');
+  // The row ids are given again: to another caller in the same year, and to this one in another year.
+  await fileOne(store, other, before);
+  const latest = await fileOne(store, mine, now);
+  for (let id = 3; id <= 5; id += 1) await fileOne(store, other, before);
+  assert.equal(raw.prepare('SELECT max(id) FROM filing').pluck().get(), 5);
+  assert.deepEqual(await list(whole), [latest]);
+  assert.deepEqual(await list(whole, yearOf(before.timestamp)), []);
+  assert.deepEqual(await list(whole, yearOf(longAgo.timestamp)), []);
 });

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
+import type { PageQuery } from '../../src/store/paging.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
+  allPages,
   anyOrder,
   caseOf,
   fileOne,
@@ -150,6 +152,63 @@ test('the numbers of earlier filings go on, and are stored with the filings alon
   assert.equal(await fileOne(store, gallery), 'AS-2026-000005');
   const sequences = open().prepare('SELECT * FROM number_sequence').raw().all();
   assert.deepEqual(sequences, [['ESCROW', 2026, 4]]);
+});
+
+/** Adds to such a database a second platform, and filings of both in two years. */
+function addEarlierFilings(raw: Sqlite.Database): void {
+  raw.exec("INSERT INTO caller VALUES (2, 'auction house', 'ENTERPRISE', NULL)");
+  const fileArtwork = raw.prepare(
+    `INSERT INTO filing VALUES (?, ?, ?, 'a', 'b', 'c', 'd', 'e', 1, 'f', '${timestamp}', ${openedAtS})`,
+  );
+  fileArtwork.run(5, 'AS-2025-000001', 2);
+  fileArtwork.run(6, 'AS-2025-000002', 1);
+  fileArtwork.run(7, 'AS-2026-000005', 2);
+  fileArtwork.run(8, 'AS-2025-000003', 1);
+  fileArtwork.run(9, 'AS-2026-000006', 1);
+  fileArtwork.run(10, 'AS-2026-000007', 2);
+}
+
+test('earlier filings of each caller are listed by number, page by page, and new ones before them', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  addEarlierFilings(open());
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const list = (owner: number, year: number | undefined, page: PageQuery) =>
+    perform(store, { kind: 'ListFilings', filter: { owner, year }, page });
+  const own = {
+    1: { 2026: [6, 4, 3, 2, 1], 2025: [3, 2] },
+    2: { 2026: [7, 5], 2025: [1] },
+  };
+  const numbersOf = (places: readonly number[], year: number) =>
+    places.map((place) => `AS-${year}-00000${place}`);
+  const assertListed = async (owner: 1 | 2) => {
+    const of2026 = numbersOf(own[owner][2026], 2026);
+    const of2025 = numbersOf(own[owner][2025], 2025);
+    for (const size of [1, 2, 3, 10]) {
+      const listed = async (year?: number) =>
+        (await allPages((page) => list(owner, year, page), size)).flat().map(({ filingNo }) => filingNo);
+      assert.deepEqual(await listed(), [...of2026, ...of2025]);
+      assert.deepEqual(await listed(2026), of2026);
+      assert.deepEqual(await listed(2025), of2025);
+      assert.deepEqual(await listed(2024), []);
+    }
+  };
+  await assertListed(1);
+  await assertListed(2);
+  // A page that was asked for before goes on behind the row that it ended with.
+  const { items } = await list(1, undefined, { from: 3, size: 3 });
+  assert.deepEqual(
+    items.map(({ filingNo }) => filingNo),
+    ['AS-2026-000002', 'AS-2026-000001', 'AS-2025-000003'],
+  );
+
+  assert.equal(await fileOne(store, { callerId: 2, caller: 'auction house' }), 'AS-2026-000008');
+  assert.equal(await fileOne(store, gallery), 'AS-2026-000009');
+  own[2][2026].unshift(8);
+  own[1][2026].unshift(9);
+  await assertListed(1);
+  await assertListed(2);
+  assert.throws(() => open().exec('UPDATE filing SET previous_id = NULL'), /never changes/);
 });
 
 test('of the records that were stored for a filing only its transfers are kept, and it answers as before', async (t) => {

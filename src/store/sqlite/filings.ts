@@ -10,6 +10,7 @@ import {
 import type { FilingCommands } from '../filing-commands.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
+import { createFilingChains, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
@@ -29,7 +30,14 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       .from(filing)
       .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
   );
-  const insertFiling = prepareRaw(database, database.insert(filing).values(placeholdersFor(filing, 'id')));
+  const insertFiling = prepareRaw(
+    database,
+    database.insert(filing).values({
+      ...placeholdersFor(filing, 'id', 'previousId'),
+      previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
+    }),
+  );
+  const chains = createFilingChains(database);
   const provenance = createProvenanceRecords(database);
   const selectSource = prepareRaw<{ author: string; timestamp: string }>(
     database,
@@ -40,6 +48,18 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
   );
   const filings = () =>
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
+  const selectByIds = filings()
+    .where(sql`${filing.id} IN (SELECT value FROM json_each(${sql.placeholder('ids')}))`)
+    .orderBy(desc(filing.filingNo))
+    .prepare();
+  const ofOwner = (owner: number, year: number | undefined, page: PageQuery) =>
+    selectByIds.all({ ids: JSON.stringify(chains.idsOf(owner, year, page)) });
+  const ofAnybody = (year: number | undefined, page: PageQuery) =>
+    filings()
+      .where(and(numberedIn(year), before(page)))
+      .orderBy(desc(filing.filingNo))
+      .limit(rowsFor(page))
+      .all();
 
   return {
     FileArtwork: writesAtOnce(({ artwork, at, by }) => {
@@ -48,7 +68,8 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       const filingNo = nextFilingNumber(year, selectLast.get(numbersOf(year))?.last ?? undefined);
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
-      insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS: Math.floor(at.atMs / 1000) });
+      const filedAtS = Math.floor(at.atMs / 1000);
+      insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS, year });
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
@@ -58,11 +79,7 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       return row === undefined ? undefined : toFiling(row);
     }),
     ListFilings: reads(({ filter: { owner, year }, page }) => {
-      const rows = filings()
-        .where(and(ownedBy(owner), numberedIn(year), before(page)))
-        .orderBy(desc(filing.filingNo))
-        .limit(rowsFor(page))
-        .all();
+      const rows = owner === undefined ? ofAnybody(year, page) : ofOwner(owner, year, page);
       return pageOf(rows, page, toFiling);
     }),
     GetProvenance: reads(({ filingNo }) => {
@@ -88,12 +105,12 @@ function numberedIn(year: number | undefined) {
   return between(filing.filingNo, from, to);
 }
 
-/** Behind the row that the page before ended with: in order of the numbers, which the indexes are in. */
+/** Behind the row that the page before ended with: in order of the numbers, which the index is in. */
 const before = ({ from }: PageQuery) =>
   from === undefined
     ? undefined
     : lt(filing.filingNo, sql`(SELECT filing_no FROM filing AS last WHERE last.id = ${from})`);
 
-const toFiling = ({ id, callerId, filedAtS, ...row }: FilingRow): Filing => row;
+const toFiling = ({ id, callerId, filedAtS, previousId, ...row }: FilingRow): Filing => row;
 
 type FilingRow = InferSelectModel<typeof filing> & { readonly caller: string };

@@ -111,26 +111,38 @@ export const numberSequence = sqliteTable(
 );
 
 /** Filings; triggers keep them from being changed. */
-export const filing = sqliteTable(
-  'filing',
+export const filing = sqliteTable('filing', {
+  id: integer().primaryKey(),
+  filingNo: text('filing_no').notNull().unique(),
+  callerId: integer('caller_id')
+    .notNull()
+    .references(() => caller.id),
+  author: text().notNull(),
+  era: text().notNull(),
+  size: text().notNull(),
+  material: text().notNull(),
+  condition: text().notNull(),
+  price: money().notNull(),
+  hash: text().notNull(),
+  timestamp: text().notNull(),
+  /** The instant of `timestamp`, for retention. */
+  filedAtS: integer('filed_at_s').notNull(),
+  /** The id of the caller's filing before this one in the year of the number; null for the first. It may be deleted. */
+  previousId: integer('previous_id'),
+});
+
+/**
+ * The filing that each caller filed last in each year of numbers, where the chain of `previous_id` begins. A trigger keeps
+ * it. An index of filings by caller would have a page to write for each caller of a commit; this has hundreds on one.
+ */
+export const latestFiling = sqliteTable(
+  'latest_filing',
   {
-    id: integer().primaryKey(),
-    filingNo: text('filing_no').notNull().unique(),
-    callerId: integer('caller_id')
-      .notNull()
-      .references(() => caller.id),
-    author: text().notNull(),
-    era: text().notNull(),
-    size: text().notNull(),
-    material: text().notNull(),
-    condition: text().notNull(),
-    price: money().notNull(),
-    hash: text().notNull(),
-    timestamp: text().notNull(),
-    /** The instant of `timestamp`, for retention. */
-    filedAtS: integer('filed_at_s').notNull(),
+    callerId: integer('caller_id').notNull(),
+    year: integer().notNull(),
+    filingId: integer('filing_id').notNull(),
   },
-  (table) => [index('filing_by_caller_and_number').on(table.callerId, table.filingNo)],
+  (table) => [primaryKey({ columns: [table.callerId, table.year] })],
 );
 
 /**

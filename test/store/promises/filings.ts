@@ -211,6 +211,37 @@ export function filingPromises(engine: StoreEngine): void {
     for (const year of [2024, 2028, 20, 202, 20_261]) assert.deepEqual(await listed(undefined, year), [[]]);
   });
 
+  test('each of many callers lists its own filings by number, though the clock was set back across a new year', async (t) => {
+    const store = await openStore(t, engine);
+    const names = Array.from({ length: 12 }, (_, place) => `gallery ${place}`);
+    const callers = await Promise.all(names.map((name) => addPlatform(store, name)));
+    const numbers = new Map(callers.map(({ callerId }): [number, string[]] => [callerId, []]));
+    const instants = ['2027-12-31', '2028-01-01', '2027-12-31', '2026-06-01', '2028-01-01'];
+    for (const day of instants) {
+      const at = time(`${day}T12:00:00+08:00`);
+      // Some file often, some once a day, in turns; the last one files in a single year.
+      const turns = [...callers, ...callers.slice(0, 5), ...callers.slice(3, 9), ...callers.slice(0, 2)];
+      const filing = day === '2028-01-01' ? turns : turns.filter((by) => by !== callers.at(-1));
+      const filed = filing.map(async (by) => numbers.get(by.callerId)?.push(await fileOne(store, by, at)));
+      await Promise.all(filed);
+    }
+    for (const [owner, own] of numbers) {
+      const newestFirst = own.sort().reverse();
+      for (const year of [undefined, 2026, 2027, 2028, 2029]) {
+        const expected = newestFirst.filter((number) => number.startsWith(`AS-${year ?? ''}`));
+        for (const size of [1, 3, 100]) {
+          const pages = await allPages(
+            (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
+            size,
+          );
+          const listed = pages.flat().map(({ filingNo }) => filingNo);
+          assert.deepEqual(listed, expected, `${owner} ${year} ${size}`);
+          assert.equal(pages.length, Math.max(1, Math.ceil(expected.length / size)));
+        }
+      }
+    }
+  });
+
   test('a filing has its SUBMITTED record, dated where the business is done', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');

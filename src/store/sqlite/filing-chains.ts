@@ -1,0 +1,81 @@
+import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { yearOfFiling } from '../../domain/filing.ts';
+import type { PageQuery } from '../paging.ts';
+import type { Database } from './database.ts';
+import { rowsFor } from './paging.ts';
+import { filing, latestFiling } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+
+/** Finds the filings of one caller: those of a year are a chain, in which each names the one before it. */
+export interface FilingChains {
+  /** Ids of the rows for a page of the filings of a caller, of one year or of all, newest number first. */
+  idsOf(owner: number, year: number | undefined, page: PageQuery): number[];
+}
+
+/** A year that no filing number has, and that is behind all that they have. */
+const endOfYears = 10_000;
+
+/** The id of the filing that a caller filed last in a year; null if there is none. */
+export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number | null> =>
+  sql`(SELECT ${latestFiling.filingId} FROM ${latestFiling}
+    WHERE ${latestFiling.callerId} = ${callerId} AND ${latestFiling.year} = ${year})`;
+
+/** Prepares the statements that follow the chains. */
+export function createFilingChains(database: Database): FilingChains {
+  const selectLink = prepareRaw<{ filing_no: string; previous_id: number | null }>(
+    database,
+    database
+      .select({ filingNo: filing.filingNo, previousId: filing.previousId })
+      .from(filing)
+      .where(and(eq(filing.id, sql.placeholder('id')), eq(filing.callerId, sql.placeholder('owner')))),
+  );
+  const selectLatest = prepareRaw<{ year: number; filing_id: number }>(
+    database,
+    database
+      .select({ year: latestFiling.year, filingId: latestFiling.filingId })
+      .from(latestFiling)
+      .where(
+        and(
+          eq(latestFiling.callerId, sql.placeholder('owner')),
+          between(latestFiling.year, sql.placeholder('oldest'), sql.placeholder('newest')),
+        ),
+      )
+      .orderBy(desc(latestFiling.year))
+      .limit(1),
+  );
+
+  /**
+   * A chain from one of its filings on. One that is deleted ends it; its id may have been given to a filing that is not of
+   * the chain.
+   */
+  function* chainFrom(first: number | null, owner: number, year: number): Generator<number> {
+    for (let id = first; id !== null; ) {
+      const link = selectLink.get({ id, owner });
+      if (link === undefined || yearOfFiling(link.filing_no) !== year) return;
+      yield id;
+      id = link.previous_id;
+    }
+  }
+
+  /** The filings of a caller, or those behind one of them. */
+  function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
+    let newest = year ?? endOfYears;
+    if (from !== undefined) {
+      const last = selectLink.get({ id: from, owner });
+      if (last === undefined) return;
+      const begun = yearOfFiling(last.filing_no);
+      yield* chainFrom(last.previous_id, owner, begun);
+      newest = begun - 1;
+    }
+    while (true) {
+      const latest = selectLatest.get({ owner, oldest: year ?? 0, newest });
+      if (latest === undefined) return;
+      yield* chainFrom(latest.filing_id, owner, latest.year);
+      newest = latest.year - 1;
+    }
+  }
+
+  return {
+    idsOf: (owner, year, page) => newestFirst(owner, year, page.from).take(rowsFor(page)).toArray(),
+  };
+}
