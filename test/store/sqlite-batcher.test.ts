@@ -9,6 +9,7 @@ import { refused, sandbox } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
 const batchMax = 1_000;
+const worthwhile = 16;
 
 /** A batcher before a core that begins when the gate opens, and the sizes of the batches that it was given. */
 function openGated(t: TestContext) {
@@ -42,11 +43,23 @@ test('units of one turn are one batch, and two batches are under way at most', a
   assert.deepEqual(sizes, [3, 4, 3]);
 });
 
+test('an engine that idles is given what is worth an fsync at once, and the rest of the turn behind it', async (t) => {
+  const { sizes, submit, open } = openGated(t);
+  const taken = submit(worthwhile - 1);
+  assert.deepEqual(sizes, []);
+  taken.push(...submit(worthwhile + 1));
+  assert.deepEqual(sizes, [worthwhile]);
+  await turn();
+  assert.deepEqual(sizes, [worthwhile, worthwhile]);
+  open();
+  await Promise.all(taken);
+});
+
 test('a batch holds so many units at most, and the rest follow', async (t) => {
   const { sizes, submit, open } = openGated(t);
   open();
   await Promise.all(submit(2 * batchMax + 1));
-  assert.deepEqual(sizes, [batchMax, batchMax, 1]);
+  assert.deepEqual(sizes, [worthwhile, batchMax, batchMax + 1 - worthwhile]);
 });
 
 test('more units than may wait are refused at once with UNAVAILABLE, those before them are answered', async (t) => {

@@ -12,6 +12,8 @@ const waitingCharactersMax = 64 * 1_048_576;
 const batchMax = 1_000;
 /** Batches handed over at a time: while one is carried out, the next one is at hand. */
 const batchesUnderWayMax = 2;
+/** Units that are worth an fsync of their own while nothing is being carried out: the engine is not to idle. */
+const worthwhile = 16;
 
 /** Gathers the units of a turn of the event loop into batches, so that they share a transaction and its fsync. */
 export interface Batcher {
@@ -41,14 +43,19 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   const ended = Promise.withResolvers<void>();
 
   function schedule(): void {
-    if (isScheduled || waiting.length === 0 || underWay >= batchesUnderWayMax) return;
-    isScheduled = true;
-    // After the I/O events of this turn and all that they set off, so that they share the fsync.
-    setImmediate(sendNext);
+    if (waiting.length === 0 || underWay >= batchesUnderWayMax) return;
+    if (underWay === 0 && waiting.length >= worthwhile) sendNext();
+    else if (!isScheduled) {
+      isScheduled = true;
+      // After the I/O events of this turn and all that they set off, so that they share the fsync.
+      setImmediate(() => {
+        isScheduled = false;
+        if (waiting.length > 0 && underWay < batchesUnderWayMax) sendNext();
+      });
+    }
   }
 
   function sendNext(): void {
-    isScheduled = false;
     const batch = waiting.splice(0, batchMax);
     for (const { characters } of batch) waitingCharacters -= characters;
     underWay += 1;
