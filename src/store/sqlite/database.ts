@@ -28,8 +28,8 @@ export const busyTimeoutMs = 2_000;
 export const servingBusyTimeoutMs = 250;
 /** Pages of 4 KiB in the log before it is folded into the database. */
 const checkpointPages = 4_000;
-/** Page cache, in KiB. */
-const cacheKiB = 32_768;
+/** Page cache, in KiB. Most pages are written in their order and not read again; the system caches the file as well. */
+const cacheKiB = 4_096;
 
 /**
  * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws
