@@ -1,13 +1,19 @@
+import { setFlagsFromString } from 'node:v8';
+
 /**
  * What Node has to be told on its command line when it serves. SIGUSR1 must not open the inspector to everybody on this
  * machine. The young heap stays small, in MiB for each of its two halves: loading the modules would otherwise leave it
- * large for as long as the process lives. The old heap is collected each time that it has grown by a quarter.
+ * large for as long as the process lives.
  */
-export const runtimeFlags = [
-  '--disable-sigusr1',
-  '--max-semi-space-size=8',
-  '--heap-growing-percent=25',
-] as const;
+export const runtimeFlags = ['--disable-sigusr1', '--max-semi-space-size=8'] as const;
+
+/**
+ * Has the old heap collected each time that it has grown by a quarter: what calls leave there is garbage soon. For a
+ * process that has started: while modules are loaded all of it stays.
+ */
+export function keepHeapSmall(): void {
+  setFlagsFromString('--heap-growing-percent=25');
+}
 
 /**
  * Starts this process anew, in place, with the flags of `runtimeFlags` that it was not given; returns if none is

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { type Config, readServingConfig, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
-import { ensureRuntimeFlags } from '../runtime.ts';
+import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
@@ -61,6 +61,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   const app = await startApp(config, log, {}, opening);
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
+    keepHeapSmall();
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
     const lost = app.store.lost.then((error) => {
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');

@@ -92,7 +92,6 @@ export function openCore(options: StoreOptions): Core {
     if (isWriting) beginWriting();
     else beginReading.run();
     try {
-      if (isWriting) nonces.refresh();
       const replies = carryOutSome(units);
       if (isWriting) {
         nonces.write();
@@ -159,6 +158,7 @@ export function openCore(options: StoreOptions): Core {
     changedCredentials,
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
+      nonces.refresh();
     },
     findFault: () => files.look(),
     close: () => {

@@ -23,33 +23,39 @@ export function createFingerprintTable(): FingerprintTable {
   let taken = 0;
 
   /** Where a fingerprint is, or the free slot that it would take. */
-  function placeOf({ high, low }: Fingerprint): number {
+  function placeOf(high: number, low: number): number {
     for (let slot = low & mask; ; slot = (slot + 1) & mask) {
       const place = slot * slotWords;
       if (words[place + 2] === 0 || (words[place] === high && words[place + 1] === low)) return place;
     }
   }
 
-  function set(fingerprint: Fingerprint, value: number): void {
-    const place = placeOf(fingerprint);
+  function put(high: number, low: number, value: number): void {
+    const place = placeOf(high, low);
     if (words[place + 2] === 0) taken += 1;
-    words[place] = fingerprint.high;
-    words[place + 1] = fingerprint.low;
+    words[place] = high;
+    words[place + 1] = low;
     words[place + 2] = value;
-    // Two thirds are taken at most, so that searches stay short.
-    if (taken * 3 > mask * 2) grow();
   }
 
+  /** Calls wait for it, so it makes no object for each. */
   function grow(): void {
     const before = words;
     words = new Uint32Array(before.length * 2);
     mask = mask * 2 + 1;
     taken = 0;
     for (let place = 0; place < before.length; place += slotWords) {
-      const [high = 0, low = 0, value = 0] = before.subarray(place, place + slotWords);
-      if (value !== 0) set({ high, low }, value);
+      const value = before[place + 2] ?? 0;
+      if (value !== 0) put(before[place] ?? 0, before[place + 1] ?? 0, value);
     }
   }
 
-  return { get: (fingerprint) => words[placeOf(fingerprint) + 2] || undefined, set };
+  return {
+    get: ({ high, low }) => words[placeOf(high, low) + 2] || undefined,
+    set: ({ high, low }, value) => {
+      put(high, low, value);
+      // Two thirds are taken at most, so that searches stay short.
+      if (taken * 3 > mask * 2) grow();
+    },
+  };
 }

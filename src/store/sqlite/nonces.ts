@@ -14,7 +14,7 @@ const sweptWithEach = 2;
  * memory tables to search. In an index on disk almost every nonce would have a page of its own to write.
  */
 export interface Nonces {
-  /** Learns what other connections spent. First in a transaction. */
+  /** Learns what other connections spent: what a first `spend` would have to wait for. */
   refresh(): void;
   /** Spends a nonce at `nowS`, Unix seconds: false if it is spent already. */
   spend(claim: NonceClaim, nowS: number): boolean;
@@ -52,6 +52,7 @@ export function createNonces(database: Database): Nonces {
   let oldestWindow = 0;
   /** Of this transaction: what it spends, by key and nonce, and how many rows that is. */
   const spending = new Map<string, SpentNonce>();
+  let isFresh = false;
   let rowsWritten = 0;
 
   function remember({ fingerprint, atS }: SpentNonce): void {
@@ -73,17 +74,22 @@ export function createNonces(database: Database): Nonces {
     });
   }
 
+  function refresh(): void {
+    const version = dataVersion.get();
+    if (version === seenVersion) return;
+    for (const { id, entries } of selectBehind.iterate({ id: lastId })) {
+      readEntries(entries).forEach(remember);
+      lastId = id;
+    }
+    seenVersion = version;
+  }
+
   return {
-    refresh: () => {
-      const version = dataVersion.get();
-      if (version === seenVersion) return;
-      for (const { id, entries } of selectBehind.iterate({ id: lastId })) {
-        readEntries(entries).forEach(remember);
-        lastId = id;
-      }
-      seenVersion = version;
-    },
+    refresh,
     spend: ({ keyId, nonce, sweepAtS }, nowS) => {
+      // Only who spends has to know: others would hold the write lock for as long as it takes to read all.
+      if (!isFresh) refresh();
+      isFresh = true;
       const name = `${keyId} ${nonce}`;
       const spent = { fingerprint: nonceFingerprint(name), atS: nowS };
       if (spending.has(name) || isRemembered(spent)) return false;
@@ -109,6 +115,7 @@ export function createNonces(database: Database): Nonces {
 
   function end(): void {
     spending.clear();
+    isFresh = false;
     rowsWritten = 0;
   }
 }

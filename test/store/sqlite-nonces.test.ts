@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createNonces } from '../../src/store/sqlite/nonces.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { nowS, sandbox } from './promises/fixtures.ts';
+
+test('a transaction that is rolled back spends nothing, one that is committed spends for every connection', (t) => {
+  const dataDir = temporaryFolder(t);
+  const open = () => {
+    const database = openDatabase({ dataDir, ...sandbox });
+    t.after(() => database.$client.close());
+    return { client: database.$client, nonces: createNonces(database) };
+  };
+  const [one, other] = [open(), open()];
+  const spend = ({ client, nonces }: ReturnType<typeof open>, nonce: string, isKept: boolean) => {
+    client.exec('BEGIN IMMEDIATE');
+    const isFirst = nonces.spend({ keyId: 1, nonce, sweepAtS: nowS }, nowS);
+    nonces.write();
+    client.exec(isKept ? 'COMMIT' : 'ROLLBACK');
+    if (isKept) nonces.committed();
+    else nonces.rolledBack();
+    return isFirst;
+  };
+  assert.equal(spend(one, 'n', false), true);
+  assert.equal(spend(one, 'n', true), true);
+  assert.equal(spend(other, 'n', true), false);
+  assert.equal(spend(other, 'm', true), true);
+  assert.equal(spend(one, 'm', true), false);
+});
+
+test('who spends nothing reads no spent nonces, however many there are', (t) => {
+  const database = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => database.$client.close());
+  const nonces = createNonces(database);
+  // From now on whoever reads them fails.
+  database.$client.exec('DROP TABLE spent_nonces');
+  nonces.write();
+  nonces.committed();
+  assert.throws(() => nonces.spend({ keyId: 1, nonce: 'n', sweepAtS: nowS }, nowS), /no such table/);
+});
