@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { runtimeFlags } from '../../src/runtime.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment, projectFolder } from '../support/watched-command.ts';
@@ -22,6 +23,11 @@ const ways = {
   'Node itself, as a supervisor runs it': 'exec node src/main.ts serve',
   'npm run dev': 'npm run dev',
 };
+
+test('npm start gives the flags itself, which saves starting anew', () => {
+  const { scripts } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
+  assert.equal(scripts.start, `node ${runtimeFlags.join(' ')} src/main.ts serve`);
+});
 
 /** A process group under way, and what its processes wrote. */
 function startGroup(t: TestContext, script: string, env: Record<string, string>) {
