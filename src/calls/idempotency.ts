@@ -3,6 +3,7 @@ import { type DescMethodUnary, toBinary } from '@bufbuild/protobuf';
 import { Refusal } from '../domain/reason.ts';
 import type { IdempotencyClaim } from '../store/store.ts';
 import type { Reading } from './incoming-call.ts';
+import { operationName } from './operation.ts';
 
 /** How long a caller waits before it asks again for a call that is under way, in seconds. */
 const inProgressRetryAfterS = 1;
@@ -23,18 +24,15 @@ export function readIdempotencyKey(sentKeys: readonly string[]): string | undefi
 }
 
 /**
- * The request that a key names, as a digest: SHA-256 of the operation and of the message that was read, with what was wrong with it, the same
- * whichever door it came through.
+ * The request that a key names, as a digest: SHA-256 of the operation and of the message that was read, with what was
+ * wrong with it, the same whichever door it came through.
  */
-export function fingerprintOf(
-  { parent, name, input }: DescMethodUnary,
-  reading: Reading | Refusal,
-): Uint8Array {
+export function fingerprintOf(method: DescMethodUnary, reading: Reading | Refusal): Uint8Array {
   const read =
     reading instanceof Refusal
       ? [Buffer.from(reading.message)]
-      : [toBinary(input, reading.message), Buffer.from(JSON.stringify(reading.violations))];
-  return hash('sha256', Buffer.concat([Buffer.from(`${parent.typeName}/${name}\0`), ...read]), 'buffer');
+      : [toBinary(method.input, reading.message), Buffer.from(JSON.stringify(reading.violations))];
+  return hash('sha256', Buffer.concat([Buffer.from(`${operationName(method)}\0`), ...read]), 'buffer');
 }
 
 /** The keys of calls that are under way in this process: a call ends with its process, so they are not stored. */

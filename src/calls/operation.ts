@@ -63,6 +63,11 @@ export function operation<I extends DescMessage, O extends DescMessage, Input>({
   };
 }
 
+/** Name of the operation of a method, as in the path of its RPC: `artseal.v1.FilingService/CreateFiling`. */
+export function operationName({ parent, name }: DescMethod): string {
+  return `${parent.typeName}/${name}`;
+}
+
 /** An operation for each RPC of a service. */
 export type Operations<S extends DescService> = {
   readonly [Name in keyof S['method']]: S['method'][Name] extends DescMethodUnary<infer I, infer O>

@@ -13,6 +13,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
 import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
+import { operationName } from './operation.ts';
 import type { Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { Units } from './units.ts';
@@ -147,7 +148,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
 /** Finds what is called, and notes it. Throws Refusal. */
 function routed(call: SignedCall, body: Uint8Array, event: RequestEvent): RoutedCall {
   const found = call.route(body);
-  event.operation = `${found.method.parent.typeName}/${found.method.name}`;
+  event.operation = operationName(found.method);
   return found;
 }
 

@@ -21,6 +21,7 @@ import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts'
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
+import { operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import type { Principal } from '../calls/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
@@ -124,7 +125,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const target = request.url ?? '';
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
     if (handler === undefined) return answerUnknownMethod(request, response, event);
-    event.operation = `${handler.service.typeName}/${handler.method.name}`;
+    event.operation = operationName(handler.method);
     try {
       const isOpen = handler.service.typeName === Health.typeName;
       const principal = isOpen ? undefined : identify(request, event);

@@ -9,6 +9,7 @@ import {
   ScalarType,
 } from '@bufbuild/protobuf';
 import { unit } from '../../gen/artseal/v1/options_pb.ts';
+import type { Reading } from '../calls/incoming-call.ts';
 import type { Violation } from '../domain/violation.ts';
 import { integerOf } from '../json/integer.ts';
 import { JsonNumber, type JsonObject, type JsonValue, shownName } from '../json/strict-json.ts';
@@ -19,12 +20,6 @@ import { typeRules, wordRule } from '../json/type-rules.ts';
  * numbers both ways, in that only the documented spelling of a member is known, and in that nothing unknown,
  * null or of another type is let through.
  */
-
-/** A message read from JSON, and what was wrong with it; fields with violations keep their default. */
-export interface Reading {
-  readonly message: Message;
-  readonly violations: readonly Violation[];
-}
 
 /** The value of a field, or the rule that what was sent breaks. */
 type FieldReading = { readonly value: unknown } | { readonly rule: string };
@@ -62,7 +57,7 @@ export class MessageReader {
 
   /** Takes one value; `field` is undefined where the name is not one that may appear. */
   take(name: string, field: DescField | undefined, json: JsonValue): void {
-    const isRepeated = field !== undefined && field.localName in this.#values;
+    const isRepeated = field !== undefined && Object.hasOwn(this.#values, field.localName);
     const reading = field === undefined ? unknownField : isRepeated ? repeatedField : readField(field, json);
     if ('rule' in reading) this.refuse({ field: shownName(name), rule: reading.rule });
     else if (field !== undefined) this.#values[field.localName] = reading.value;

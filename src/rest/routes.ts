@@ -10,17 +10,11 @@ import {
 import { may_be_empty } from '../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
+import type { Reading } from '../calls/incoming-call.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import { parseJsonObject } from '../json/strict-json.ts';
-import {
-  documentedFields,
-  type JsonOutput,
-  MessageReader,
-  type Reading,
-  textValue,
-  writeMessage,
-} from './message-json.ts';
+import { documentedFields, type JsonOutput, MessageReader, textValue, writeMessage } from './message-json.ts';
 import type { RequestTarget } from './request-target.ts';
 
 /** A way in over REST: what one google.api.http annotation says of one method. */

@@ -112,12 +112,18 @@ export interface ReconciliationCommands {
     readonly takes: { readonly nowMs: number; readonly horizonMs: number; readonly count: number };
     readonly gives: readonly string[];
   };
-  /** Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first time. */
+  /**
+   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first
+   * time.
+   */
   TakeNotification: {
     readonly takes: { readonly eventId: string; readonly holdId: string; readonly nowMs: number };
     readonly gives: boolean;
   };
-  /** A person's decision about an order that waits for one. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planDecision` says. */
+  /**
+   * A person's decision about an order that waits for one. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as
+   * `planDecision` says.
+   */
   Decide: {
     readonly takes: {
       readonly escrowId: string;

@@ -175,7 +175,10 @@ export interface StoreOptions {
   readonly currency: string;
   /** Whether the store must be there, must not be there and is made, or is made if it is not there. */
   readonly opening: 'EXISTING' | 'NEW' | 'EITHER';
-  /** Whether this process is to take calls: where it can be known, it is refused before anything is opened if another one does. */
+  /**
+   * Whether this process is to take calls: where it can be known, it is refused before anything is opened if another one
+   * does.
+   */
   readonly serving?: boolean;
   /**
    * Names of files of the folder that are only ever made beside a complete store: with one of them there and the store

@@ -43,16 +43,19 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   const ended = Promise.withResolvers<void>();
 
   function schedule(): void {
-    if (waiting.length === 0 || underWay >= batchesUnderWayMax) return;
     if (underWay === 0 && waiting.length >= worthwhile) sendNext();
-    else if (!isScheduled) {
+    else if (!isScheduled && canSend()) {
       isScheduled = true;
       // After the I/O events of this turn and all that they set off, so that they share the fsync.
       setImmediate(() => {
         isScheduled = false;
-        if (waiting.length > 0 && underWay < batchesUnderWayMax) sendNext();
+        if (canSend()) sendNext();
       });
     }
+  }
+
+  function canSend(): boolean {
+    return waiting.length > 0 && underWay < batchesUnderWayMax;
   }
 
   function sendNext(): void {

@@ -1,7 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
-import { escrowSequenceMax, escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
+import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { refuseUnsaleable } from '../../domain/escrow-terms.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
@@ -9,10 +9,10 @@ import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
 import type { Database } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { type EscrowBooks, resolvable } from './escrow-books.ts';
+import { createEscrowSequence } from './escrow-sequence.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
 import { escrow, filing } from './schema.ts';
-import { createSequence } from './sequence.ts';
 import { equalsWithoutIndex, prepareRaw } from './statement.ts';
 
 /** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
@@ -20,7 +20,7 @@ export function createEscrowHandlers(database: Database, books: EscrowBooks): Ha
   const idKey = deploymentSecret(database);
   const { rows, instructions, history, provenance, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
-  const nextNumber = createSequence(database, 'ESCROW', escrowSequenceMax);
+  const nextNumber = createEscrowSequence(database);
   const filed = prepareRaw<{ caller_id: number }>(
     database,
     database

@@ -11,8 +11,8 @@ export interface SpentNonce {
 const entryBytes = 12;
 
 /**
- * SHA-256 of a nonce's name, `${key} ${nonce}`, cut to 64 bits. Of 10 million nonces that are remembered, a new one meets the fingerprint of
- * another once in 10^12 calls, and is then refused as if it were spent; nobody can aim at that.
+ * SHA-256 of a nonce's name, `${key} ${nonce}`, cut to 64 bits. Of 10 million nonces that are remembered, a new one
+ * meets the fingerprint of another once in 10^12 calls, and is then refused as if it were spent; nobody can aim at that.
  */
 export function nonceFingerprint(name: string): Fingerprint {
   const digest = hash('sha256', name, 'buffer');
