@@ -33,7 +33,10 @@ export interface Reading {
 export interface Outcome {
   /** The answer, or why there is none. */
   readonly answer: Message | Refusal;
-  /** Whether it is the answer to an earlier call under the same Idempotency-Key, which may not have waited for it. */
+  /**
+   * Whether it is what became of an earlier call under the same Idempotency-Key. That call may have been answered otherwise:
+   * with PAYMENT_PENDING, as long as this was not known.
+   */
   readonly isReplay: boolean;
   /** Id of that call. */
   readonly answeredTo?: string | undefined;

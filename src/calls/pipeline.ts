@@ -35,7 +35,10 @@ export interface CallsDependencies {
   readonly calendar: Calendar;
 }
 
-/** Signed calls carried out at the same time; what comes on top is refused at once. Requests still arriving do not count. */
+/**
+ * Calls of both doors carried out at the same time; what comes on top is refused at once. Requests still arriving do not
+ * count, and calls that their caller has given up do until they end.
+ */
 const callsUnderWayMax = 2_000;
 
 /** The pipeline of calls to these operations. Its functions are in the order of the documented checks. */
@@ -45,7 +48,7 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   const runningKeys = createRunningKeys();
   let callsUnderWay = 0;
 
-  /** Headers, clock, body; then there has to be room for one call more. */
+  /** Headers, clock, body; from then on the call is under way. */
   async function signed(call: SignedCall, event: RequestEvent): Promise<Outcome> {
     let credentials: Credentials;
     let body: Uint8Array;
@@ -57,10 +60,15 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
       if (error instanceof Refusal) return refused(error);
       throw error;
     }
+    return underWay(() => fromSignature(call, credentials, body, event));
+  }
+
+  /** Carries a call out if there is room for one more. Never rejects. */
+  async function underWay(carryOut: () => Promise<Outcome>): Promise<Outcome> {
     if (callsUnderWay >= callsUnderWayMax) return refused(unavailable('Too many calls are under way.'));
     callsUnderWay += 1;
     try {
-      return await fromSignature(call, credentials, body, event);
+      return await carryOut();
     } catch (error) {
       return refused(asRefusal(error));
     } finally {
@@ -93,10 +101,12 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   }
 
   /** A call that is identified by its door: there is no nonce, rate or quota. */
-  async function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
-    const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
-    const units = new Units(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
-    return told(await fromRoute(principal, units, () => call, event), units);
+  function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
+    return underWay(async () => {
+      const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
+      const units = new Units(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
+      return told(await fromRoute(principal, units, () => call, event), units);
+    });
   }
 
   /**

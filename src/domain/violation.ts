@@ -11,16 +11,17 @@ export interface Violation {
 /** The rule of a text with a lone surrogate: the typed door checks it before the library would replace it, the domain for all. */
 export const wellFormedRule = 'must be well-formed Unicode: it has a lone surrogate';
 
-/** How many violations a message names before it only counts the rest. */
+/** How many violations a refusal names before it only counts the rest: a body has room for thousands. */
 const violationsNamedMax = 20;
 
 /** A refusal on account of fields, which whoever shows it may call by other names. */
 export class FieldsRefused extends Refusal {
+  /** Those that the message names. */
   readonly violations: readonly Violation[];
 
-  constructor(reason: Reason, violations: readonly Violation[]) {
-    super(reason, sentences(violations));
-    this.violations = violations;
+  constructor(reason: Reason, violations: readonly Violation[], message = sentences(violations)) {
+    super(reason, message);
+    this.violations = firstOfEach(violations).slice(0, violationsNamedMax);
   }
 }
 
@@ -31,12 +32,17 @@ export function refuseViolations(violations: readonly Violation[]): void {
 
 /** What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them. */
 export function sentences(violations: readonly Violation[]): string {
-  const rules = new Map<string, string>();
-  for (const { field, rule } of violations) if (!rules.has(field)) rules.set(field, rule);
-  const all = [...rules].map(([field, rule]) => `${field} ${rule}`);
-  const named = all.slice(0, violationsNamedMax).join('; ');
-  const rest = all.length - violationsNamedMax;
-  return rest > 0 ? `${named}; and ${rest} more` : named;
+  const all = firstOfEach(violations);
+  const named = all.slice(0, violationsNamedMax).map(({ field, rule }) => `${field} ${rule}`);
+  const rest = all.length - named.length;
+  return rest > 0 ? `${named.join('; ')}; and ${rest} more` : named.join('; ');
+}
+
+function firstOfEach(violations: readonly Violation[]): Violation[] {
+  const fields = new Map<string, Violation>();
+  for (const violation of violations)
+    if (!fields.has(violation.field)) fields.set(violation.field, violation);
+  return [...fields.values()];
 }
 
 /** A refusal as plain data, which can cross a thread and be stored. */
@@ -58,5 +64,5 @@ export function refusalData(refusal: Refusal): RefusalData {
 export function refusalOf({ reason, message, hints, violations }: RefusalData): Refusal {
   return violations === undefined
     ? new Refusal(reason, message, hints)
-    : new FieldsRefused(reason, violations);
+    : new FieldsRefused(reason, violations, message);
 }

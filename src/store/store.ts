@@ -22,8 +22,8 @@ import type { ReconciliationCommands } from './reconciliation-commands.ts';
 export interface Store {
   /**
    * Carries out a unit: all of it in one transaction, or nothing. Rejects with Refusal UNAVAILABLE when the store cannot
-   * take it or keep it (disk full, held by another process, overloaded, closed), and with any other error for what is not
-   * foreseen: then the effect leaves nothing, and the admission may have been kept.
+   * take it or keep it (disk full, held by another process, overloaded, closed). Any other error is an effect that failed in
+   * a way that is not foreseen: it leaves nothing, and the admission may have been kept.
    */
   execute<K extends Kind>(unit: Unit<K>): Promise<Executed<K>>;
   /** The key of that name, from memory: with all changes of this process, and those of others within a second. */
@@ -38,9 +38,9 @@ export interface Store {
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
   /**
-   * Whether the files of the store are still those that it opened, at the same place: undefined, or what is wrong, in
-   * words for the operator, as of a second ago at most. As long as something is wrong all units are refused with
-   * UNAVAILABLE.
+   * What keeps the store from working that was opened, in words for the operator, as of a second ago at most; undefined
+   * if nothing does. As long as something does all units are refused with UNAVAILABLE. An engine on files says so when they
+   * are not in their place any more.
    */
   findFault(): string | undefined;
   /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
@@ -102,7 +102,11 @@ export interface NonceClaim {
 /** How long an idempotency key is remembered, in seconds. */
 export const idempotencyRetentionS = 604_800;
 
-/** A key that a call wants to be known by. */
+/**
+ * A key that a call wants to be known by. It keeps what became of the effect: DONE, and REFUSED for a final reason
+ * (`isFinal`); another refusal leaves it free. Where the effect gave an Instruction, a repetition is given that instruction
+ * as it is by then, and `isReplay` once it has ended.
+ */
 export interface IdempotencyClaim {
   readonly callerId: number;
   readonly key: string;

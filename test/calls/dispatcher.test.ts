@@ -11,7 +11,7 @@ import {
 import { createDispatcher } from '../../src/calls/dispatcher.ts';
 import { type Audience, implement, type Operation, operation, parsed } from '../../src/calls/operation.ts';
 import type { Principal } from '../../src/calls/principal.ts';
-import type { Violation } from '../../src/domain/violation.ts';
+import { FieldsRefused, refusalData, refusalOf, type Violation } from '../../src/domain/violation.ts';
 import { refusal } from '../support/refused.ts';
 
 const { getProvenance: method } = ProvenanceService.method;
@@ -113,6 +113,11 @@ test('a message names a limited number of fields and counts the rest', async () 
   await assert.rejects(invoke(platform, many), (error: Error) => {
     assert.ok(error.message.length < 1_000, error.message);
     assert.match(error.message, /^field0 is unknown; .*; and \d+ more$/);
+    // What is stored of it is no longer than what is told.
+    assert.ok(error instanceof FieldsRefused);
+    const data = refusalData(error);
+    assert.ok(JSON.stringify(data).length < 5_000);
+    assert.deepEqual(refusalData(refusalOf(data)), data);
     return true;
   });
 });

@@ -4,13 +4,14 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
+import Sqlite from 'better-sqlite3';
 import { FieldsRefused, type RefusalData } from '../../src/domain/violation.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { openThreadedStore } from '../../src/store/sqlite/threaded-store.ts';
 import { type Command, perform, type StoreOptions } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { isAdmitted, nowS, refused, sandbox } from './promises/fixtures.ts';
+import { addPlatform, isAdmitted, nowS, refused, sandbox, toFile } from './promises/fixtures.ts';
 
 /** A store and the thread that it works in. */
 async function openWithThread(t: TestContext) {
@@ -31,6 +32,22 @@ test('when the thread ends, what it was asked is refused with UNAVAILABLE, and a
   assert.match((await store.lost).message, /thread of the store ended with 1/);
   await store.close();
   await refused(store.execute({}), 'UNAVAILABLE');
+});
+
+test('a batch behind which the thread fails may be stored: it is refused with UNAVAILABLE, and the store is lost', async (t) => {
+  const started = once(process, 'worker');
+  const dataDir = temporaryFolder(t);
+  const store = await openThreadedStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  await started;
+  const gallery = await addPlatform(store, 'Gallery One');
+  const other = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => other.close());
+  // Credentials are read behind each batch that another process wrote before.
+  other.exec('ALTER TABLE service_token RENAME TO lost');
+  await refused(perform(store, toFile(gallery)), 'UNAVAILABLE');
+  assert.match((await store.lost).message, /no such table: service_token/);
+  assert.equal(other.prepare('SELECT count(*) FROM filing').pluck().get(), 1);
 });
 
 test('a store that was closed is not lost, and its thread is gone', async (t) => {

@@ -2,7 +2,7 @@ import { unavailable } from '../../domain/reason.ts';
 import type { Executed, Kind, Store, Unit } from '../store.ts';
 import { charactersIn } from './characters.ts';
 import type { Reply } from './core.ts';
-import { asError } from './failure.ts';
+import { asError, fateUnknown } from './failure.ts';
 
 /** Units that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
@@ -75,7 +75,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     const settled = isInPart ? batch.slice(0, replies.length) : batch;
     for (const [place, { resolve, reject }] of settled.entries()) {
       const reply = replies[place];
-      if (reply === undefined) reject(error ?? new Error('The engine did not reply.'));
+      if (reply === undefined) reject(error ?? unavailable(fateUnknown));
       else if ('failure' in reply) reject(asError(reply.failure));
       else resolve(reply);
     }

@@ -46,7 +46,8 @@ export interface Core {
   readonly secret: Uint8Array;
   /**
    * Carries out units in their order. When it returns, all that the replies tell is on disk. Where the replies are long,
-   * they are those of the first units alone, and nothing was done for the others. Never throws.
+   * they are those of the first units alone, and nothing was done for the others. What it throws leaves open what was
+   * stored: the connection is of no use then.
    */
   executeBatch(units: readonly Unit[]): readonly Reply[];
   /** Keys and tokens, if they may have changed since they were last asked for and can be read. */

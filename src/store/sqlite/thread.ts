@@ -1,6 +1,6 @@
 import '../../module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { StoreOptions } from '../store.ts';
+import type { StoreOptions, Unit } from '../store.ts';
 import { type Asked, type Told, toldError } from './thread-messages.ts';
 
 /** How often it is looked whether another process changed credentials, and whether the files are in their place. */
@@ -31,6 +31,8 @@ function serve(core: ReturnType<typeof openCore>): void {
     tell({ kind: 'LOOKED', credentials, fault });
   }, lookEveryMs);
   port.on('message', (asked: Asked) => {
+    // What it does not foresee ends the thread: nobody knows then what was stored.
+    if (asked.kind === 'EXECUTE') return tell(executed(asked.units));
     try {
       tell(answer(asked));
     } catch (error) {
@@ -39,12 +41,13 @@ function serve(core: ReturnType<typeof openCore>): void {
     if (asked.kind === 'CLOSE') port.close();
   });
 
-  function answer(asked: Asked): Told {
-    switch (asked.kind) {
-      case 'EXECUTE': {
-        const replies = core.executeBatch(asked.units);
-        return { kind: 'EXECUTED', replies, credentials: core.changedCredentials() };
-      }
+  function executed(units: readonly Unit[]): Told {
+    const replies = core.executeBatch(units);
+    return { kind: 'EXECUTED', replies, credentials: core.changedCredentials() };
+  }
+
+  function answer({ kind }: Exclude<Asked, { kind: 'EXECUTE' }>): Told {
+    switch (kind) {
       case 'BEGIN_SERVING':
         core.beginServing();
         return { kind: 'DONE' };
