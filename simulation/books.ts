@@ -27,7 +27,7 @@ export interface GivenOperation {
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
-  readonly standing: PaymentStatus;
+  readonly status: PaymentStatus;
   readonly amount: number | null;
 }
 
@@ -173,7 +173,7 @@ function readInstitution(client: Sqlite.Database) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   return {
     holds: all<BookedHold>(
-      'SELECT hold_id AS holdId, escrow_id AS escrowId, standing, amount FROM hold ORDER BY id',
+      'SELECT hold_id AS holdId, escrow_id AS escrowId, standing AS status, amount FROM hold ORDER BY id',
     ),
     given: all<GivenOperation>(
       'SELECT operation_id AS instructionId, hold_id AS holdId, kind, came_to AS cameTo FROM operation',

@@ -50,7 +50,7 @@ export function planDecision(decision: Decision, order: OrderInReview): Resoluti
   if (found === undefined)
     return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
   if (decision === 'ACCEPT') return { kind: 'RESUME' };
-  if (found.standing !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
+  if (found.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
   // A RELEASE that has not been carried out gives way.

@@ -232,7 +232,7 @@ test('a late hold that is being given back is pending under its key, and then de
     institution.instructions.some(({ kind }) => kind === 'CANCEL'),
   );
   await institution.answer();
-  assert.equal(institution.standingOf(escrowId), 'HELD');
+  assert.equal(institution.statusOf(escrowId), 'HELD');
   const asked = institution.lookUps.length;
   // Twice: the first of the two may have been under way before the hold was made.
   await eventually('it was seen to be held', patienceMs, () => institution.lookUps.length >= asked + 2);
@@ -240,7 +240,7 @@ test('a late hold that is being given back is pending under its key, and then de
   institution.treat({ CANCEL: 'CONFIRMED' });
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
-  assert.equal(institution.standingOf(escrowId), 'RETURNED');
+  assert.equal(institution.statusOf(escrowId), 'RETURNED');
 });
 
 test('a pending key goes on over a restart, and keeps its end over another', async (t) => {

@@ -88,14 +88,10 @@ export function createEscrowBooks(database: Database): EscrowBooks {
 }
 
 /** What the institution said when an order last began to wait for a person. */
-export function foundOf({
-  foundStanding,
-  foundAmount,
-  foundCurrency,
-}: EscrowRow): PaymentSnapshot | undefined {
-  if (foundStanding === null) return undefined;
+export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow): PaymentSnapshot | undefined {
+  if (foundStatus === null) return undefined;
   return {
-    standing: foundStanding,
+    status: foundStatus,
     amount: foundAmount ?? undefined,
     currency: foundCurrency ?? undefined,
   };

@@ -22,7 +22,7 @@ const columns = {
   reference: escrow.reference,
   failedAttempts: escrow.failedAttempts,
   review: escrow.review,
-  foundStanding: escrow.foundStanding,
+  foundStatus: escrow.foundStatus,
   foundAmount: escrow.foundAmount,
   foundCurrency: escrow.foundCurrency,
   accepted: escrow.accepted,
@@ -40,7 +40,7 @@ export interface EscrowRow extends EscrowTerms {
   readonly reference: string | null;
   readonly failedAttempts: number;
   readonly review: string | null;
-  readonly foundStanding: PaymentStatus | null;
+  readonly foundStatus: PaymentStatus | null;
   readonly foundAmount: bigint | null;
   readonly foundCurrency: string | null;
   readonly accepted: boolean;
@@ -71,7 +71,7 @@ export interface UpdatedRow {
 export interface StoppedRow {
   readonly id: number;
   readonly review: string;
-  readonly foundStanding: PaymentStatus | null;
+  readonly foundStatus: PaymentStatus | null;
   readonly foundAmount: bigint | null;
   readonly foundCurrency: string | null;
 }

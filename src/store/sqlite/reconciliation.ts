@@ -124,7 +124,7 @@ const selectedBy = ({ state, needsReview }: CaseSelection) => {
 
 const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
   review: why,
-  foundStanding: found?.standing ?? null,
+  foundStatus: found?.status ?? null,
   foundAmount: found?.amount ?? null,
   foundCurrency: found?.currency ?? null,
 });

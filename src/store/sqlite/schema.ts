@@ -189,7 +189,7 @@ export const escrow = sqliteTable(
     /** Why the order waits for a person; null if it does not. */
     review: text('attention'),
     /** What the institution said when the order last began to wait for a person. */
-    foundStanding: text('found_standing').$type<PaymentStatus>(),
+    foundStatus: text('found_standing').$type<PaymentStatus>(),
     foundAmount: money('found_amount'),
     foundCurrency: text('found_currency'),
     /** Whether a person accepted that. */

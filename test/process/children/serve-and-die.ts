@@ -60,9 +60,9 @@ function watchCalls(institution: Institution): Institution {
     ...institution,
     instruct: async (instruction, signal) => {
       if (instruction.kind === kind) reach('BEFORE', 'CALL' satisfies Step);
-      const hold = await institution.instruct(instruction, signal);
+      const payment = await institution.instruct(instruction, signal);
       if (instruction.kind === kind) reach('AFTER', 'CALL' satisfies Step);
-      return hold;
+      return payment;
     },
   };
 }

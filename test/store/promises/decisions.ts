@@ -236,11 +236,11 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
   });
 
-  test('a standing without an amount is accepted as it was found', async (t) => {
+  test('a status without an amount is accepted as it was found', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    await settled(store, escrowId, { review: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
+    await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
     const { accepted } = await perform(store, {
       kind: 'Decide',
       escrowId,
@@ -248,7 +248,7 @@ export function decisionPromises(engine: StoreEngine): void {
       instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
-    assert.deepEqual(accepted, { standing: 'ABSENT', amount: undefined, currency: undefined });
+    assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
   test('a decision reaches the process that takes calls', async (t) => {

@@ -250,7 +250,7 @@ export async function orderIn(store: Store, by: CallerRef, state: EscrowState): 
 }
 
 /** What an institution says that holds one unit only. */
-export const oneUnitHeld = { standing: 'HELD', amount: 1n, currency: 'CNY' } as const;
+export const oneUnitHeld = { status: 'HELD', amount: 1n, currency: 'CNY' } as const;
 
 /** Has an order wait for a person. */
 export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {
