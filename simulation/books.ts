@@ -147,12 +147,12 @@ function readService(client: Sqlite.Database) {
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
-      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, attention AS review
+      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review
        FROM escrow ORDER BY id`,
     ),
     operations: all<WrittenOperation>(
-      `SELECT order_id AS orderId, operation_id AS instructionId, kind, status
-       FROM escrow_operation ORDER BY id`,
+      `SELECT order_id AS orderId, instruction_id AS instructionId, kind, status
+       FROM escrow_instruction ORDER BY id`,
     ),
     changes: all<{ orderId: number; state: EscrowState }>(
       'SELECT order_id AS orderId, state FROM escrow_change ORDER BY order_id, position',

@@ -135,10 +135,11 @@ function read<T>(dataDir: string, file: string, sql: string, ...values: string[]
 
 /** Waits until the order of a filing is one that the service, told of its hold, has nothing left to do for. */
 async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
-  const sql = 'SELECT notices, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
+  const sql =
+    'SELECT notification_count AS notifications, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
   await eventually(`the order of ${filingNo} is quiet`, patienceMs, () => {
-    const [order] = read<{ notices: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
-    return order !== undefined && order.notices > 0 && order.dueAtMs > Date.now() + quietMs;
+    const [order] = read<{ notifications: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
+    return order !== undefined && order.notifications > 0 && order.dueAtMs > Date.now() + quietMs;
   });
 }
 
@@ -153,8 +154,8 @@ function onDisk(dataDir: string, filingNo: string) {
     `SELECT c.state ${ofOrder.replace('$', 'escrow_change c')} ORDER BY position`,
   );
   const operations = ours<{ instructionId: string; kind: string; status: string }>(
-    `SELECT o.operation_id AS instructionId, kind, status
-     ${ofOrder.replace('$', 'escrow_operation o')} ORDER BY o.id`,
+    `SELECT o.instruction_id AS instructionId, kind, status
+     ${ofOrder.replace('$', 'escrow_instruction o')} ORDER BY o.id`,
   );
   const transfers = ours(`SELECT 1 FROM provenance_record WHERE event = 'TRANSFER' AND filing_no = ?`);
   const theirs = <T>(sql: string) =>
@@ -201,10 +202,11 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   );
   const carriedOut = given.filter((operation) => operation.kind === kind);
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
-  const ids = (file: string, table: string) =>
-    read<{ instructionId: string }>(dataDir, file, `SELECT operation_id AS instructionId FROM ${table}`);
-  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ instructionId }) => instructionId));
-  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.instructionId));
+  const ids = (file: string, query: string) => read<{ id: string }>(dataDir, file, query).map(({ id }) => id);
+  const written = new Set(ids('artseal.db', 'SELECT instruction_id AS id FROM escrow_instruction'));
+  const unwritten = ids('simulated-institution.db', 'SELECT operation_id AS id FROM operation').filter(
+    (id) => !written.has(id),
+  );
   assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
 }
 

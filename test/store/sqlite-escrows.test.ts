@@ -46,7 +46,7 @@ async function openWithRaw(t: TestContext) {
 function insertOperation(raw: Sqlite.Database, escrowId: string, kind: string, status: string): void {
   raw
     .prepare(
-      `INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+      `INSERT INTO escrow_instruction (instruction_id, order_id, kind, status, prepared_at_ms)
        SELECT hex(randomblob(16)), id, ?, ?, 0 FROM escrow WHERE escrow_id = ?`,
     )
     .run(kind, status, escrowId);
@@ -80,7 +80,7 @@ for (const underWay of openStatuses) {
       }
     }
     assert.throws(
-      () => raw.exec("UPDATE escrow_operation SET status = 'SENT' WHERE kind IN ('RELEASE', 'CANCEL')"),
+      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE kind IN ('RELEASE', 'CANCEL')"),
       unique,
     );
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
@@ -101,7 +101,7 @@ for (const [kind, other] of [
     insertOperation(raw, escrowId, other, 'DECLINED');
     insertOperation(raw, escrowId, other, 'SENT');
     assert.throws(
-      () => raw.exec("UPDATE escrow_operation SET status = 'CONFIRMED' WHERE status = 'SENT'"),
+      () => raw.exec("UPDATE escrow_instruction SET status = 'CONFIRMED' WHERE status = 'SENT'"),
       unique,
     );
   });
@@ -125,7 +125,7 @@ test('the database itself refuses an instruction of a name that is taken, and on
   const { store, by, raw } = await openWithRaw(t);
   const { holdId } = await opened(store, by);
   const insert = (instructionId: string, orderId: number) =>
-    raw.exec(`INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+    raw.exec(`INSERT INTO escrow_instruction (instruction_id, order_id, kind, status, prepared_at_ms)
       VALUES ('${instructionId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
   assert.throws(() => insert(holdId, 1), unique);
   raw.pragma('foreign_keys = ON');
@@ -192,7 +192,7 @@ test('opening whose commit fails leaves no order, no instruction, no number and 
   const filingNo = await fileOne(store, by);
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER orphan AFTER INSERT ON escrow_operation BEGIN INSERT INTO child VALUES (1); END;`);
+    CREATE TRIGGER orphan AFTER INSERT ON escrow_instruction BEGIN INSERT INTO child VALUES (1); END;`);
   const lost = toOpen(by, filingNo);
   await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
   const { instructionId } = lost.work;
@@ -282,23 +282,23 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
   'all orders': [() => ({ kind: 'ListEscrows', filter: anyOrder, page }), /escrow USING INTEGER PRIMARY KEY/],
   'the orders that wait for a person': [
     () => ({ kind: 'ListCases', selection: inNeed, page }),
-    /escrow USING INDEX escrow_in_need/,
+    /escrow USING INDEX escrow_in_review/,
   ],
   'the orders in a state that wait for a person': [
     () => ({ kind: 'ListCases', selection: { ...inNeed, state: 'FROZEN' }, page }),
-    /escrow USING INDEX escrow_in_need/,
+    /escrow USING INDEX escrow_in_review/,
   ],
   'an instruction': [
     (_, holdId) => ({ kind: 'FindInstruction', instructionId: holdId }),
-    /operation_id_unique/,
+    /instruction_id_unique/,
   ],
   'an order with its instructions': [
     (escrowId) => ({ kind: 'FindCase', escrowId }),
-    /escrow_operation USING INDEX escrow_operation_open/,
+    /escrow_instruction USING INDEX escrow_instruction_open/,
   ],
   'giving an instruction': [
     (_, holdId) => ({ kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 }),
-    /operation_id_unique/,
+    /instruction_id_unique/,
   ],
   'leaving an order open': [
     (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),

@@ -22,7 +22,7 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
  * days.
  *
  * One hold: whatever is made for an order is made under one idempotency key, its holdId, which is the
- * operation id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
+ * instruction id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
  * for an order without one: CANCEL uses the key up for a PaymentIntent that nobody confirms, after which
  * Stripe turns down a FREEZE that is still on its way.
  *

@@ -148,7 +148,7 @@ export function toResolve(
 export interface TestOrder {
   readonly escrowId: string;
   readonly filingNo: string;
-  /** The operation id of its FREEZE. */
+  /** The instruction id of its FREEZE. */
   readonly holdId: string;
 }
 
