@@ -70,14 +70,6 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
   }
 }
 
-/** Whether a RELEASE that gave way to a person's decision while it was unanswered was carried out nevertheless. */
-function isPaidAllTheSame({ buyerId, operations, given }: BookedOrder): boolean {
-  const declined = operations.filter(({ kind, status }) => kind === 'RELEASE' && status === 'DECLINED');
-  const gaveWay = new Set(declined.map(({ instructionId }) => instructionId));
-  const paid = given.some(({ instructionId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(instructionId));
-  return isDiffering(buyerId) && paid;
-}
-
 function checkLedger(order: BookedOrder): void {
   const { escrowId, state, history, operations } = order;
   const statusesOf = (...kinds: InstructionKind[]) =>
@@ -89,8 +81,11 @@ function checkLedger(order: BookedOrder): void {
   const wasFrozen = history.includes('FROZEN');
   must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
   must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
-  const released = confirmed('RELEASE') + Number(isPaidAllTheSame(order));
-  must(released === Number(state === 'RELEASED'), escrowId, `${state}, and its RELEASE is not so`);
+  must(
+    confirmed('RELEASE') === Number(state === 'RELEASED'),
+    escrowId,
+    `${state}, and its RELEASE is not so`,
+  );
   must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
 }
 

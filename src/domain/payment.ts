@@ -154,7 +154,9 @@ export function nextTransition(
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
   }
-  if (status === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
+  // A declined REFUND leaves an order FROZEN, but a RELEASE that it was to forestall is not given again without a person.
+  const staysFrozen = state === 'FROZEN' && !openKinds.includes('RELEASE');
+  if (status === 'HELD' && !staysFrozen && isReturn(declined)) {
     return { kind: 'REVIEW', why: 'The institution declines to give back what it holds.' };
   }
   if (move !== 'COMPENSATE') return { ...stays, to: move };

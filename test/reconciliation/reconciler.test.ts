@@ -336,6 +336,69 @@ test('an instruction without an answer ends with the order that a person lets go
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE'], 'nothing more is given');
 });
 
+/** An order over whose RELEASE, which was not answered, a person decided to have the money given back; the RELEASE. */
+async function overruled(kit: Kit, treatment: Treatment): Promise<{ escrowId: string; release: string }> {
+  const escrowId = await unanswered(kit, 'RELEASE', treatment);
+  const release = (await kit.case(escrowId)).open[0]?.instructionId ?? '';
+  kit.institution.report(reports(1n));
+  await kit.pass(2 * firstRetryMs);
+  await decide(kit, escrowId, 'RETURN');
+  return { escrowId, release };
+}
+
+/** How far the instructions of an order have come, by their names. */
+const statusOf = async (kit: Kit, instructionId: string) =>
+  (await kit.execute({ kind: 'FindInstruction', instructionId }))?.status;
+
+test('a RELEASE that is carried out although a person had the money given back is CONFIRMED', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'LOST' });
+  const lateMs = 3 * longestRetryMs;
+  const { escrowId, release } = await overruled(kit, { kind: 'LATE_REQUEST', ms: lateMs });
+  await kit.pass(longestRetryMs);
+  assert.equal(await statusOf(kit, release), 'UNKNOWN', 'the institution has not said no');
+  assert.equal((await kit.case(escrowId)).order.pending, 'REFUND');
+  kit.institution.report();
+  await kit.pass(lateMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'RELEASED');
+  assert.deepEqual(open, []);
+  assert.equal(await statusOf(kit, release), 'CONFIRMED');
+});
+
+test('a RELEASE that gives way is not given again, and is DECLINED once the money went back', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'LOST' });
+  const { escrowId, release } = await overruled(kit, 'LOST');
+  const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
+  await kit.pass(2 * longestRetryMs);
+  await kit.restart();
+  await kit.pass(longestRetryMs);
+  kit.institution.treat({ REFUND: 'CONFIRMED' });
+  await kit.pass(longestRetryMs);
+  assert.equal(kindsTold(kit).filter((kind) => kind === 'RELEASE').length, releases);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'REFUNDED');
+  assert.deepEqual(open, []);
+  assert.equal(await statusOf(kit, release), 'DECLINED');
+});
+
+test('a RELEASE that was to give way needs a person again where the institution gives nothing back', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'DECLINED' });
+  const { escrowId, release } = await overruled(kit, 'LOST');
+  kit.institution.report();
+  await kit.pass(firstRetryMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
+  assert.equal(await statusOf(kit, release), 'UNKNOWN');
+  assert.equal(kindsTold(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
+  kit.institution.treat({ RELEASE: 'CONFIRMED' });
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(firstRetryMs);
+  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+  assert.equal(await statusOf(kit, release), 'CONFIRMED');
+});
+
 test('an order that waits for a person is given nothing that was prepared before', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);

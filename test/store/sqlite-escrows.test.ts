@@ -55,7 +55,6 @@ function insertOperation(raw: Sqlite.Database, escrowId: string, kind: string, s
 const unique = { code: 'SQLITE_CONSTRAINT_UNIQUE' };
 const openStatuses = ['PREPARED', 'SENT', 'UNKNOWN'];
 const endStatuses = ['CONFIRMED', 'DECLINED'];
-const resolutions = ['RELEASE', 'REFUND', 'CANCEL'];
 
 test('the database itself refuses a second FREEZE of an order, whoever connects', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
@@ -68,22 +67,37 @@ test('the database itself refuses a second FREEZE of an order, whoever connects'
 });
 
 for (const underWay of openStatuses) {
-  test(`the database itself refuses a second open resolution beside one that is ${underWay}`, async (t) => {
+  test(`the database itself refuses a second open instruction to give back beside one that is ${underWay}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
     insertOperation(raw, escrowId, 'CANCEL', 'CONFIRMED');
     insertOperation(raw, escrowId, 'REFUND', underWay);
-    for (const kind of resolutions) {
+    for (const kind of ['REFUND', 'CANCEL']) {
       for (const status of openStatuses) {
         assert.throws(() => insertOperation(raw, escrowId, kind, status), unique);
       }
     }
     assert.throws(
-      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE kind IN ('RELEASE', 'CANCEL')"),
+      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE kind = 'CANCEL'"),
       unique,
     );
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+  });
+
+  test(`the database itself refuses a second open RELEASE beside one that is ${underWay}`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    const { escrowId } = await frozen(store, by);
+    insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+    insertOperation(raw, escrowId, 'RELEASE', underWay);
+    for (const status of openStatuses) {
+      assert.throws(() => insertOperation(raw, escrowId, 'RELEASE', status), unique);
+    }
+    assert.throws(
+      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE status = 'DECLINED'"),
+      unique,
+    );
+    insertOperation(raw, escrowId, 'REFUND', underWay);
   });
 }
 

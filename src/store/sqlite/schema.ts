@@ -209,8 +209,8 @@ export const escrow = sqliteTable(
 );
 
 /**
- * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one
- * resolution at most that is open, and one at most that paid.
+ * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one at most that
+ * is open to pay out and one to give back, and one at most that paid.
  */
 export const escrowInstruction = sqliteTable(
   'escrow_instruction',
@@ -231,9 +231,14 @@ export const escrowInstruction = sqliteTable(
       .on(table.orderId)
       .where(sql`${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
     uniqueIndex('escrow_freeze').on(table.orderId).where(sql`${table.kind} = 'FREEZE'`),
-    uniqueIndex('escrow_resolution_open')
+    uniqueIndex('escrow_release_open')
       .on(table.orderId)
-      .where(sql`${table.kind} <> 'FREEZE' AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
+      .where(sql`${table.kind} = 'RELEASE' AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
+    uniqueIndex('escrow_return_open')
+      .on(table.orderId)
+      .where(
+        sql`${table.kind} IN ('REFUND', 'CANCEL') AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`,
+      ),
     uniqueIndex('escrow_resolution_paid')
       .on(table.orderId)
       .where(sql`${table.kind} IN ('RELEASE', 'REFUND') AND ${table.status} = 'CONFIRMED'`),
