@@ -13,6 +13,7 @@ import {
   anyOrder,
   caseOf,
   done,
+  due,
   endedAs,
   fileOne,
   frozen,
@@ -161,7 +162,7 @@ async function releasing(store: Store, by: StoredKey) {
     found: await caseOf(store, escrowId),
     release: await perform(store, { kind: 'FindInstruction', instructionId }),
     transfers: await transfersOf(store, filingNo),
-    due: await perform(store, { kind: 'ListDue', nowMs: 7, horizonMs: 9, count: 10 }),
+    due: await due(store, 7, 9),
   });
   return { escrowId, update, told };
 }

@@ -16,6 +16,7 @@ import {
   allPages,
   anyOrder,
   caseOf,
+  due,
   fileOne,
   inNeed,
   noon,
@@ -248,9 +249,7 @@ test('of the records that were stored for a filing only its transfers are kept, 
 test('an earlier order that is UNPAID is asked about at the start, and settles', async (t) => {
   const { store } = openEarlier(t);
   await perform(store, { kind: 'ResumeOpen', nowMs: 5 });
-  assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: 9, count: 10 }), [
-    idOf('UNPAID'),
-  ]);
+  assert.deepEqual(await due(store, 5, 9), [idOf('UNPAID')]);
   await refused(opened(store, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
   await perform(store, {
     kind: 'NoteSent',

@@ -9,6 +9,7 @@ import {
   addPlatform,
   allPages,
   caseOf,
+  due,
   frozen,
   inNeed,
   oneUnitHeld,
@@ -59,10 +60,7 @@ export function decisionPromises(engine: StoreEngine): void {
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
-          assert.deepEqual(
-            await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-            [],
-          );
+          assert.deepEqual(await due(store, 5_000, 9_000), []);
           return;
         }
         const decided = await deciding;
@@ -78,14 +76,8 @@ export function decisionPromises(engine: StoreEngine): void {
         const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
         assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
-        assert.deepEqual(
-          await perform(store, { kind: 'ListDue', nowMs: 4_999, horizonMs: 9_000, count: 10 }),
-          [],
-        );
-        assert.deepEqual(
-          await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-          [escrowId],
-        );
+        assert.deepEqual(await due(store, 4_999, 9_000), []);
+        assert.deepEqual(await due(store, 5_000, 9_000), [escrowId]);
       });
     }
   }
@@ -108,10 +100,7 @@ export function decisionPromises(engine: StoreEngine): void {
       await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
     }
     assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-      [],
-    );
+    assert.deepEqual(await due(store, 5_000, 9_000), []);
   });
 
   test('one of two decisions made at once counts', async (t) => {
@@ -269,9 +258,7 @@ export function decisionPromises(engine: StoreEngine): void {
       instructionId: workOf(by).instructionId,
       nowMs: 1_000,
     });
-    assert.deepEqual(await perform(serving, { kind: 'ListDue', nowMs: 1_000, horizonMs: 9_000, count: 10 }), [
-      escrowId,
-    ]);
+    assert.deepEqual(await due(serving, 1_000, 9_000), [escrowId]);
     assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
   });
 

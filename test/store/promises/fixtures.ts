@@ -166,6 +166,11 @@ export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase
   return found;
 }
 
+/** The orders to ask about at a time, longest due first; those due later than `horizonMs` are among them. */
+export function due(store: Store, nowMs: number, horizonMs: number, count = 100): Promise<readonly string[]> {
+  return perform(store, { kind: 'ListDue', nowMs, horizonMs, count });
+}
+
 /** An update of an order that changes nothing, but for what is said. */
 export function settlementOf(
   { order, notificationCount }: EscrowCase,
