@@ -69,8 +69,8 @@ export function openBank(
   }
 
   /** What the institution says, with another amount where the buyer asks for it. */
-  function reported({ buyerId, holdId }: PaymentOrder, hold: PaymentSnapshot): PaymentSnapshot {
-    if (!isDiffering(buyerId) || hold.amount === undefined) return hold;
+  function reported({ buyerId, holdId }: PaymentOrder, payment: PaymentSnapshot): PaymentSnapshot {
+    if (!isDiffering(buyerId) || payment.amount === undefined) return payment;
     const left = reports.get(holdId) ?? {
       right: dice.below(reportsMax.right),
       wrong: dice.upTo(reportsMax.wrong),
@@ -79,9 +79,9 @@ export function openBank(
     const which = left.right > 0 ? 'right' : 'wrong';
     left[which] -= 1;
     const isWrong = buyerId.startsWith(differing.always) || (which === 'wrong' && left.wrong >= 0);
-    if (!isWrong) return hold;
+    if (!isWrong) return payment;
     tally.count('fault wrong amount');
-    return { ...hold, amount: hold.amount + 1n };
+    return { ...payment, amount: payment.amount + 1n };
   }
 
   async function called(
@@ -92,10 +92,10 @@ export function openBank(
     trace.note(order.escrowId, `> ${what}`);
     perhapsKill();
     try {
-      const hold = reported(order, await call());
+      const payment = reported(order, await call());
       perhapsKill();
-      trace.note(order.escrowId, `< ${what}: ${hold.standing} ${hold.amount ?? ''}`);
-      return hold;
+      trace.note(order.escrowId, `< ${what}: ${payment.status} ${payment.amount ?? ''}`);
+      return payment;
     } catch (error) {
       trace.note(order.escrowId, `< ${what}: ${error instanceof Error ? error.message : error}`);
       throw error;
@@ -121,7 +121,7 @@ export function openBank(
     kill,
     lapseOne: () => {
       if (isDown) return;
-      const held = simulator.holds().filter(({ standing }) => standing === 'HELD');
+      const held = simulator.holds().filter(({ status }) => status === 'HELD');
       if (held.length === 0) return;
       const { holdId, escrowId } = dice.pick(held);
       trace.note(escrowId, 'its hold runs out');

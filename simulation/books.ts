@@ -27,7 +27,7 @@ export interface GivenOperation {
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
-  readonly standing: PaymentStatus;
+  readonly status: PaymentStatus;
   readonly amount: number | null;
 }
 
@@ -147,12 +147,12 @@ function readService(client: Sqlite.Database) {
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
-      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, attention AS review
+      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review
        FROM escrow ORDER BY id`,
     ),
     operations: all<WrittenOperation>(
-      `SELECT order_id AS orderId, operation_id AS instructionId, kind, status
-       FROM escrow_operation ORDER BY id`,
+      `SELECT order_id AS orderId, instruction_id AS instructionId, kind, status
+       FROM escrow_instruction ORDER BY id`,
     ),
     changes: all<{ orderId: number; state: EscrowState }>(
       'SELECT order_id AS orderId, state FROM escrow_change ORDER BY order_id, position',
@@ -173,7 +173,7 @@ function readInstitution(client: Sqlite.Database) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   return {
     holds: all<BookedHold>(
-      'SELECT hold_id AS holdId, escrow_id AS escrowId, standing, amount FROM hold ORDER BY id',
+      'SELECT hold_id AS holdId, escrow_id AS escrowId, standing AS status, amount FROM hold ORDER BY id',
     ),
     given: all<GivenOperation>(
       'SELECT operation_id AS instructionId, hold_id AS holdId, kind, came_to AS cameTo FROM operation',

@@ -15,7 +15,7 @@ const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
 };
 
 /** Where the money of an order may be meanwhile: the institution may know more than the order. */
-const standings: Readonly<Record<EscrowState, readonly (PaymentStatus | 'ABSENT')[]>> = {
+const statuses: Readonly<Record<EscrowState, readonly (PaymentStatus | 'ABSENT')[]>> = {
   UNPAID: ['ABSENT', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
   FROZEN: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
   RELEASED: ['PAID_OUT'],
@@ -24,7 +24,7 @@ const standings: Readonly<Record<EscrowState, readonly (PaymentStatus | 'ABSENT'
 };
 
 /** Where it is when all is settled. */
-const finalStandings: typeof standings = { ...standings, UNPAID: [], FROZEN: ['HELD'] };
+const finalStatuses: typeof statuses = { ...statuses, UNPAID: [], FROZEN: ['HELD'] };
 
 const isOpen = ({ status }: { readonly status: string }) => ['PREPARED', 'SENT', 'UNKNOWN'].includes(status);
 
@@ -33,7 +33,7 @@ export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
     checkLedger(order);
-    checkMoney(order, standings);
+    checkMoney(order, statuses);
     if (order.review !== null) {
       must(isDiffering(order.buyerId), order.escrowId, `it needs a person: ${order.review}`);
     }
@@ -52,11 +52,11 @@ export function checkFinally(books: Books): void {
     must(review === null, escrowId, `it still needs a person: ${review}`);
     const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
     must(open.length === 0, escrowId, `instructions are left open: ${open}`);
-    checkMoney(order, finalStandings);
+    checkMoney(order, finalStatuses);
   }
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
   const frozen = sum(books.orders.filter(({ state }) => state === 'FROZEN').map(({ amount }) => amount));
-  const held = books.holds.filter(({ standing }) => standing === 'HELD');
+  const held = books.holds.filter(({ status }) => status === 'HELD');
   const heldSum = sum(held.map(({ amount }) => amount ?? 0));
   must(frozen === heldSum, 'world', `${frozen} is frozen, and the institution holds ${heldSum}`);
 }
@@ -70,14 +70,6 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
   }
 }
 
-/** Whether a RELEASE that gave way to a person's decision while it was unanswered was carried out nevertheless. */
-function isPaidAllTheSame({ buyerId, operations, given }: BookedOrder): boolean {
-  const declined = operations.filter(({ kind, status }) => kind === 'RELEASE' && status === 'DECLINED');
-  const gaveWay = new Set(declined.map(({ instructionId }) => instructionId));
-  const paid = given.some(({ instructionId, cameTo }) => cameTo === 'PAID_OUT' && gaveWay.has(instructionId));
-  return isDiffering(buyerId) && paid;
-}
-
 function checkLedger(order: BookedOrder): void {
   const { escrowId, state, history, operations } = order;
   const statusesOf = (...kinds: InstructionKind[]) =>
@@ -89,14 +81,17 @@ function checkLedger(order: BookedOrder): void {
   const wasFrozen = history.includes('FROZEN');
   must(!wasFrozen || freezes[0] === 'CONFIRMED', escrowId, `it was FROZEN, its FREEZE is ${freezes[0]}`);
   must(confirmed('RELEASE', 'REFUND') <= 1, escrowId, 'it was resolved twice');
-  const released = confirmed('RELEASE') + Number(isPaidAllTheSame(order));
-  must(released === Number(state === 'RELEASED'), escrowId, `${state}, and its RELEASE is not so`);
+  must(
+    confirmed('RELEASE') === Number(state === 'RELEASED'),
+    escrowId,
+    `${state}, and its RELEASE is not so`,
+  );
   must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
 }
 
-function checkMoney({ escrowId, state, hold, amount }: BookedOrder, allowed: typeof standings): void {
-  const standing = hold?.standing ?? 'ABSENT';
-  must(allowed[state].includes(standing), escrowId, `it is ${state}; the institution says ${standing}`);
+function checkMoney({ escrowId, state, hold, amount }: BookedOrder, allowed: typeof statuses): void {
+  const status = hold?.status ?? 'ABSENT';
+  must(allowed[state].includes(status), escrowId, `it is ${state}; the institution says ${status}`);
   const held = hold?.amount ?? amount;
   must(held === amount, escrowId, `it is over ${amount}; the institution holds ${held}`);
   must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
@@ -119,7 +114,7 @@ function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   const own = new Set(operations.map(({ instructionId }) => instructionId));
   const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
   must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ instructionId }) => instructionId)}`);
-  const cameTo = (standing: PaymentStatus) => (one: GivenOperation) => one.cameTo === standing;
+  const cameTo = (status: PaymentStatus) => (one: GivenOperation) => one.cameTo === status;
   const paid = given.filter(({ kind }) => kind === 'RELEASE').filter(cameTo('PAID_OUT'));
   const returned = given.filter(({ kind }) => kind === 'REFUND').filter(cameTo('RETURNED'));
   must(paid.length <= 1, escrowId, `it was paid out ${paid.length} times`);

@@ -45,17 +45,17 @@ export interface UpdatePlan {
 /** Plans what the institution's word, which may be the answer to one of its instructions, means for an order. */
 export function planUpdate(
   order: OrderUnderWay,
-  hold: PaymentSnapshot,
+  payment: PaymentSnapshot,
   answered?: OpenInstruction,
 ): UpdatePlan {
   const { state: from, open } = order;
-  const ended = endedBy(hold, open, answered);
+  const ended = endedBy(payment, open, answered);
   const isNo = ({ instructionId, status }: EndedInstruction) =>
     instructionId === answered?.instructionId && status === 'DECLINED';
   const openKinds = open.map(({ kind }) => kind);
   const transition = nextTransition(
     { ...order, openKinds },
-    hold,
+    payment,
     ended.some(isNo) ? answered?.kind : undefined,
   );
   // As long as no instruction is answered, one that stays open is another failed attempt.
@@ -69,7 +69,7 @@ export function planUpdate(
   const isOver = to !== from && to !== 'FROZEN';
   const settled = isOver ? open.map((instruction) => declinedUnless(instruction, ended)) : ended;
   const isDone = !givesBack && settled.length === open.length;
-  const nextLookUp = isDone ? nextOfDone(from, to, hold) : 'NOW';
+  const nextLookUp = isDone ? nextOfDone(from, to, payment) : 'NOW';
   return { to, ended: settled, givesBack, review: undefined, resetsAttempts, nextLookUp };
 }
 
@@ -77,22 +77,22 @@ export function planUpdate(
 function nextOfDone(
   from: EscrowState,
   to: EscrowState,
-  { standing }: PaymentSnapshot,
+  { status }: PaymentSnapshot,
 ): UpdatePlan['nextLookUp'] {
   // What was accepted may be further than FROZEN.
-  if (to === 'FROZEN' && standing !== 'HELD') return 'NOW';
+  if (to === 'FROZEN' && status !== 'HELD') return 'NOW';
   // A hold may lapse without a word, and one that was given up may have been on its way.
   return to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID') ? 'QUIET' : 'NEVER';
 }
 
 /** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
 function endedBy(
-  hold: PaymentSnapshot,
+  payment: PaymentSnapshot,
   open: readonly OpenInstruction[],
   answered: OpenInstruction | undefined,
 ): EndedInstruction[] {
   return open.flatMap(({ instructionId, kind }) => {
-    const outcome = instructionOutcomes[kind][hold.standing];
+    const outcome = instructionOutcomes[kind][payment.status];
     if (outcome !== 'OPEN') return [{ instructionId, status: outcome }];
     return instructionId === answered?.instructionId ? [{ instructionId, status: 'DECLINED' as const }] : [];
   });

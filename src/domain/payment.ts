@@ -109,7 +109,7 @@ export const instructionOutcomes = {
 
 /** What the institution says of the money of an order, at one moment. */
 export interface PaymentSnapshot {
-  readonly standing: PaymentStatus;
+  readonly status: PaymentStatus;
   /** What is or was held, in minor units; undefined where there never was a hold. */
   readonly amount?: bigint | undefined;
   /** ISO 4217 code of the amount. */
@@ -138,37 +138,39 @@ export type Transition =
 /** What the institution's answer means for an order. `declined` is the instruction that it declines by that, if it does. */
 export function nextTransition(
   order: OrderSnapshot,
-  hold: PaymentSnapshot,
+  payment: PaymentSnapshot,
   declined?: InstructionKind,
 ): Transition {
   const { state, accepted, openKinds } = order;
-  const { standing } = hold;
+  const { status } = payment;
   const stays = { kind: 'SETTLED', to: state, givesBack: false } as const;
   // What is on its way back to the buyer freezes nothing any more, and need not be what was agreed.
   const isReturning = openKinds.some((kind) => isReturn(kind) && kind !== declined);
-  if (standing === 'HELD' && isReturning) return stays;
-  const difference = differenceIn(order, hold);
+  if (status === 'HELD' && isReturning) return stays;
+  const difference = differenceIn(order, payment);
   if (difference !== undefined) return { kind: 'REVIEW', why: difference };
-  const move = escrowMoves[state][standing];
+  const move = escrowMoves[state][status];
   if (move === 'CONTRADICTION') {
-    if (standing === accepted?.standing) return { ...stays, to: acceptedMoves[state]?.[standing] ?? state };
-    return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${standing}.` };
+    if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
+    return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
   }
-  if (standing === 'HELD' && state !== 'FROZEN' && isReturn(declined)) {
+  // A declined REFUND leaves an order FROZEN, but a RELEASE that it was to forestall is not given again without a person.
+  const staysFrozen = state === 'FROZEN' && !openKinds.includes('RELEASE');
+  if (status === 'HELD' && !staysFrozen && isReturn(declined)) {
     return { kind: 'REVIEW', why: 'The institution declines to give back what it holds.' };
   }
   if (move !== 'COMPENSATE') return { ...stays, to: move };
-  return { ...stays, givesBack: standing !== accepted?.standing };
+  return { ...stays, givesBack: status !== accepted?.status };
 }
 
 /** Whether an instruction brings the money back to the buyer. */
 export const isReturn = (kind: InstructionKind | undefined) => kind === 'CANCEL' || kind === 'REFUND';
 
 /** How the money that the institution holds or paid differs from what was agreed, in a sentence. */
-function differenceIn(order: OrderSnapshot, hold: PaymentSnapshot): string | undefined {
-  const { standing, amount, currency } = hold;
-  if (standing !== 'HELD' && standing !== 'PAID_OUT') return undefined;
+function differenceIn(order: OrderSnapshot, payment: PaymentSnapshot): string | undefined {
+  const { status, amount, currency } = payment;
+  if (status !== 'HELD' && status !== 'PAID_OUT') return undefined;
   const agreed = [order, ...(order.accepted ? [order.accepted] : [])];
   if (agreed.some((sum) => sum.amount === amount && sum.currency === currency)) return undefined;
-  return `The order is over ${order.amount} ${order.currency}; the institution says ${standing} ${amount} ${currency}.`;
+  return `The order is over ${order.amount} ${order.currency}; the institution says ${status} ${amount} ${currency}.`;
 }

@@ -3,7 +3,7 @@ import { isReturn, type PaymentSnapshot } from './payment.ts';
 
 /** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or a refusal. */
 export type ResolutionPlan =
-  | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind; readonly ends: boolean }
+  | { readonly kind: 'PREPARE'; readonly instruction: InstructionKind }
   | { readonly kind: 'RESUME' }
   | { readonly kind: 'CONFLICT'; readonly why: string };
 
@@ -11,7 +11,7 @@ export type ResolutionPlan =
 export interface ResolvableOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
-  /** The open instruction that moves its money on, if there is one. */
+  /** The open instruction that moves its money on, if there is one; the last of them. */
   readonly underWay: InstructionKind | undefined;
   /** It waits for a person. */
   readonly isStopped: boolean;
@@ -27,7 +27,7 @@ export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrde
   if (underWay === kind) return { kind: 'RESUME' };
   if (underWay !== undefined) return conflict(`A ${underWay} of ${escrowId} is under way.`);
   if (isStopped) return conflict(`${escrowId} waits for a decision of the operator.`);
-  return { kind: 'PREPARE', instruction: kind, ends: false };
+  return { kind: 'PREPARE', instruction: kind };
 }
 
 /**
@@ -50,15 +50,11 @@ export function planDecision(decision: Decision, order: OrderInReview): Resoluti
   if (found === undefined)
     return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
   if (decision === 'ACCEPT') return { kind: 'RESUME' };
-  if (found.standing !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
+  if (found.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
-  // A RELEASE that has not been carried out gives way.
-  return {
-    kind: 'PREPARE',
-    instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND',
-    ends: underWay === 'RELEASE',
-  };
+  // A RELEASE that was not answered stays open and is not given any more: the institution says which of the two was first.
+  return { kind: 'PREPARE', instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND' };
 }
 
 const conflict = (why: string): ResolutionPlan => ({ kind: 'CONFLICT', why });

@@ -121,19 +121,19 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   /** Updates an order by what the institution says, which may be the answer to one of its instructions. */
   async function updateOrder(
     before: EscrowCase,
-    hold: PaymentSnapshot,
+    payment: PaymentSnapshot,
     answered?: OpenInstruction,
   ): Promise<EscrowCase> {
     const { order, open, accepted, notificationCount } = before;
     const { escrowId, state: from, amount } = order;
-    const plan = planUpdate({ state: from, amount, currency, accepted, open }, hold, answered);
+    const plan = planUpdate({ state: from, amount, currency, accepted, open }, payment, answered);
     const { to, ended, resetsAttempts, review: why } = plan;
     if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
-    if (to !== from) log.info({ escrowId, from, to, standing: hold.standing }, 'an order settled');
+    if (to !== from) log.info({ escrowId, from, to, status: payment.status }, 'an order settled');
     return write({
-      ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, reference: hold.reference },
+      ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, reference: payment.reference },
       prepared: plan.givesBack ? newInstruction('REFUND') : undefined,
-      review: why === undefined ? undefined : { why, found: hold },
+      review: why === undefined ? undefined : { why, found: payment },
       lookUpAtMs: lookUpAtMs(plan),
     });
   }
@@ -159,9 +159,9 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   async function sendInstruction(before: EscrowCase, instruction: OpenInstruction): Promise<EscrowCase> {
     const { instructionId, kind } = instruction;
     const sent = { ...paymentOrder(before), instructionId, kind };
-    const hold = await answerTo((signal) => institution.instruct(sent, signal));
-    if (hold.standing === 'ABSENT') throw new Error(`The institution answered ABSENT to ${kind}.`);
-    return updateOrder(before, hold, instruction);
+    const payment = await answerTo((signal) => institution.instruct(sent, signal));
+    if (payment.status === 'ABSENT') throw new Error(`The institution answered ABSENT to ${kind}.`);
+    return updateOrder(before, payment, instruction);
   }
 
   /** Gives an instruction; whatever fails, it may have been carried out, and is open until recovery knows. */
@@ -231,8 +231,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         const before = await caseOf(escrowId);
         if (before.review !== undefined) return;
         try {
-          const hold = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
-          await resumeOpen(await updateOrder(before, hold));
+          const payment = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
+          await resumeOpen(await updateOrder(before, payment));
         } catch (error) {
           await scheduleRetry(before);
           throw error;

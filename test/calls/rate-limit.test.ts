@@ -90,7 +90,7 @@ test('rest restores the burst and no more than the burst', () => {
   const { clock, limit } = limitAt();
   limit.take(1, 10);
   clock.ms = 3_600_000;
-  const allowed = Array.from({ length: 30 }, () => limit.take(1, 10)).filter((standing) => standing.allowed);
+  const allowed = Array.from({ length: 30 }, () => limit.take(1, 10)).filter((decision) => decision.allowed);
   assert.equal(allowed.length, 10);
 });
 

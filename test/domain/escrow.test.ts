@@ -25,7 +25,7 @@ const terms = {
   sellerId: 'seller',
 } as const;
 
-/** A table in words: a column for each standing, a row for what it is of. */
+/** A table in words: a column for each status, a row for what it is of. */
 function readTable(text: string): readonly (readonly [row: string, column: string, cell: string])[] {
   const [heads = [], ...rows] = text
     .trim()
@@ -60,15 +60,16 @@ const cellsOf = (table: Readonly<Record<string, Readonly<Record<string, string>>
     Object.entries(cells).map(([column, cell]) => [row, column, cell] as const),
   );
 
-test('every state and standing is decided, every kind and standing as well, and there are no others', () => {
+test('every state and status is decided, every kind and status as well, and there are no others', () => {
   assert.deepEqual(cellsOf(escrowMoves), documentedMoves);
   assert.deepEqual(cellsOf(instructionOutcomes), documentedOutcomes);
   assert.deepEqual([...escrowStates].sort(), Object.keys(escrowMoves).sort());
 });
 
 /**
- * What an order comes to, by its state and the standing of its money. Of three words the first is where
- * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined.
+ * What an order comes to, by its state and the status of its money. Of three words the first is where
+ * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined (behind |:
+ * beside a RELEASE that is open).
  *
  * A state is what it is in from then on; + is that it gives back what is held. A person has to look at a
  * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
@@ -83,7 +84,7 @@ const documentedTransitions = readTable(`
   UNPAID LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
   FROZEN ABSENT      ! ! !                           ! ! !
   FROZEN VOID        ! ! !                           ! ! !
-  FROZEN HELD        FROZEN FROZEN FROZEN            # FROZEN #
+  FROZEN HELD        FROZEN FROZEN FROZEN|x          # FROZEN #
   FROZEN PAID_OUT    RELEASED RELEASED RELEASED      # # #
   FROZEN RETURNED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
   FROZEN LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
@@ -114,7 +115,7 @@ const documentedAcceptances = new Map([
   ['FROZEN VOID', 'CLOSED'],
 ]);
 
-const standings: readonly PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+const statuses: readonly PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
 const kinds: readonly InstructionKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
 const returns: readonly (InstructionKind | undefined)[] = ['REFUND', 'CANCEL'];
 /** Every set of kinds. */
@@ -141,9 +142,9 @@ function wordOf(transition: Transition): string {
   return /over 500 CNY/.test(transition.why) ? '#' : '!';
 }
 
-test('the table of transitions has every state and standing once', () => {
+test('the table of transitions has every state and status once', () => {
   const rows = documentedTransitions.map(([row]) => row);
-  const pairs = documentedMoves.map(([state, standing]) => `${state} ${standing}`);
+  const pairs = documentedMoves.map(([state, status]) => `${state} ${status}`);
   assert.deepEqual(
     rows.filter((_, place) => place % 2 === 0),
     pairs,
@@ -155,18 +156,20 @@ function assertTransition(
   pair: string,
   cell: string,
   accepted: PaymentSnapshot | undefined,
-  holds: readonly Omit<PaymentSnapshot, 'standing'>[],
+  holds: readonly Omit<PaymentSnapshot, 'status'>[],
 ) {
-  const [state, standing] = pair.split(' ') as [EscrowState, PaymentStatus];
-  const [plain, returning, declining] = cell.split(' ');
+  const [state, status] = pair.split(' ') as [EscrowState, PaymentStatus];
+  const [plain, returning, declining = ''] = cell.split(' ');
+  const [declinedAlone, declinedBeside = declinedAlone] = declining.split('|');
   for (const held of holds) {
     for (const openKinds of kindSets) {
       for (const declined of [undefined, ...kinds]) {
         const order = { state, amount: 500n, currency: 'CNY', accepted, openKinds };
         const isReturning = openKinds.some((kind) => returns.includes(kind) && kind !== declined);
         const isDeclined = returns.includes(declined);
-        const expected = isReturning ? returning : isDeclined ? declining : plain;
-        const word = wordOf(nextTransition(order, { standing, ...held }, declined));
+        const declinedWord = openKinds.includes('RELEASE') ? declinedBeside : declinedAlone;
+        const expected = isReturning ? returning : isDeclined ? declinedWord : plain;
+        const word = wordOf(nextTransition(order, { status, ...held }, declined));
         assert.equal(word, expected, `${openKinds} ${declined} ${held.amount} ${held.currency}`);
       }
     }
@@ -178,15 +181,15 @@ for (const [pair, money, cell] of documentedTransitions) {
     assertTransition(pair, cell, undefined, money === 'as agreed' ? agreed : different);
   });
   if (money !== 'as agreed') continue;
-  const [state = '', standing = ''] = pair.split(' ');
+  const [state = '', status = ''] = pair.split(' ');
   const goesTo = documentedAcceptances.get(pair) ?? state;
   const accepted = cell.replaceAll('!', goesTo).replace('+', '');
   test(`an order and its money that are ${pair}, as a person accepted: ${accepted}`, () => {
-    assertTransition(pair, accepted, { standing: standing as PaymentStatus, ...other }, [...agreed, other]);
+    assertTransition(pair, accepted, { status: status as PaymentStatus, ...other }, [...agreed, other]);
   });
   test(`an order and its money that are ${pair}, where a person accepted something else: ${cell}`, () => {
-    for (const unlike of standings.filter((candidate) => candidate !== standing)) {
-      assertTransition(pair, cell, { standing: unlike, ...other }, [...agreed, other]);
+    for (const unlike of statuses.filter((candidate) => candidate !== status)) {
+      assertTransition(pair, cell, { status: unlike, ...other }, [...agreed, other]);
     }
   });
 }
@@ -199,11 +202,11 @@ test('a person is told what the order says and what the institution says', () =>
     accepted: undefined,
     openKinds: [],
   } as const;
-  assert.deepEqual(nextTransition(order, { standing: 'HELD', amount: 499n, currency: 'USD' }), {
+  assert.deepEqual(nextTransition(order, { status: 'HELD', amount: 499n, currency: 'USD' }), {
     kind: 'REVIEW',
     why: 'The order is over 500 CNY; the institution says HELD 499 USD.',
   });
-  assert.deepEqual(nextTransition(order, { standing: 'VOID' }), {
+  assert.deepEqual(nextTransition(order, { status: 'VOID' }), {
     kind: 'REVIEW',
     why: 'The order is FROZEN; the institution says VOID.',
   });
@@ -212,9 +215,9 @@ test('a person is told what the order says and what the institution says', () =>
 const escrowId = 'ES-2026-0000';
 const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 
-/** An outcome in a word: what is prepared (! where it ends what is under way), = for what goes on, x for a refusal. */
+/** An outcome in a word: what is prepared, = for what goes on, x for a refusal. */
 function outcomeOf(outcome: ResolutionPlan): string {
-  if (outcome.kind === 'PREPARE') return `${outcome.instruction}${outcome.ends ? '!' : ''}`;
+  if (outcome.kind === 'PREPARE') return outcome.instruction;
   return outcome.kind === 'RESUME' ? '=' : 'x';
 }
 
@@ -236,11 +239,11 @@ const documentedRequests = {
   },
 } as const;
 const documentedReturns = {
-  UNPAID: 'CANCEL CANCEL! = =',
-  FROZEN: 'REFUND REFUND! = =',
-  RELEASED: 'REFUND REFUND! = =',
-  REFUNDED: 'REFUND REFUND! = =',
-  CLOSED: 'REFUND REFUND! = =',
+  UNPAID: 'CANCEL CANCEL = =',
+  FROZEN: 'REFUND REFUND = =',
+  RELEASED: 'REFUND REFUND = =',
+  REFUNDED: 'REFUND REFUND = =',
+  CLOSED: 'REFUND REFUND = =',
 } as const;
 
 for (const kind of ['RELEASE', 'REFUND'] as const) {
@@ -259,17 +262,17 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
 for (const state of escrowStates) {
   test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
     const order = { escrowId, state, isStopped: true, hasPaid: false };
-    const outcomes = (decision: Decision, more: object = {}, standing: PaymentStatus = 'HELD') =>
+    const outcomes = (decision: Decision, more: object = {}, status: PaymentStatus = 'HELD') =>
       underWays
-        .map((underWay) => planDecision(decision, { ...order, underWay, found: { standing }, ...more }))
+        .map((underWay) => planDecision(decision, { ...order, underWay, found: { status }, ...more }))
         .map(outcomeOf)
         .join(' ');
     assert.equal(outcomes('RETURN'), documentedReturns[state]);
     assert.equal(outcomes('RETURN', { hasPaid: true }), 'x x x x');
     assert.equal(outcomes('LOOK_AGAIN', { found: undefined, hasPaid: true }), '= = = =');
-    for (const standing of standings) {
-      assert.equal(outcomes('ACCEPT', {}, standing), '= = = =');
-      if (standing !== 'HELD') assert.equal(outcomes('RETURN', {}, standing), 'x x x x');
+    for (const status of statuses) {
+      assert.equal(outcomes('ACCEPT', {}, status), '= = = =');
+      if (status !== 'HELD') assert.equal(outcomes('RETURN', {}, status), 'x x x x');
     }
     for (const decision of ['ACCEPT', 'RETURN'] as const) {
       assert.equal(outcomes(decision, { found: undefined }), 'x x x x');

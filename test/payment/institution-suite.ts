@@ -92,24 +92,24 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
 
 /** Takes the steps of a course, with the reference from the answers or without; the last answer. */
 async function take(open: OpenInstitution, order: PaymentOrder, course: string, remembers: boolean) {
-  let hold: PaymentSnapshot = { standing: 'ABSENT' };
+  let payment: PaymentSnapshot = { status: 'ABSENT' };
   let reference: string | undefined;
   for (const step of course.split(' ')) {
-    if (remembers) reference = hold.reference ?? reference;
+    if (remembers) reference = payment.reference ?? reference;
     if (step === 'lapse') await open.lapse(order);
-    else hold = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
+    else payment = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
   }
-  return hold;
+  return payment;
 }
 
 function instructionPromises(engine: InstitutionEngine): void {
-  for (const [course, standing] of courses) {
+  for (const [course, status] of courses) {
     for (const remembers of [true, false]) {
-      test(`${course}: ${standing}${remembers ? '' : ', without the reference'}`, async (t) => {
+      test(`${course}: ${status}${remembers ? '' : ', without the reference'}`, async (t) => {
         const open = await engine.open(t);
         const order = open.order();
         const answered = await take(open, order, course, remembers);
-        assert.equal(answered.standing, standing);
+        assert.equal(answered.status, status);
         assert.deepEqual(await lookUp(open.institution, order), answered);
       });
     }
@@ -143,9 +143,9 @@ function instructionPromises(engine: InstitutionEngine): void {
     const order = open.order('declined');
     assert.deepEqual(open.institution.check(order), []);
     for (const kind of ['FREEZE', 'FREEZE', 'RELEASE', 'CANCEL', 'FREEZE'] as const) {
-      assert.equal((await instruct(open.institution, order, kind)).standing, 'VOID', kind);
+      assert.equal((await instruct(open.institution, order, kind)).status, 'VOID', kind);
     }
-    assert.equal((await lookUp(open.institution, order)).standing, 'VOID');
+    assert.equal((await lookUp(open.institution, order)).status, 'VOID');
   });
 
   test('orders do not touch each other', async (t) => {
@@ -158,7 +158,7 @@ function instructionPromises(engine: InstitutionEngine): void {
     ]);
     const held = await Promise.all(orders.map((order) => lookUp(open.institution, order)));
     assert.deepEqual(
-      held.map(({ standing }) => standing),
+      held.map(({ status }) => status),
       ['PAID_OUT', 'RETURNED', 'HELD'],
     );
     assert.equal(new Set(held.map(({ reference }) => reference)).size, orders.length);
@@ -176,7 +176,7 @@ function instructionPromises(engine: InstitutionEngine): void {
 function lookUpPromises(engine: InstitutionEngine): void {
   test('an order that was never heard of is ABSENT', async (t) => {
     const open = await engine.open(t);
-    assert.deepEqual(await lookUp(open.institution, open.order()), { standing: 'ABSENT' });
+    assert.deepEqual(await lookUp(open.institution, open.order()), { status: 'ABSENT' });
   });
 
   for (const course of ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL', 'FREEZE lapse']) {
@@ -184,11 +184,11 @@ function lookUpPromises(engine: InstitutionEngine): void {
       const open = await engine.open(t);
       const order = open.order();
       await take(open, order, course, true);
-      const hold = await lookUp(open.institution, order);
-      assert.equal(hold.amount, order.amount);
-      assert.equal(hold.currency, order.currency);
-      assert.ok(hold.reference);
-      assert.deepEqual(await lookUp(open.institution, { ...order, reference: hold.reference }), hold);
+      const payment = await lookUp(open.institution, order);
+      assert.equal(payment.amount, order.amount);
+      assert.equal(payment.currency, order.currency);
+      assert.ok(payment.reference);
+      assert.deepEqual(await lookUp(open.institution, { ...order, reference: payment.reference }), payment);
     });
   }
 
@@ -197,7 +197,7 @@ function lookUpPromises(engine: InstitutionEngine): void {
     const order = open.order();
     await lookUp(open.institution, order);
     const held = await instruct(open.institution, order, 'FREEZE');
-    assert.equal(held.standing, 'HELD');
+    assert.equal(held.status, 'HELD');
     assert.deepEqual(await lookUp(open.institution, order), await lookUp(open.institution, order));
   });
 }

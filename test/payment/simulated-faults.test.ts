@@ -39,10 +39,10 @@ describe('faults of instructions', () => {
       const { connection, pass } = openTestSimulator(t, { script: faultsInTurn(fault) });
       const answer = connection.instruct(instruction('FREEZE'), never);
       assert.equal(await fate(answer), answerNow);
-      assert.equal((await connection.lookUp(order(), never)).standing, now);
+      assert.equal((await connection.lookUp(order(), never)).status, now);
       await pass(1_000);
       assert.equal(await fate(answer), answerLater);
-      assert.equal((await connection.lookUp(order(), never)).standing, later);
+      assert.equal((await connection.lookUp(order(), never)).status, later);
     });
   }
 
@@ -55,7 +55,7 @@ describe('faults of instructions', () => {
       const before = simulator.holds();
       await pass(1_000);
       assert.deepEqual(simulator.holds(), before);
-      assert.equal(before[0]?.standing, kind === 'LATE_REQUEST' ? 'VOID' : 'RETURNED');
+      assert.equal(before[0]?.status, kind === 'LATE_REQUEST' ? 'VOID' : 'RETURNED');
     }
   });
 
@@ -64,9 +64,9 @@ describe('faults of instructions', () => {
       script: faultsInTurn({ kind: 'NONE' }, { kind: 'REFUSE' }),
     });
     await connection.instruct(instruction('FREEZE'), never);
-    assert.equal((await connection.instruct(instruction('REFUND'), never)).standing, 'HELD');
+    assert.equal((await connection.instruct(instruction('REFUND'), never)).status, 'HELD');
     const another = instruction('REFUND', order(), '-again');
-    assert.equal((await connection.instruct(another, never)).standing, 'RETURNED');
+    assert.equal((await connection.instruct(another, never)).status, 'RETURNED');
   });
 
   describe('kept back', () => {
@@ -76,8 +76,8 @@ describe('faults of instructions', () => {
       const open = openTestSimulator(t, { script: faultsInTurn({ kind: 'KEPT_BACK', until }) });
       const abort = new AbortController();
       const answer = open.connection.instruct(instruction('FREEZE'), abort.signal);
-      const standing = async () => (await open.connection.lookUp(order(), never)).standing;
-      return { ...open, ...verdict, abort, answer, standing };
+      const status = async () => (await open.connection.lookUp(order(), never)).status;
+      return { ...open, ...verdict, abort, answer, status };
     }
 
     const thenMet: [InstructionFault, Fate, PaymentStatus][] = [
@@ -86,39 +86,39 @@ describe('faults of instructions', () => {
       [{ kind: 'LOST_ANSWER' }, 'REJECTED', 'HELD'],
       [{ kind: 'KEPT_BACK', until: Promise.resolve({ kind: 'NONE' }) }, 'RESOLVED', 'HELD'],
     ];
-    for (const [fault, fateThen, standingThen] of thenMet) {
+    for (const [fault, fateThen, statusThen] of thenMet) {
       test(`and then met by ${fault.kind}`, async (t) => {
-        const { answer, resolve, standing } = keptBack(t);
+        const { answer, resolve, status } = keptBack(t);
         assert.equal(await fate(answer), 'PENDING');
-        assert.equal(await standing(), 'ABSENT');
+        assert.equal(await status(), 'ABSENT');
         resolve(fault);
         assert.equal(await fate(answer), fateThen);
-        assert.equal(await standing(), standingThen);
+        assert.equal(await status(), statusThen);
       });
     }
 
     test('and carried out although its call was given up', async (t) => {
-      const { abort, answer, resolve, standing } = keptBack(t);
+      const { abort, answer, resolve, status } = keptBack(t);
       abort.abort(new Error('enough'));
       await assert.rejects(answer, /enough/);
       resolve({ kind: 'NONE' });
       await turn();
-      assert.equal(await standing(), 'HELD');
+      assert.equal(await status(), 'HELD');
     });
 
     test('and never arrived, where the connection breaks instead', async (t) => {
-      const { answer, reject, standing } = keptBack(t);
+      const { answer, reject, status } = keptBack(t);
       reject(new Error('torn'));
       await assert.rejects(answer, /torn/);
-      assert.equal(await standing(), 'ABSENT');
+      assert.equal(await status(), 'ABSENT');
     });
 
     test('and forgotten by a kill', async (t) => {
-      const { answer, resolve, standing, simulator } = keptBack(t);
+      const { answer, resolve, status, simulator } = keptBack(t);
       simulator.reopen();
       resolve({ kind: 'NONE' });
       assert.equal(await fate(answer), 'PENDING');
-      assert.equal(await standing(), 'ABSENT');
+      assert.equal(await status(), 'ABSENT');
     });
   });
 
@@ -134,7 +134,7 @@ describe('faults of instructions', () => {
       },
     });
     await assert.rejects(connection.instruct(instruction('RELEASE'), never), /torn/);
-    assert.equal(simulator.holds()[0]?.standing, 'HELD');
+    assert.equal(simulator.holds()[0]?.status, 'HELD');
   });
 });
 
@@ -151,7 +151,7 @@ describe('faults of look-ups', () => {
     simulator.lapse('hold-1');
     assert.equal(await fate(slow), 'PENDING');
     await pass(500);
-    assert.equal((await slow).standing, 'HELD', 'as it was when it was asked');
+    assert.equal((await slow).status, 'HELD', 'as it was when it was asked');
   });
 });
 
@@ -160,11 +160,11 @@ describe('reports', () => {
     const { connection, simulator } = openTestSimulator(t);
     simulator.follow({ ...faultless, report: ({ escrowId }, truth) => ({ ...truth, reference: escrowId }) });
     const told = await connection.instruct(instruction('FREEZE'), never);
-    assert.deepEqual([told.standing, told.reference], ['HELD', order().escrowId]);
+    assert.deepEqual([told.status, told.reference], ['HELD', order().escrowId]);
     assert.deepEqual(await connection.lookUp(order(), never), told);
-    simulator.follow({ ...faultless, report: () => ({ standing: 'ABSENT' }) });
-    assert.deepEqual(await connection.lookUp(order(), never), { standing: 'ABSENT' });
-    assert.equal(simulator.holds()[0]?.standing, 'HELD');
+    simulator.follow({ ...faultless, report: () => ({ status: 'ABSENT' }) });
+    assert.deepEqual(await connection.lookUp(order(), never), { status: 'ABSENT' });
+    assert.equal(simulator.holds()[0]?.status, 'HELD');
   });
 });
 
@@ -187,11 +187,11 @@ describe('script by parties', () => {
   test('sim-decline: no hold for the buyer, nothing paid to the seller, but money goes back', async (t) => {
     const { connection } = open(t);
     const buyer = order('1', { buyerId: 'sim-decline-1' });
-    assert.deepEqual(await connection.instruct(instruction('FREEZE', buyer), never), { standing: 'VOID' });
+    assert.deepEqual(await connection.instruct(instruction('FREEZE', buyer), never), { status: 'VOID' });
     const seller = order('2', { sellerId: 'sim-decline-1' });
-    assert.equal((await connection.instruct(instruction('FREEZE', seller), never)).standing, 'HELD');
-    assert.equal((await connection.instruct(instruction('RELEASE', seller), never)).standing, 'HELD');
-    assert.equal((await connection.instruct(instruction('REFUND', seller), never)).standing, 'RETURNED');
+    assert.equal((await connection.instruct(instruction('FREEZE', seller), never)).status, 'HELD');
+    assert.equal((await connection.instruct(instruction('RELEASE', seller), never)).status, 'HELD');
+    assert.equal((await connection.instruct(instruction('REFUND', seller), never)).status, 'RETURNED');
   });
 
   test('sim-silent: never answered and never carried out, but look-ups are answered', async (t) => {
@@ -200,7 +200,7 @@ describe('script by parties', () => {
     for (let attempt = 1; attempt <= 3; attempt += 1) {
       assert.equal(await fate(connection.instruct(instruction('FREEZE', silent), never)), 'PENDING');
     }
-    assert.deepEqual(await connection.lookUp(silent, never), { standing: 'ABSENT' });
+    assert.deepEqual(await connection.lookUp(silent, never), { status: 'ABSENT' });
   });
 
   for (const [prefix, between] of [
@@ -211,9 +211,9 @@ describe('script by parties', () => {
       const { connection, simulator } = open(t);
       const unlucky = order('1', { buyerId: `${prefix}-1` });
       await assert.rejects(connection.instruct(instruction('FREEZE', unlucky), never), /broke/);
-      assert.equal((await connection.lookUp(unlucky, never)).standing, between);
+      assert.equal((await connection.lookUp(unlucky, never)).status, between);
       simulator.reopen();
-      assert.equal((await connection.instruct(instruction('FREEZE', unlucky), never)).standing, 'HELD');
+      assert.equal((await connection.instruct(instruction('FREEZE', unlucky), never)).status, 'HELD');
     });
   }
 
@@ -224,14 +224,14 @@ describe('script by parties', () => {
     const slow = freeze('1', 'sim-slow-1');
     await freeze('2', 'sim-lapse-1');
     await freeze('3', 'sim-duplicate-1');
-    const standings = () => simulator.holds().map(({ standing }) => standing);
+    const statuses = () => simulator.holds().map(({ status }) => status);
     await pass(2_990);
     assert.equal(await fate(slow), 'PENDING');
     await pass(10);
     assert.equal(await fate(slow), 'RESOLVED');
-    assert.deepEqual(standings(), ['HELD', 'HELD', 'HELD']);
+    assert.deepEqual(statuses(), ['HELD', 'HELD', 'HELD']);
     await pass(2_000);
-    assert.deepEqual(standings(), ['HELD', 'LAPSED', 'HELD']);
+    assert.deepEqual(statuses(), ['HELD', 'LAPSED', 'HELD']);
   });
 });
 

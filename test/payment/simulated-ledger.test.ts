@@ -9,7 +9,7 @@ import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { type Ledger, openLedger, type Treatment } from '../../src/payment/simulated/ledger.ts';
 import { ledgerFileName } from '../../src/payment/simulated/ledger-file-name.ts';
-import { standingAfter } from '../../src/payment/simulated/rules.ts';
+import { statusAfter } from '../../src/payment/simulated/rules.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { instruction, order, startMs } from './simulated-support.ts';
 
@@ -33,11 +33,11 @@ function tell(
 ): PaymentStatus {
   const told = instruction(kind, order(), id);
   ledger.countAttempt(told);
-  return ledger.carryOut(told, given, nowMs).standing;
+  return ledger.carryOut(told, given, nowMs).status;
 }
 
 describe('rules of the simulated institution', () => {
-  const standings: PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+  const statuses: PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
   const expected: Record<InstructionKind, PaymentStatus[]> = {
     FREEZE: ['HELD', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
     RELEASE: ['ABSENT', 'VOID', 'PAID_OUT', 'PAID_OUT', 'RETURNED', 'LAPSED'],
@@ -47,22 +47,22 @@ describe('rules of the simulated institution', () => {
   const declined: Record<InstructionKind, PaymentStatus[]> = {
     ...expected,
     FREEZE: ['VOID', ...expected.FREEZE.slice(1)],
-    RELEASE: standings,
+    RELEASE: statuses,
   };
   const refused: Record<InstructionKind, PaymentStatus[]> = {
     ...declined,
-    REFUND: standings,
-    CANCEL: ['VOID', ...standings.slice(1)],
+    REFUND: statuses,
+    CANCEL: ['VOID', ...statuses.slice(1)],
   };
   for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
-    test(`where a ${kind} leads from each standing`, () => {
+    test(`where a ${kind} leads from each status`, () => {
       for (const [verdict, led] of [
         ['CONSENTED', expected],
         ['DECLINED', declined],
         ['REFUSED', refused],
       ] as const) {
         assert.deepEqual(
-          standings.map((standing) => standingAfter(kind, standing, verdict)),
+          statuses.map((status) => statusAfter(kind, status, verdict)),
           led[kind],
           verdict,
         );
@@ -101,16 +101,16 @@ describe('ledger of the simulated institution', () => {
     const ledger = open(t);
     assert.equal(tell(ledger, 'CANCEL'), 'VOID');
     assert.equal(tell(ledger, 'FREEZE'), 'VOID');
-    assert.deepEqual(ledger.find('hold-1', startMs), { standing: 'VOID' });
+    assert.deepEqual(ledger.find('hold-1', startMs), { status: 'VOID' });
   });
 
   test('a hold runs out at its time, and stays so if the clock goes back', (t) => {
     const ledger = open(t);
     tell(ledger, 'FREEZE');
     assert.equal(ledger.nextExpiryMs(), startMs + 1_000);
-    assert.equal(ledger.find('hold-1', startMs + 999).standing, 'HELD');
+    assert.equal(ledger.find('hold-1', startMs + 999).status, 'HELD');
     assert.equal(tell(ledger, 'RELEASE', '', startMs + 1_000), 'LAPSED');
-    assert.equal(ledger.find('hold-1', startMs).standing, 'LAPSED');
+    assert.equal(ledger.find('hold-1', startMs).status, 'LAPSED');
     assert.equal(ledger.nextExpiryMs(), undefined);
   });
 
@@ -128,7 +128,7 @@ describe('ledger of the simulated institution', () => {
       {
         holdId: 'hold-1',
         escrowId: 'ES-2026-1',
-        standing: 'HELD',
+        status: 'HELD',
         amount: 128_000_000n,
         currency: 'CNY',
         expiresAtMs: startMs + 1_000,
@@ -196,6 +196,6 @@ describe('ledger of the simulated institution', () => {
       holds.slice(0, answered.length).map(({ holdId }) => holdId),
       answered.map((n) => `hold-${n}`),
     );
-    assert.ok(holds.every(({ standing }) => standing === 'HELD'));
+    assert.ok(holds.every(({ status }) => status === 'HELD'));
   });
 });

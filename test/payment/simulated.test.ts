@@ -21,7 +21,7 @@ import {
   turn,
 } from './simulated-support.ts';
 
-const held = { standing: 'HELD', amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
+const held = { status: 'HELD', amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
 
 institutionSuite('simulated', {
   open: async (t) => {
@@ -48,10 +48,10 @@ describe('simulated institution', () => {
   test('holds, pays out, and tells the same when asked', async (t) => {
     const { connection } = openTestSimulator(t);
     assert.deepEqual(connection.check({ buyerId: 'buyer', sellerId: 'seller' }), []);
-    assert.deepEqual(await connection.lookUp(order(), never), { standing: 'ABSENT' });
+    assert.deepEqual(await connection.lookUp(order(), never), { status: 'ABSENT' });
     assert.deepEqual(await connection.instruct(instruction('FREEZE'), never), held);
     assert.deepEqual(await connection.lookUp(order(), never), held);
-    const paidOut = { ...held, standing: 'PAID_OUT' };
+    const paidOut = { ...held, status: 'PAID_OUT' };
     assert.deepEqual(await connection.instruct(instruction('RELEASE'), never), paidOut);
     assert.deepEqual(await connection.lookUp(order(), never), paidOut);
   });
@@ -60,7 +60,7 @@ describe('simulated institution', () => {
     const { connection, simulator, pass, clock, events } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
     clock.advance(holdLastsMs - 1);
-    assert.equal(simulator.holds()[0]?.standing, 'HELD');
+    assert.equal(simulator.holds()[0]?.status, 'HELD');
     await pass(30);
     assert.deepEqual(
       events.map(({ eventId }) => eventId),
@@ -73,14 +73,14 @@ describe('simulated institution', () => {
     const { connection, clock } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
     clock.setWall(startMs + holdLastsMs);
-    assert.equal((await connection.instruct(instruction('RELEASE'), never)).standing, 'LAPSED');
+    assert.equal((await connection.instruct(instruction('RELEASE'), never)).status, 'LAPSED');
   });
 
   test('a test can make a hold run out', async (t) => {
     const { connection, simulator } = openTestSimulator(t);
     await connection.instruct(instruction('FREEZE'), never);
     simulator.lapse('hold-1');
-    assert.equal((await connection.lookUp(order(), never)).standing, 'LAPSED');
+    assert.equal((await connection.lookUp(order(), never)).status, 'LAPSED');
     simulator.lapse('hold-1');
     simulator.lapse('hold-of-nobody');
     assert.equal(simulator.holds().length, 1);
@@ -123,10 +123,10 @@ describe('simulated institution', () => {
     await pass(2_000);
     assert.equal(await fate(slow), 'PENDING');
     assert.deepEqual(await connection.instruct(instruction('FREEZE', order('1')), never), held);
-    assert.equal((await connection.lookUp(order('2'), never)).standing, 'ABSENT', 'it died on its way');
+    assert.equal((await connection.lookUp(order('2'), never)).status, 'ABSENT', 'it died on its way');
     simulator.reopen();
     assert.deepEqual(
-      simulator.holds().map(({ holdId, standing }) => [holdId, standing]),
+      simulator.holds().map(({ holdId, status }) => [holdId, status]),
       [['hold-1', 'HELD']],
     );
   });
@@ -146,7 +146,7 @@ describe('simulated institution', () => {
     await pass(200);
     assert.equal(await fate(cut), 'PENDING');
     assert.equal(await fate(connection.lookUp(order('1'), never)), 'PENDING');
-    assert.equal((await simulator.connect().lookUp(order('2'), never)).standing, 'HELD');
+    assert.equal((await simulator.connect().lookUp(order('2'), never)).status, 'HELD');
   });
 
   test('as the service has it: closing it ends calls, timers and deliveries', async (t) => {
@@ -170,7 +170,7 @@ describe('simulated institution', () => {
     assert.equal(posts, 0);
     await first.close();
     const second = createSimulatedInstitution(options);
-    assert.equal((await second.lookUp(order(), never)).standing, 'HELD');
+    assert.equal((await second.lookUp(order(), never)).status, 'HELD');
     clock.advance(60_000);
     await turn();
     assert.equal(posts, 1, 'what was not delivered is');

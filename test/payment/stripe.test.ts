@@ -153,7 +153,7 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
       const { standIn, institution, order } = await opened(t);
       const asked = order(buyerId, more);
       for (const kind of ['FREEZE', 'FREEZE', 'FREEZE'] as const) {
-        assert.equal((await instruct(institution, asked, kind)).standing, 'VOID');
+        assert.equal((await instruct(institution, asked, kind)).status, 'VOID');
       }
       const open = standIn.intents.filter(({ status }) => status !== 'canceled');
       assert.deepEqual(open, []);
@@ -164,8 +164,8 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
     const { standIn, institution, order } = await opened(t);
     const asked = order();
     for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
     assert.deepEqual(
       standIn.intents.map(({ status }) => status),
       ['canceled'],
@@ -175,7 +175,7 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
   test('refused once, in passing: the second attempt holds', async (t) => {
     const { standIn, institution, order } = await opened(t);
     standIn.failNext(freezeRequest, { status: 400 });
-    assert.equal((await instruct(institution, order(), 'FREEZE')).standing, 'HELD');
+    assert.equal((await instruct(institution, order(), 'FREEZE')).status, 'HELD');
     assert.equal(standIn.intents.length, 1);
   });
 
@@ -184,9 +184,9 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
     const asked = order('declined');
     standIn.failNext(freezeRequest, 'lose-answer');
     await assert.rejects(instruct(institution, asked, 'FREEZE'));
-    assert.deepEqual(await lookUp(institution, asked), { standing: 'ABSENT' });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
-    assert.equal((await lookUp(institution, asked)).standing, 'VOID');
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await lookUp(institution, asked)).status, 'VOID');
   });
 });
 
@@ -194,7 +194,7 @@ describe('a customer that Stripe does not know', () => {
   test('VOID where the refusal is saved; a look-up rejects', async (t) => {
     const { standIn, institution, order } = await opened(t);
     const asked = order('unknown-customer');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
     await assert.rejects(lookUp(institution, asked), /resource_missing/);
     assert.deepEqual(standIn.intents, []);
   });
@@ -219,33 +219,33 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     ['429', { status: 429 }, 'ABSENT'],
     ['503', { status: 503 }, 'ABSENT'],
   ];
-  for (const [what, fault, standing] of faults) {
-    test(`FREEZE, ${what}: ${standing}`, async (t) => {
+  for (const [what, fault, status] of faults) {
+    test(`FREEZE, ${what}: ${status}`, async (t) => {
       const { standIn, institution, order } = await opened(t);
       const asked = order();
       standIn.failNext(freezeRequest, fault);
       await assert.rejects(instruct(institution, asked, 'FREEZE'), /^Error: Stripe/);
       // One attempt alone: to try again is for whoever gave the instruction.
       assert.ok(standIn.requests.length <= 1);
-      assert.equal((await lookUp(institution, asked)).standing, standing);
+      assert.equal((await lookUp(institution, asked)).status, status);
       assert.ok(standIn.intents.length <= 1);
     });
   }
 
-  for (const [kind, path, standing] of [
+  for (const [kind, path, status] of [
     ['RELEASE', 'capture', 'PAID_OUT'],
     ['REFUND', 'cancel', 'RETURNED'],
     ['CANCEL', 'cancel', 'RETURNED'],
   ] as const) {
-    test(`${kind}, the answer is lost: ${standing}, and the same again`, async (t) => {
+    test(`${kind}, the answer is lost: ${status}, and the same again`, async (t) => {
       const { standIn, institution, order } = await opened(t);
       const held = order();
       const { reference } = await instruct(institution, held, 'FREEZE');
       const asked = { ...held, reference };
       standIn.failNext(new RegExp(`^POST .*/${path}$`), 'lose-answer');
       await assert.rejects(instruct(institution, asked, kind));
-      assert.equal((await lookUp(institution, asked)).standing, standing);
-      assert.equal((await instruct(institution, asked, kind)).standing, standing);
+      assert.equal((await lookUp(institution, asked)).status, status);
+      assert.equal((await instruct(institution, asked, kind)).status, status);
     });
   }
 
@@ -256,10 +256,10 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     standIn.failNext(/^POST .*\/capture$/, 'fail-and-save');
     for (let attempt = 0; attempt < 3; attempt += 1) {
       await assert.rejects(instruct(institution, asked, 'RELEASE'), /status 500/);
-      assert.equal((await lookUp(institution, asked)).standing, 'HELD');
+      assert.equal((await lookUp(institution, asked)).status, 'HELD');
     }
     standIn.forgetKeys();
-    assert.equal((await instruct(institution, asked, 'RELEASE')).standing, 'PAID_OUT');
+    assert.equal((await instruct(institution, asked, 'RELEASE')).status, 'PAID_OUT');
   });
 
   test('a FREEZE that is being processed', async (t) => {
@@ -326,12 +326,12 @@ describe('CANCEL and FREEZE cross', () => {
     standIn.failNext(freezeRequest, { onTheWay: wait });
     await givenUp(institution, asked, there);
     const cancelled = await instruct(institution, asked, 'CANCEL');
-    assert.equal(cancelled.standing, 'VOID');
+    assert.equal(cancelled.status, 'VOID');
     const before = standIn.requests.length;
     letThrough();
     await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
     assert.deepEqual(await lookUp(institution, asked), cancelled);
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
     assert.equal(standIn.intents.length, 1);
   });
 
@@ -344,7 +344,7 @@ describe('CANCEL and FREEZE cross', () => {
     await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
     letThrough();
     await eventually('the hold', limitMs, () => standIn.intents.length === 1);
-    assert.equal((await instruct(institution, asked, 'CANCEL')).standing, 'RETURNED');
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'RETURNED');
   });
 
   test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
@@ -354,9 +354,9 @@ describe('CANCEL and FREEZE cross', () => {
     standIn.failNext(freezeRequest, { onTheWay: wait });
     const cancelled = instruct(institution, asked, 'CANCEL');
     await there;
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'HELD');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
     letThrough();
-    assert.equal((await cancelled).standing, 'RETURNED');
+    assert.equal((await cancelled).status, 'RETURNED');
   });
 
   test('the FREEZE was refused, its answer lost: the CANCEL does not know, the FREEZE does', async (t) => {
@@ -365,15 +365,15 @@ describe('CANCEL and FREEZE cross', () => {
     standIn.failNext(freezeRequest, 'lose-answer');
     await assert.rejects(instruct(institution, asked, 'FREEZE'));
     await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
   });
 
   test('the CANCEL of an amount that Stripe does not take is VOID as well', async (t) => {
     const { institution, order } = await opened(t);
     for (const amount of [1n, 100_000_000n]) {
       const asked = order('buyer', { amount });
-      assert.equal((await instruct(institution, asked, 'CANCEL')).standing, 'VOID');
-      assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+      assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+      assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
     }
   });
 
@@ -382,27 +382,27 @@ describe('CANCEL and FREEZE cross', () => {
     const asked = order();
     standIn.failNext(/^POST .*\/cancel$/, 'lose-request');
     await assert.rejects(instruct(institution, asked, 'CANCEL'));
-    assert.deepEqual(await lookUp(institution, asked), { standing: 'ABSENT' });
-    assert.equal((await instruct(institution, asked, 'CANCEL')).standing, 'VOID');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'VOID');
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
   });
 });
 
 describe('the keys that Stripe forgets', () => {
-  for (const [course, standing] of [
+  for (const [course, status] of [
     ['FREEZE', 'HELD'],
     ['FREEZE RELEASE', 'PAID_OUT'],
     ['FREEZE REFUND', 'RETURNED'],
     ['CANCEL', 'VOID'],
   ] as const) {
-    test(`a day after ${course}, a FREEZE makes no second hold: ${standing}`, async (t) => {
+    test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
       let nowMs = Date.now();
       const { standIn, institution, order } = await opened(t, () => nowMs);
       const asked = order();
       for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
-      assert.equal((await instruct(institution, asked, 'FREEZE')).standing, standing);
+      assert.equal((await instruct(institution, asked, 'FREEZE')).status, status);
       assert.equal(standIn.intents.length, 1);
     });
   }
@@ -410,7 +410,7 @@ describe('the keys that Stripe forgets', () => {
   test('a day after nothing has arrived, a FREEZE holds', async (t) => {
     const { institution, order } = await opened(t);
     const asked = order('buyer', { openedAtMs: Date.now() - 25 * hourMs });
-    assert.equal((await instruct(institution, asked, 'FREEZE')).standing, 'HELD');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
   });
 });
 
@@ -456,7 +456,7 @@ describe('a look-up', () => {
 
   test('tells an authorisation that ran out from one that was cancelled by Stripe or by us', async (t) => {
     const { standIn, institution, order } = await opened(t);
-    for (const [reason, charge, standing] of [
+    for (const [reason, charge, status] of [
       ['automatic', 'succeeded', 'LAPSED'],
       ['expired', 'succeeded', 'LAPSED'],
       ['requested_by_customer', 'succeeded', 'RETURNED'],
@@ -470,7 +470,7 @@ describe('a look-up', () => {
       assert.ok(intent?.latest_charge);
       const latest_charge = { ...intent.latest_charge, status: charge };
       Object.assign(intent, { status: 'canceled', cancellation_reason: reason, latest_charge });
-      assert.equal((await lookUp(institution, asked)).standing, standing, `${reason} ${charge}`);
+      assert.equal((await lookUp(institution, asked)).status, status, `${reason} ${charge}`);
     }
   });
 
@@ -487,7 +487,7 @@ describe('a look-up', () => {
     const { reference } = await instruct(institution, order(), 'FREEZE');
     const gone = order('gone');
     await assert.rejects(lookUp(institution, gone), /no longer in the file/);
-    assert.equal((await lookUp(institution, { ...gone, reference })).standing, 'HELD');
+    assert.equal((await lookUp(institution, { ...gone, reference })).status, 'HELD');
   });
 });
 

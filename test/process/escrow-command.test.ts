@@ -12,17 +12,17 @@ import { startService, type TestService } from '../support/service.ts';
 function createMiscounting(): Institution & { putRight(): void } {
   let missing = 1n;
   let isReturned = false;
-  const hold = async ({ currency }: { currency: string }): Promise<PaymentSnapshot> => {
-    const standing = isReturned ? 'RETURNED' : 'HELD';
-    return { standing, amount: 128_000_000n - missing, currency, reference: 'hold-1' };
+  const paymentNow = async ({ currency }: { currency: string }): Promise<PaymentSnapshot> => {
+    const status = isReturned ? 'RETURNED' : 'HELD';
+    return { status, amount: 128_000_000n - missing, currency, reference: 'hold-1' };
   };
   return {
     check: () => [],
     instruct: async (instruction) => {
       isReturned ||= instruction.kind === 'CANCEL';
-      return hold(instruction);
+      return paymentNow(instruction);
     },
-    lookUp: hold,
+    lookUp: paymentNow,
     readNotification: () => ({ eventId: 'none', holdId: undefined }),
     close: async () => {},
     putRight: () => {

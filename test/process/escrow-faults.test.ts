@@ -33,14 +33,14 @@ type Point = keyof typeof points;
 
 /** What each comes to: the instruction, the order, the money. */
 const outcomes = {
-  CREATE: { kind: 'FREEZE', history: ['UNPAID', 'FROZEN'], standing: 'HELD' },
-  RELEASE: { kind: 'RELEASE', history: ['UNPAID', 'FROZEN', 'RELEASED'], standing: 'PAID_OUT' },
-  REFUND: { kind: 'REFUND', history: ['UNPAID', 'FROZEN', 'REFUNDED'], standing: 'RETURNED' },
-} as const satisfies Record<Asked, { kind: string; history: readonly string[]; standing: string }>;
+  CREATE: { kind: 'FREEZE', history: ['UNPAID', 'FROZEN'], payment: 'HELD' },
+  RELEASE: { kind: 'RELEASE', history: ['UNPAID', 'FROZEN', 'RELEASED'], payment: 'PAID_OUT' },
+  REFUND: { kind: 'REFUND', history: ['UNPAID', 'FROZEN', 'REFUNDED'], payment: 'RETURNED' },
+} as const satisfies Record<Asked, { kind: string; history: readonly string[]; payment: string }>;
 
 /** What is as it was where the service dies before anything was written down. */
 const untouched = {
-  CREATE: { history: undefined, standing: undefined },
+  CREATE: { history: undefined, payment: undefined },
   RELEASE: outcomes.CREATE,
   REFUND: outcomes.CREATE,
 } as const;
@@ -135,10 +135,11 @@ function read<T>(dataDir: string, file: string, sql: string, ...values: string[]
 
 /** Waits until the order of a filing is one that the service, told of its hold, has nothing left to do for. */
 async function becomesQuiet(dataDir: string, filingNo: string): Promise<void> {
-  const sql = 'SELECT notices, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
+  const sql =
+    'SELECT notification_count AS notifications, look_up_at_ms AS dueAtMs FROM escrow WHERE filing_no = ?';
   await eventually(`the order of ${filingNo} is quiet`, patienceMs, () => {
-    const [order] = read<{ notices: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
-    return order !== undefined && order.notices > 0 && order.dueAtMs > Date.now() + quietMs;
+    const [order] = read<{ notifications: number; dueAtMs: number }>(dataDir, 'artseal.db', sql, filingNo);
+    return order !== undefined && order.notifications > 0 && order.dueAtMs > Date.now() + quietMs;
   });
 }
 
@@ -153,8 +154,8 @@ function onDisk(dataDir: string, filingNo: string) {
     `SELECT c.state ${ofOrder.replace('$', 'escrow_change c')} ORDER BY position`,
   );
   const operations = ours<{ instructionId: string; kind: string; status: string }>(
-    `SELECT o.operation_id AS instructionId, kind, status
-     ${ofOrder.replace('$', 'escrow_operation o')} ORDER BY o.id`,
+    `SELECT o.instruction_id AS instructionId, kind, status
+     ${ofOrder.replace('$', 'escrow_instruction o')} ORDER BY o.id`,
   );
   const transfers = ours(`SELECT 1 FROM provenance_record WHERE event = 'TRANSFER' AND filing_no = ?`);
   const theirs = <T>(sql: string) =>
@@ -164,7 +165,7 @@ function onDisk(dataDir: string, filingNo: string) {
     operations,
     history: history.map(({ state }) => state),
     transfers: transfers.length,
-    holds: theirs<{ standing: string }>('SELECT standing FROM hold WHERE hold_id = ?'),
+    holds: theirs<{ payment: string }>('SELECT standing AS payment FROM hold WHERE hold_id = ?'),
     given: theirs<{ instructionId: string; kind: string }>(
       'SELECT operation_id AS instructionId, kind FROM operation WHERE hold_id = ?',
     ),
@@ -172,7 +173,7 @@ function onDisk(dataDir: string, filingNo: string) {
 }
 
 /** Asserts that order, ledger, history, money and provenance agree; everything was given under one id. */
-function assertAgrees(dataDir: string, filingNo: string, history: readonly string[], standing: string): void {
+function assertAgrees(dataDir: string, filingNo: string, history: readonly string[], payment: string): void {
   const { orders, ...found } = onDisk(dataDir, filingNo);
   const kinds = history.slice(1).map((state) => kindOf(state));
   assert.equal(orders.length, 1, 'one order');
@@ -181,7 +182,7 @@ function assertAgrees(dataDir: string, filingNo: string, history: readonly strin
     found.operations.map(({ kind, status }) => `${kind} ${status}`),
     kinds.map((kind) => `${kind} CONFIRMED`),
   );
-  assert.deepEqual(found.holds, [{ standing }]);
+  assert.deepEqual(found.holds, [{ payment }]);
   assert.deepEqual(
     found.given.map(({ instructionId, kind }) => `${kind} ${instructionId}`).sort(),
     found.operations.map(({ instructionId, kind }) => `${kind} ${instructionId}`).sort(),
@@ -201,10 +202,11 @@ function assertLeft(dataDir: string, { filingNo }: Sent, asked: Asked, point: Po
   );
   const carriedOut = given.filter((operation) => operation.kind === kind);
   assert.equal(carriedOut.length, isGiven ? 1 : 0, 'what the institution carried out');
-  const ids = (file: string, table: string) =>
-    read<{ instructionId: string }>(dataDir, file, `SELECT operation_id AS instructionId FROM ${table}`);
-  const written = new Set(ids('artseal.db', 'escrow_operation').map(({ instructionId }) => instructionId));
-  const unwritten = ids('simulated-institution.db', 'operation').filter((o) => !written.has(o.instructionId));
+  const ids = (file: string, query: string) => read<{ id: string }>(dataDir, file, query).map(({ id }) => id);
+  const written = new Set(ids('artseal.db', 'SELECT instruction_id AS id FROM escrow_instruction'));
+  const unwritten = ids('simulated-institution.db', 'SELECT operation_id AS id FROM operation').filter(
+    (id) => !written.has(id),
+  );
   assert.deepEqual(unwritten, [], 'what the institution carried out and the service did not write down');
 }
 
@@ -220,8 +222,8 @@ async function assertRecovers(
   asked: Asked,
   isWritten: boolean,
 ): Promise<void> {
-  const { history, standing } = isWritten ? outcomes[asked] : untouched[asked];
-  if (history === undefined || standing === undefined) {
+  const { history, payment } = isWritten ? outcomes[asked] : untouched[asked];
+  if (history === undefined || payment === undefined) {
     assert.deepEqual(onDisk(dataDir, filingNo).orders, []);
     return;
   }
@@ -229,7 +231,7 @@ async function assertRecovers(
     const { operations } = onDisk(dataDir, filingNo);
     return operations.every(({ status }) => status === 'CONFIRMED');
   });
-  assertAgrees(dataDir, filingNo, history, standing);
+  assertAgrees(dataDir, filingNo, history, payment);
 }
 
 /** Asserts that the request still does what it asked for, once. */
@@ -240,14 +242,14 @@ async function assertRepeatable(
   asked: Asked,
   dataDir: string,
 ): Promise<void> {
-  const { history, standing } = outcomes[asked];
+  const { history, payment } = outcomes[asked];
   for (const _ of ['first', 'second']) {
     const answer = await post(publicUrl, platform, sent, true);
     assert.equal(answer.status, 200, answer.text);
     assert.equal(answer.json.state, history.at(-1));
     const [order] = onDisk(dataDir, sent.filingNo).orders;
     assert.equal(answer.json.escrowId, sent.escrowId ?? order?.escrowId);
-    assertAgrees(dataDir, sent.filingNo, history, standing);
+    assertAgrees(dataDir, sent.filingNo, history, payment);
   }
 }
 

@@ -58,7 +58,7 @@ async function askedAbout(kit: Kit): Promise<void> {
 
 /** An order that is CLOSED, since the institution denies the hold that it made. */
 async function denied(kit: Kit): Promise<string> {
-  kit.institution.report(() => ({ standing: 'VOID' }));
+  kit.institution.report(() => ({ status: 'VOID' }));
   const escrowId = await kit.open();
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');
   kit.institution.report();
@@ -183,10 +183,10 @@ test('a hold that is found after the order was given up is given back, and freez
   kit.institution.treat({ CANCEL: 'LOST' });
   await kit.pass(givenUpMs);
   assert.ok(kindsTold(kit).includes('CANCEL'));
-  assert.equal(kit.institution.standingOf(escrowId), 'ABSENT');
+  assert.equal(kit.institution.statusOf(escrowId), 'ABSENT');
   kit.institution.treat({ CANCEL: 'CONFIRMED' });
   await kit.pass(2 * longestRetryMs);
-  assert.equal(kit.institution.standingOf(escrowId), 'RETURNED');
+  assert.equal(kit.institution.statusOf(escrowId), 'RETURNED');
   const { order, open } = await kit.case(escrowId);
   assert.deepEqual(
     order.history.map(({ state }) => state),
@@ -221,8 +221,8 @@ test('a compensation that the institution declines needs a person, who may try a
 });
 
 for (const [what, differs] of [
-  ['another amount', (hold: PaymentSnapshot) => ({ ...hold, amount: (hold.amount ?? 0n) - 1n })],
-  ['another currency', (hold: PaymentSnapshot) => ({ ...hold, currency: 'EUR' })],
+  ['another amount', (payment: PaymentSnapshot) => ({ ...payment, amount: (payment.amount ?? 0n) - 1n })],
+  ['another currency', (payment: PaymentSnapshot) => ({ ...payment, currency: 'EUR' })],
 ] as const) {
   test(`${what} stops an order for a person, who may have it asked about again`, async (t) => {
     const kit = await openKit(t);
@@ -302,19 +302,19 @@ test('what differs and is not given back stops the order again, for another inst
   }
 });
 
-for (const [state, standing, end] of [
+for (const [state, status, end] of [
   ['FROZEN', 'ABSENT', 'CLOSED'],
   ['FROZEN', 'VOID', 'CLOSED'],
   ['UNPAID', 'PAID_OUT', 'RELEASED'],
 ] as const) {
-  test(`${state} and ${standing}, once accepted, is ${end}: the work can be sold again`, async (t) => {
+  test(`${state} and ${status}, once accepted, is ${end}: the work can be sold again`, async (t) => {
     const kit = await openKit(t);
     const escrowId = state === 'FROZEN' ? await frozen(kit) : await pending(kit);
     kit.institution.report(({ amount, currency }) =>
-      standing === 'PAID_OUT' ? { standing, amount, currency } : { standing },
+      status === 'PAID_OUT' ? { status, amount, currency } : { status },
     );
     await kit.pass(quietLookUpMs + 1_000);
-    assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${standing}`));
+    assert.match((await kit.case(escrowId)).review ?? '', new RegExp(`${state}.*${status}`));
     await decide(kit, escrowId, 'ACCEPT');
     await kit.pass(2_000);
     const { order, review } = await kit.case(escrowId);
@@ -326,7 +326,7 @@ for (const [state, standing, end] of [
 test('an instruction without an answer ends with the order that a person lets go', async (t) => {
   const kit = await openKit(t);
   const escrowId = await unanswered(kit, 'RELEASE');
-  kit.institution.report(() => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ status: 'ABSENT' }));
   await kit.pass(2 * firstRetryMs);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(1_000);
@@ -334,6 +334,69 @@ test('an instruction without an answer ends with the order that a person lets go
   assert.equal(order.state, 'CLOSED');
   assert.deepEqual(open, []);
   assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE'], 'nothing more is given');
+});
+
+/** An order over whose RELEASE, which was not answered, a person decided to have the money given back; the RELEASE. */
+async function overruled(kit: Kit, treatment: Treatment): Promise<{ escrowId: string; release: string }> {
+  const escrowId = await unanswered(kit, 'RELEASE', treatment);
+  const release = (await kit.case(escrowId)).open[0]?.instructionId ?? '';
+  kit.institution.report(reports(1n));
+  await kit.pass(2 * firstRetryMs);
+  await decide(kit, escrowId, 'RETURN');
+  return { escrowId, release };
+}
+
+/** How far the instructions of an order have come, by their names. */
+const statusOf = async (kit: Kit, instructionId: string) =>
+  (await kit.execute({ kind: 'FindInstruction', instructionId }))?.status;
+
+test('a RELEASE that is carried out although a person had the money given back is CONFIRMED', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'LOST' });
+  const lateMs = 3 * longestRetryMs;
+  const { escrowId, release } = await overruled(kit, { kind: 'LATE_REQUEST', ms: lateMs });
+  await kit.pass(longestRetryMs);
+  assert.equal(await statusOf(kit, release), 'UNKNOWN', 'the institution has not said no');
+  assert.equal((await kit.case(escrowId)).order.pending, 'REFUND');
+  kit.institution.report();
+  await kit.pass(lateMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'RELEASED');
+  assert.deepEqual(open, []);
+  assert.equal(await statusOf(kit, release), 'CONFIRMED');
+});
+
+test('a RELEASE that gives way is not given again, and is DECLINED once the money went back', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'LOST' });
+  const { escrowId, release } = await overruled(kit, 'LOST');
+  const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
+  await kit.pass(2 * longestRetryMs);
+  await kit.restart();
+  await kit.pass(longestRetryMs);
+  kit.institution.treat({ REFUND: 'CONFIRMED' });
+  await kit.pass(longestRetryMs);
+  assert.equal(kindsTold(kit).filter((kind) => kind === 'RELEASE').length, releases);
+  const { order, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'REFUNDED');
+  assert.deepEqual(open, []);
+  assert.equal(await statusOf(kit, release), 'DECLINED');
+});
+
+test('a RELEASE that was to give way needs a person again where the institution gives nothing back', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.treat({ REFUND: 'DECLINED' });
+  const { escrowId, release } = await overruled(kit, 'LOST');
+  kit.institution.report();
+  await kit.pass(firstRetryMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
+  assert.equal(await statusOf(kit, release), 'UNKNOWN');
+  assert.equal(kindsTold(kit).at(-1), 'REFUND', 'nothing is given before a person decides');
+  kit.institution.treat({ RELEASE: 'CONFIRMED' });
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(firstRetryMs);
+  assert.equal(await stateOf(kit, escrowId), 'RELEASED');
+  assert.equal(await statusOf(kit, release), 'CONFIRMED');
 });
 
 test('an order that waits for a person is given nothing that was prepared before', async (t) => {
@@ -419,7 +482,7 @@ test('an institution that never answers needs a person in the end', async (t) =>
 test('an institution that contradicts what it confirmed stops the order for a person', async (t) => {
   const kit = await openKit(t);
   const escrowId = await frozen(kit);
-  kit.institution.report(() => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ status: 'ABSENT' }));
   await kit.pass(quietLookUpMs + 1_000);
   const { order, review } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
@@ -481,7 +544,7 @@ test('a hold that lapses without a word is noticed, and the order is CLOSED', as
 
 test('an answer of ABSENT to an instruction is none', async (t) => {
   const kit = await openKit(t);
-  kit.institution.report(() => ({ standing: 'ABSENT' }));
+  kit.institution.report(() => ({ status: 'ABSENT' }));
   const escrowId = await kit.open();
   const { order, open } = await kit.case(escrowId);
   assert.equal(order.state, 'UNPAID');

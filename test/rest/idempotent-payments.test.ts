@@ -162,6 +162,29 @@ test('after PAYMENT_PENDING the key of an escrow goes on with its order, and kee
   assertReplays(await open(), settled);
 });
 
+test('the key of a RELEASE is not told a no that only a person said, and is told how it ended', async (t) => {
+  const institution = openTestInstitution(t, { RELEASE: 'KEPT_BACK', REFUND: 'LOST' });
+  const { service, platform, filingNo } = await start(t, institution);
+  const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
+  institution.report((_, truth) => ({ ...truth, amount: 1n }));
+  const release = () => releaseEscrow(service, platform, escrowId, keyed('k'));
+  assertRefused(await release(), 503, 'PAYMENT_PENDING');
+  await eventually('the order waits for a person', patienceMs, async () => {
+    const found = await service.execute({ kind: 'FindCase', escrowId });
+    return found?.review !== undefined;
+  });
+  const returning = { kind: 'Decide', escrowId, decision: 'RETURN', instructionId: 'back' } as const;
+  await service.execute({ ...returning, nowMs: Date.now() });
+  await institution.instructed('REFUND');
+  assertRefused(await release(), 503, 'PAYMENT_PENDING');
+  institution.report();
+  await institution.answer();
+  const released = await untilSettled(escrowId, release);
+  assert.equal(released.status, 200, released.text);
+  assert.equal(released.json.state, 'RELEASED');
+  assertReplays(await release(), released);
+});
+
 test('the first answer is given late: also when the order was paid out before anybody asked', async (t) => {
   const institution = openTestInstitution(t, { FREEZE: 'ANSWER_LOST' });
   const { service, platform, filingNo } = await start(t, institution);
@@ -232,7 +255,7 @@ test('a late hold that is being given back is pending under its key, and then de
     institution.instructions.some(({ kind }) => kind === 'CANCEL'),
   );
   await institution.answer();
-  assert.equal(institution.standingOf(escrowId), 'HELD');
+  assert.equal(institution.statusOf(escrowId), 'HELD');
   const asked = institution.lookUps.length;
   // Twice: the first of the two may have been under way before the hold was made.
   await eventually('it was seen to be held', patienceMs, () => institution.lookUps.length >= asked + 2);
@@ -240,7 +263,7 @@ test('a late hold that is being given back is pending under its key, and then de
   institution.treat({ CANCEL: 'CONFIRMED' });
   const declined = await untilSettled(escrowId, open);
   assertDeclined(declined, 'FREEZE', escrowId);
-  assert.equal(institution.standingOf(escrowId), 'RETURNED');
+  assert.equal(institution.statusOf(escrowId), 'RETURNED');
 });
 
 test('a pending key goes on over a restart, and keeps its end over another', async (t) => {

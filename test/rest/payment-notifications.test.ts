@@ -91,9 +91,9 @@ test('what a notification claims changes nothing: the institution is asked and s
     await startWithOrder(t);
   const before = await doors.REST.get(escrowId);
   const untruths = [
-    { type: 'hold.paid_out', standing: 'PAID_OUT', state: 'RELEASED' },
-    { type: 'hold.returned', standing: 'RETURNED', state: 'REFUNDED' },
-    { type: 'hold.lapsed', standing: 'LAPSED', escrowId, amount: 1, currency: 'EUR' },
+    { type: 'hold.paid_out', status: 'PAID_OUT', state: 'RELEASED' },
+    { type: 'hold.returned', status: 'RETURNED', state: 'REFUNDED' },
+    { type: 'hold.lapsed', status: 'LAPSED', escrowId, amount: 1, currency: 'EUR' },
     { data: { object: { status: 'succeeded', amount_received: 128_000_000 } } },
   ];
   for (const [place, claims] of untruths.entries()) {
@@ -109,7 +109,7 @@ test('what the institution says when it is asked is what counts', async (t) => {
   const { institution, doors, escrowId, post } = await startWithOrder(t);
   institution.lapse(escrowId);
   assert.equal((await doors.REST.get(escrowId)).state, 'FROZEN');
-  await post(institution.notification(escrowId, { claims: { standing: 'HELD' } }));
+  await post(institution.notification(escrowId, { claims: { status: 'HELD' } }));
   const closed = await eventually('the order is closed', patienceMs, async () => {
     const now = await doors.REST.get(escrowId);
     return now.state === 'CLOSED' && now;

@@ -60,7 +60,7 @@ for (const name of doorNames) {
     institution.treat({ CANCEL: 'CONFIRMED' });
     const closed = await comesTo(doors[name], pending.escrowId, 'CLOSED');
     assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);
-    assert.equal(institution.standingOf(pending.escrowId), 'VOID');
+    assert.equal(institution.statusOf(pending.escrowId), 'VOID');
     assert.equal(institution.instructions.at(-1)?.kind, 'CANCEL');
     institution.treat({ FREEZE: 'CONFIRMED' });
     assert.equal((await doors[name].open(filingNo)).state, 'FROZEN');
@@ -153,6 +153,6 @@ test('a hold that comes after its order was called off is no hold', async (t) =>
   const { escrowId } = await doors.REST.open(await file());
   await comesTo(doors.REST, escrowId, 'CLOSED');
   await institution.answer();
-  assert.equal(institution.standingOf(escrowId), 'VOID');
+  assert.equal(institution.statusOf(escrowId), 'VOID');
   assert.equal((await doors.REST.get(escrowId)).state, 'CLOSED');
 });

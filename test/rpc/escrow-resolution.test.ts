@@ -170,7 +170,7 @@ for (const name of doorNames) {
     assert.ok(found);
     const review = {
       why: 'It differs.',
-      found: { standing: 'HELD', amount: 1n, currency: 'CNY' },
+      found: { status: 'HELD', amount: 1n, currency: 'CNY' },
     } as const;
     const { notificationCount } = found;
     const stop = { escrowId, from: 'FROZEN', to: 'FROZEN', ended: [], prepared: undefined } as const;

@@ -113,9 +113,9 @@ const lateMs = 3_000;
 function twoAtOnce(parts: ServiceParts): Assembled {
   const { clock, institution } = parts;
   const lookUp: ServiceParts['institution']['lookUp'] = async (order, signal) => {
-    const hold = await institution.lookUp(order, signal);
+    const payment = await institution.lookUp(order, signal);
     await new Promise<void>((resolve) => clock.after(lateMs, resolve));
-    return hold;
+    return payment;
   };
   const { service: taking, calls } = real.assemble(parts);
   const { service: recovering } = real.assemble({ ...parts, institution: { ...institution, lookUp } });
@@ -184,7 +184,7 @@ const mutants: readonly Mutant[] = [
         return await instruct(instruction, signal);
       } catch {
         const { kind, amount, currency } = instruction;
-        return { standing: asAsked[kind], amount, currency };
+        return { status: asAsked[kind], amount, currency };
       }
     }),
     found: /the institution says/,

@@ -165,7 +165,7 @@ for (const [access, fails] of Object.entries(failing)) {
     assert.equal(commitsIn(dataDir), before + 1);
     assert.equal(calls(), 1);
     assert.deepEqual(
-      ['filing', 'escrow', 'escrow_operation', 'escrow_change', 'idempotency_key'].map(rows),
+      ['filing', 'escrow', 'escrow_instruction', 'escrow_change', 'idempotency_key'].map(rows),
       [4, 1, 1, 1, 0],
     );
     const last = raw.prepare('SELECT last FROM number_sequence').pluck().all();

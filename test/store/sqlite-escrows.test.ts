@@ -13,6 +13,7 @@ import {
   anyOrder,
   caseOf,
   done,
+  due,
   endedAs,
   fileOne,
   frozen,
@@ -46,7 +47,7 @@ async function openWithRaw(t: TestContext) {
 function insertOperation(raw: Sqlite.Database, escrowId: string, kind: string, status: string): void {
   raw
     .prepare(
-      `INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+      `INSERT INTO escrow_instruction (instruction_id, order_id, kind, status, prepared_at_ms)
        SELECT hex(randomblob(16)), id, ?, ?, 0 FROM escrow WHERE escrow_id = ?`,
     )
     .run(kind, status, escrowId);
@@ -55,7 +56,6 @@ function insertOperation(raw: Sqlite.Database, escrowId: string, kind: string, s
 const unique = { code: 'SQLITE_CONSTRAINT_UNIQUE' };
 const openStatuses = ['PREPARED', 'SENT', 'UNKNOWN'];
 const endStatuses = ['CONFIRMED', 'DECLINED'];
-const resolutions = ['RELEASE', 'REFUND', 'CANCEL'];
 
 test('the database itself refuses a second FREEZE of an order, whoever connects', async (t) => {
   const { store, by, raw } = await openWithRaw(t);
@@ -68,22 +68,37 @@ test('the database itself refuses a second FREEZE of an order, whoever connects'
 });
 
 for (const underWay of openStatuses) {
-  test(`the database itself refuses a second open resolution beside one that is ${underWay}`, async (t) => {
+  test(`the database itself refuses a second open instruction to give back beside one that is ${underWay}`, async (t) => {
     const { store, by, raw } = await openWithRaw(t);
     const { escrowId } = await frozen(store, by);
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
     insertOperation(raw, escrowId, 'CANCEL', 'CONFIRMED');
     insertOperation(raw, escrowId, 'REFUND', underWay);
-    for (const kind of resolutions) {
+    for (const kind of ['REFUND', 'CANCEL']) {
       for (const status of openStatuses) {
         assert.throws(() => insertOperation(raw, escrowId, kind, status), unique);
       }
     }
     assert.throws(
-      () => raw.exec("UPDATE escrow_operation SET status = 'SENT' WHERE kind IN ('RELEASE', 'CANCEL')"),
+      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE kind = 'CANCEL'"),
       unique,
     );
     insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+  });
+
+  test(`the database itself refuses a second open RELEASE beside one that is ${underWay}`, async (t) => {
+    const { store, by, raw } = await openWithRaw(t);
+    const { escrowId } = await frozen(store, by);
+    insertOperation(raw, escrowId, 'RELEASE', 'DECLINED');
+    insertOperation(raw, escrowId, 'RELEASE', underWay);
+    for (const status of openStatuses) {
+      assert.throws(() => insertOperation(raw, escrowId, 'RELEASE', status), unique);
+    }
+    assert.throws(
+      () => raw.exec("UPDATE escrow_instruction SET status = 'SENT' WHERE status = 'DECLINED'"),
+      unique,
+    );
+    insertOperation(raw, escrowId, 'REFUND', underWay);
   });
 }
 
@@ -101,7 +116,7 @@ for (const [kind, other] of [
     insertOperation(raw, escrowId, other, 'DECLINED');
     insertOperation(raw, escrowId, other, 'SENT');
     assert.throws(
-      () => raw.exec("UPDATE escrow_operation SET status = 'CONFIRMED' WHERE status = 'SENT'"),
+      () => raw.exec("UPDATE escrow_instruction SET status = 'CONFIRMED' WHERE status = 'SENT'"),
       unique,
     );
   });
@@ -125,7 +140,7 @@ test('the database itself refuses an instruction of a name that is taken, and on
   const { store, by, raw } = await openWithRaw(t);
   const { holdId } = await opened(store, by);
   const insert = (instructionId: string, orderId: number) =>
-    raw.exec(`INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+    raw.exec(`INSERT INTO escrow_instruction (instruction_id, order_id, kind, status, prepared_at_ms)
       VALUES ('${instructionId}', ${orderId}, 'RELEASE', 'PREPARED', 0)`);
   assert.throws(() => insert(holdId, 1), unique);
   raw.pragma('foreign_keys = ON');
@@ -147,7 +162,7 @@ async function releasing(store: Store, by: StoredKey) {
     found: await caseOf(store, escrowId),
     release: await perform(store, { kind: 'FindInstruction', instructionId }),
     transfers: await transfersOf(store, filingNo),
-    due: await perform(store, { kind: 'ListDue', nowMs: 7, horizonMs: 9, count: 10 }),
+    due: await due(store, 7, 9),
   });
   return { escrowId, update, told };
 }
@@ -192,7 +207,7 @@ test('opening whose commit fails leaves no order, no instruction, no number and 
   const filingNo = await fileOne(store, by);
   raw.exec(`CREATE TABLE parent (id INTEGER PRIMARY KEY);
     CREATE TABLE child (parent INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED);
-    CREATE TRIGGER orphan AFTER INSERT ON escrow_operation BEGIN INSERT INTO child VALUES (1); END;`);
+    CREATE TRIGGER orphan AFTER INSERT ON escrow_instruction BEGIN INSERT INTO child VALUES (1); END;`);
   const lost = toOpen(by, filingNo);
   await assert.rejects(store.execute(underKey(by.callerId, 'k', lost)), /FOREIGN KEY/);
   const { instructionId } = lost.work;
@@ -282,23 +297,23 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
   'all orders': [() => ({ kind: 'ListEscrows', filter: anyOrder, page }), /escrow USING INTEGER PRIMARY KEY/],
   'the orders that wait for a person': [
     () => ({ kind: 'ListCases', selection: inNeed, page }),
-    /escrow USING INDEX escrow_in_need/,
+    /escrow USING INDEX escrow_in_review/,
   ],
   'the orders in a state that wait for a person': [
     () => ({ kind: 'ListCases', selection: { ...inNeed, state: 'FROZEN' }, page }),
-    /escrow USING INDEX escrow_in_need/,
+    /escrow USING INDEX escrow_in_review/,
   ],
   'an instruction': [
     (_, holdId) => ({ kind: 'FindInstruction', instructionId: holdId }),
-    /operation_id_unique/,
+    /instruction_id_unique/,
   ],
   'an order with its instructions': [
     (escrowId) => ({ kind: 'FindCase', escrowId }),
-    /escrow_operation USING INDEX escrow_operation_open/,
+    /escrow_instruction USING INDEX escrow_instruction_open/,
   ],
   'giving an instruction': [
     (_, holdId) => ({ kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 }),
-    /operation_id_unique/,
+    /instruction_id_unique/,
   ],
   'leaving an order open': [
     (escrowId) => ({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 }),

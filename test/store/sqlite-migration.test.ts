@@ -1,20 +1,24 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { serialize } from 'node:v8';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
 import type { PageQuery } from '../../src/store/paging.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { nonceFingerprint, writeEntries } from '../../src/store/sqlite/nonce-entries.ts';
 import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   allPages,
   anyOrder,
   caseOf,
+  due,
   fileOne,
+  inNeed,
   noon,
   nowS,
   opened,
@@ -30,14 +34,30 @@ import {
 } from './promises/fixtures.ts';
 
 const migrations = join(import.meta.dirname, '..', '..', 'src', 'store', 'sqlite', 'migrations');
-const before = ['0000_tables', '0001_append_only', '0002_idempotency'];
+const migrationFiles = readdirSync(migrations)
+  .filter((name) => name.endsWith('.sql'))
+  .sort();
+/** Schema of the release whose databases are made here. */
+const before = 3;
 const timestamp = '2026-11-20T23:30:00+08:00';
 const openedAtS = Date.parse(timestamp) / 1_000;
 
 /** The states that an order could be in before, in the order in which they are stored here. */
 const states = ['UNPAID', 'FROZEN', 'RELEASED', 'CLOSED'] as const satisfies readonly EscrowState[];
 
-/** Makes the database of the release before, with a platform, and an order of it in each state. */
+/** Does to a database what the releases up to a schema did. */
+function bringTo(raw: Sqlite.Database, schema: number): void {
+  raw.function('nonce_entry', (name: string, atS: number) =>
+    writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
+  );
+  const applied = Number(raw.pragma('user_version', { simple: true }));
+  for (const name of migrationFiles.slice(applied, schema)) {
+    raw.exec(readFileSync(join(migrations, name), 'utf8'));
+  }
+  raw.pragma(`user_version = ${schema}`);
+}
+
+/** Makes the database of an early release, with a platform, and an order of it in each state. */
 function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sqlite.Database } {
   const dataDir = temporaryFolder(t);
   const open = () => {
@@ -46,8 +66,7 @@ function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sql
     return raw;
   };
   const raw = open();
-  for (const name of before) raw.exec(readFileSync(join(migrations, `${name}.sql`), 'utf8'));
-  raw.pragma(`user_version = ${before.length}`);
+  bringTo(raw, before);
   raw.prepare("INSERT INTO deployment VALUES (1, 'sandbox', ?)").run(Buffer.alloc(32, 7));
   raw.exec("INSERT INTO caller VALUES (1, 'gallery', 'ENTERPRISE', NULL)");
   raw.exec(`INSERT INTO number_sequence VALUES ('FILING', 2026, 4), ('ESCROW', 2026, 4)`);
@@ -89,7 +108,7 @@ test('earlier orders get the instructions and the history that their state tells
   openDatabase({ dataDir, ...sandbox }).$client.close();
   const raw = open();
   const operations = raw
-    .prepare('SELECT order_id, kind, status, prepared_at_ms FROM escrow_operation ORDER BY order_id, id')
+    .prepare('SELECT order_id, kind, status, prepared_at_ms FROM escrow_instruction ORDER BY order_id, id')
     .raw()
     .all();
   const openedAtMs = openedAtS * 1_000;
@@ -100,7 +119,7 @@ test('earlier orders get the instructions and the history that their state tells
     [3, 'RELEASE', 'CONFIRMED', openedAtMs],
     [4, 'FREEZE', 'DECLINED', openedAtMs],
   ]);
-  const names = raw.prepare('SELECT operation_id FROM escrow_operation').pluck().all() as string[];
+  const names = raw.prepare('SELECT instruction_id FROM escrow_instruction').pluck().all() as string[];
   assert.equal(new Set(names).size, 5);
   for (const name of names) assert.match(name, /^[0-9a-f]{32}$/);
   const history = raw.prepare('SELECT * FROM escrow_change ORDER BY order_id, position').raw().all();
@@ -230,9 +249,7 @@ test('of the records that were stored for a filing only its transfers are kept, 
 test('an earlier order that is UNPAID is asked about at the start, and settles', async (t) => {
   const { store } = openEarlier(t);
   await perform(store, { kind: 'ResumeOpen', nowMs: 5 });
-  assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: 9, count: 10 }), [
-    idOf('UNPAID'),
-  ]);
+  assert.deepEqual(await due(store, 5, 9), [idOf('UNPAID')]);
   await refused(opened(store, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
   await perform(store, {
     kind: 'NoteSent',
@@ -293,9 +310,7 @@ test('an earlier platform is ACTIVE, and can be suspended', async (t) => {
 
 /** Adds to such a database what its next releases did, and a key that has an instruction. */
 function addInstructedKey(raw: Sqlite.Database): void {
-  const later = ['0003_escrow_operations', '0004_platform_status'];
-  for (const name of later) raw.exec(readFileSync(join(migrations, `${name}.sql`), 'utf8'));
-  raw.pragma(`user_version = ${before.length + later.length}`);
+  bringTo(raw, 5);
   raw.exec(`INSERT INTO idempotency_key (caller_id, key, fingerprint, claimed_at_s, operation_id)
     SELECT 1, 'instructed', zeroblob(32), ${nowS}, operation_id FROM escrow_operation WHERE order_id = 1`);
 }
@@ -350,7 +365,7 @@ test('a database from before that is refused is neither migrated nor stamped', (
   const environment = 'production';
   assert.throws(() => createSqliteStore({ dataDir, ...sandbox, environment }), DatabaseRefused);
   const raw = open();
-  assert.equal(raw.pragma('user_version', { simple: true }), before.length);
+  assert.equal(raw.pragma('user_version', { simple: true }), before);
   assert.equal(
     raw.prepare("SELECT count(*) FROM sqlite_schema WHERE name = 'escrow_change'").pluck().get(),
     0,
@@ -361,11 +376,107 @@ test('opening again migrates nothing a second time', async (t) => {
   const { store, dataDir, open } = openEarlier(t);
   const count = () =>
     open()
-      .prepare('SELECT (SELECT count(*) FROM escrow_operation), (SELECT count(*) FROM escrow_change)')
+      .prepare('SELECT (SELECT count(*) FROM escrow_instruction), (SELECT count(*) FROM escrow_change)')
       .raw()
       .get();
   assert.deepEqual(count(), [5, 8]);
   await store.close();
   await createSqliteStore({ dataDir, ...sandbox }).close();
   assert.deepEqual(count(), [5, 8]);
+});
+
+/** The schema whose columns had other names. */
+const renamedSince = 10;
+
+/** Makes a database of that schema in which each of these columns says something. */
+function makeBeforeRenaming(t: TestContext) {
+  const { dataDir, open } = makeEarlierDatabase(t);
+  const raw = open();
+  bringTo(raw, renamedSince);
+  raw.exec(`
+    UPDATE escrow SET attention = 'The amounts differ.', found_standing = 'HELD', found_amount = 1,
+      found_currency = 'CNY', unanswered = 2, notices = 3 WHERE state = 'FROZEN';
+    UPDATE escrow SET found_standing = 'VOID', accepted = 1 WHERE state = 'CLOSED';
+    INSERT INTO escrow_operation (operation_id, order_id, kind, status, prepared_at_ms)
+      SELECT 'release of ' || escrow_id, id, 'RELEASE', 'UNKNOWN', 7 FROM escrow WHERE state = 'FROZEN';
+    INSERT INTO idempotency_key (caller_id, key, fingerprint, claimed_at_s, operation_id)
+      SELECT 1, kind, zeroblob(32), ${nowS}, operation_id FROM escrow_operation WHERE status = 'UNKNOWN'`);
+  raw
+    .prepare(
+      `INSERT INTO idempotency_key (caller_id, key, fingerprint, claimed_at_s, outcome, request_id)
+       VALUES (1, 'done', zeroblob(32), ?, ?, 'before')`,
+    )
+    .run(nowS, serialize({ kind: 'DONE', result: { filingNo: filingOf('FROZEN') }, isReplay: false }));
+  return { dataDir, open };
+}
+
+test('what columns said before they were renamed is read as before', async (t) => {
+  const { dataDir } = makeBeforeRenaming(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const { holdId } = await caseOf(store, idOf('UNPAID'));
+  const release = `release of ${idOf('FROZEN')}`;
+  const inReview = await perform(store, {
+    kind: 'ListCases',
+    selection: inNeed,
+    page: { from: undefined, size: 10 },
+  });
+  assert.equal(inReview.items.length, 1);
+  assert.partialDeepStrictEqual(inReview.items[0], {
+    order: { escrowId: idOf('FROZEN'), pending: 'RELEASE' },
+    review: 'The amounts differ.',
+    failedAttempts: 2,
+    notificationCount: 3,
+    accepted: undefined,
+    open: [{ instructionId: release, kind: 'RELEASE', status: 'UNKNOWN' }],
+  });
+  const found = (await caseOf(store, idOf('CLOSED'))).accepted;
+  assert.deepEqual(found, { status: 'VOID', amount: undefined, currency: undefined });
+
+  const repeated = async (key: string) => {
+    const fingerprint = new Uint8Array(32);
+    return store.execute(underKey(1, key, toFile(gallery), { nowS: nowS + 1, fingerprint }));
+  };
+  for (const [key, instructionId] of [
+    ['FREEZE', holdId],
+    ['RELEASE', release],
+  ] as const) {
+    const { outcome } = await repeated(key);
+    assert.partialDeepStrictEqual(outcome, {
+      result: { instructionId, kind: key, status: 'UNKNOWN' },
+      isReplay: false,
+    });
+  }
+  assert.partialDeepStrictEqual(await repeated('done'), {
+    outcome: { result: { filingNo: filingOf('FROZEN') }, isReplay: true },
+    claimedBy: 'before',
+  });
+
+  await perform(store, {
+    kind: 'Decide',
+    escrowId: idOf('FROZEN'),
+    decision: 'ACCEPT',
+    instructionId: 'none',
+    nowMs: 5,
+  });
+  const decided = await caseOf(store, idOf('FROZEN'));
+  assert.deepEqual(
+    [decided.review, decided.accepted],
+    [undefined, { status: 'HELD', amount: 1n, currency: 'CNY' }],
+  );
+});
+
+test('a database with columns of other names has the schema of a new one after it was opened', (t) => {
+  const { dataDir, open } = makeBeforeRenaming(t);
+  openDatabase({ dataDir, ...sandbox }).$client.close();
+  const raw = open();
+  const { $client: fresh } = openDatabase({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => fresh.close());
+  const schemaOf = (client: Sqlite.Database) =>
+    client.prepare('SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name').all();
+  assert.deepEqual(schemaOf(raw), schemaOf(fresh));
+  const text = JSON.stringify(schemaOf(raw));
+  assert.doesNotMatch(text, /attention|notices|unanswered|standing|operation|in_need/);
+  assert.equal(raw.pragma('integrity_check', { simple: true }), 'ok');
+  assert.deepEqual(raw.pragma('foreign_key_check'), []);
 });

@@ -53,7 +53,7 @@ export interface TestInstitution extends Institution {
   /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
   carriedOut(kind: keyof typeof after): number;
   /** Where the money of an order stands, by its escrow id. */
-  standingOf(escrowId: string): PaymentStatus;
+  statusOf(escrowId: string): PaymentStatus;
   /** Lets the hold of an order run out. */
   lapse(escrowId: string): void;
   /** A genuine notification about an order, as far as nothing else is asked for. */
@@ -88,7 +88,7 @@ export function openTestInstitution(
 ): TestInstitution {
   let treatments = first;
   let lookUpFault: LookUpFault = { kind: 'NONE' };
-  const truth: Report = (_, hold) => hold;
+  const truth: Report = (_, payment) => payment;
   let report = truth;
   let keptBack = Promise.withResolvers<InstructionFault>();
   const arrivals = new EventEmitter<{ instruction: [] }>();
@@ -157,10 +157,10 @@ export function openTestInstitution(
     report: (next = truth) => {
       report = next;
     },
-    carriedOut: (kind) => simulator.holds().filter(({ standing }) => after[kind].includes(standing)).length,
-    standingOf: (escrowId) => {
+    carriedOut: (kind) => simulator.holds().filter(({ status }) => after[kind].includes(status)).length,
+    statusOf: (escrowId) => {
       const holdId = holdIdOf(escrowId);
-      return simulator.holds().find((hold) => hold.holdId === holdId)?.standing ?? 'ABSENT';
+      return simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
     },
     lapse: (escrowId) => simulator.lapse(holdIdOf(escrowId)),
     notification: (escrowId, { eventId = randomUUID(), claims = {}, nowS, secret = ownSecret } = {}) => {

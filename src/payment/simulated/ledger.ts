@@ -2,13 +2,13 @@ import type { PaymentSnapshot, PaymentStatus } from '../../domain/payment.ts';
 import type { PaymentInstruction } from '../institution.ts';
 import { openLedgerFile } from './ledger-file.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
-import { standingAfter, type Verdict } from './rules.ts';
+import { statusAfter, type Verdict } from './rules.ts';
 
 /** A hold in the books; a VOID one is a tombstone and has neither amount nor end. */
 export interface SimulatedHold {
   readonly holdId: string;
   readonly escrowId: string;
-  readonly standing: Exclude<PaymentStatus, 'ABSENT'>;
+  readonly status: Exclude<PaymentStatus, 'ABSENT'>;
   readonly amount: bigint | undefined;
   readonly currency: string | undefined;
   readonly expiresAtMs: number | undefined;
@@ -23,7 +23,7 @@ export interface Treatment {
 
 /**
  * The simulator's books, in a file that outlives the process however it ends. What a verb changes is on disk
- * when it returns; each change of a standing puts a notification into the outbox in the same transaction.
+ * when it returns; each change of a status puts a notification into the outbox in the same transaction.
  */
 export interface Ledger {
   /** Signs notifications. */
@@ -48,6 +48,7 @@ export interface Ledger {
   close(): void;
 }
 
+/** A row of the file, under the column names that files have had from the first: there are no migrations of them. */
 interface HoldRow {
   readonly id: number;
   readonly hold_id: string;
@@ -96,13 +97,13 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     .pluck();
   const updateOutcome = connection.prepare('UPDATE operation SET came_to = ? WHERE operation_id = ?');
 
-  function move(holdId: string, standing: PaymentStatus): void {
-    updateHold.run(standing, holdId);
+  function move(holdId: string, status: PaymentStatus): void {
+    updateHold.run(status, holdId);
     outbox.add(holdId);
   }
-  function make(order: PaymentInstruction, standing: PaymentStatus, expiresAtMs: number): void {
-    const terms = standing === 'VOID' ? [null, null, null] : [order.amount, order.currency, expiresAtMs];
-    insertHold.run(order.holdId, order.escrowId, standing, ...terms);
+  function make(order: PaymentInstruction, status: PaymentStatus, expiresAtMs: number): void {
+    const terms = status === 'VOID' ? [null, null, null] : [order.amount, order.currency, expiresAtMs];
+    insertHold.run(order.holdId, order.escrowId, status, ...terms);
     outbox.add(order.holdId);
   }
   function lapseDue(nowMs: number): void {
@@ -110,7 +111,7 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
   }
   function find(holdId: string): PaymentSnapshot {
     const row = selectHold.get(holdId);
-    return row === undefined ? { standing: 'ABSENT' } : answerOf(row);
+    return row === undefined ? { status: 'ABSENT' } : answerOf(row);
   }
   function carryOut(
     instruction: PaymentInstruction,
@@ -120,8 +121,8 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     const { instructionId, holdId, kind } = instruction;
     lapseDue(nowMs);
     if (typeof selectOutcome.get(instructionId) === 'string') return find(holdId);
-    const before = find(holdId).standing;
-    const after = standingAfter(kind, before, verdict);
+    const before = find(holdId).status;
+    const after = statusAfter(kind, before, verdict);
     if (before === 'ABSENT' && after !== 'ABSENT') make(instruction, after, nowMs + holdLastsMs);
     else if (before !== after) move(holdId, after);
     updateOutcome.run(after, instructionId);
@@ -151,7 +152,7 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
     lapseDue: (nowMs) => together(() => lapseDue(nowMs)),
     lapse: (holdId) =>
       together(() => {
-        if (find(holdId).standing === 'HELD') move(holdId, 'LAPSED');
+        if (find(holdId).status === 'HELD') move(holdId, 'LAPSED');
       }),
     nextExpiryMs: () => selectNextExpiry.get() ?? undefined,
     holds: () => selectHolds.all().map(holdOf),
@@ -159,16 +160,16 @@ export function openLedger(dataDir: string, newSecret: () => Uint8Array): Ledger
   };
 }
 
-function answerOf({ id, standing, amount, currency }: HoldRow): PaymentSnapshot {
-  if (amount === null || currency === null) return { standing };
-  return { standing, amount: BigInt(amount), currency, reference: `sim-hold-${id}` };
+function answerOf({ id, standing: status, amount, currency }: HoldRow): PaymentSnapshot {
+  if (amount === null || currency === null) return { status };
+  return { status, amount: BigInt(amount), currency, reference: `sim-hold-${id}` };
 }
 
 function holdOf(row: HoldRow): SimulatedHold {
   return {
     holdId: row.hold_id,
     escrowId: row.escrow_id,
-    standing: row.standing,
+    status: row.standing,
     amount: row.amount === null ? undefined : BigInt(row.amount),
     currency: row.currency ?? undefined,
     expiresAtMs: row.expires_at_ms ?? undefined,

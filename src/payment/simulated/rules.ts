@@ -22,11 +22,7 @@ const movesUnder = { CONSENTED: moves, DECLINED: movesDeclined, REFUSED: movesRe
  */
 export type Verdict = keyof typeof movesUnder;
 
-/** Where an instruction takes the money from `standing`; what does not apply leaves it there. */
-export function standingAfter(
-  kind: InstructionKind,
-  standing: PaymentStatus,
-  verdict: Verdict,
-): PaymentStatus {
-  return movesUnder[verdict][kind][standing] ?? standing;
+/** Where an instruction takes the money from `status`; what does not apply leaves it there. */
+export function statusAfter(kind: InstructionKind, status: PaymentStatus, verdict: Verdict): PaymentStatus {
+  return movesUnder[verdict][kind][status] ?? status;
 }

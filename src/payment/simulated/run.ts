@@ -84,16 +84,17 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     choose: () => InstructionFault,
     call: Call<PaymentSnapshot>,
   ): (() => void) | undefined {
-    const { fault, hold } = ledger.together(() => {
+    const { fault, payment } = ledger.together(() => {
       const chosen = choose();
-      return { fault: chosen, hold: arrives(chosen) ? carryOut(instruction, chosen) : undefined };
+      return { fault: chosen, payment: arrives(chosen) ? carryOut(instruction, chosen) : undefined };
     });
     changed();
     // On its way whatever becomes of the call.
     if (arrivesLater(fault)) arriveAfter(fault.ms, instruction, fault);
     if (fault.kind === 'KEPT_BACK') return keepBack(instruction, fault.until, call);
     if (fault.kind === 'SILENT') return undefined;
-    if (hold !== undefined && fault.kind !== 'LOST_ANSWER') return answer(instruction, hold, fault, call);
+    if (payment !== undefined && fault.kind !== 'LOST_ANSWER')
+      return answer(instruction, payment, fault, call);
     call.fail(connectionBroken());
     return undefined;
   }
@@ -113,9 +114,9 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     fault: InstructionFault | LookUpFault,
     call: Call<PaymentSnapshot>,
   ): (() => void) | undefined {
-    const hold = script().report?.(question, truth) ?? truth;
-    if (fault.kind === 'SLOW') return timers.after(fault.ms, () => call.answer(hold));
-    call.answer(hold);
+    const payment = script().report?.(question, truth) ?? truth;
+    if (fault.kind === 'SLOW') return timers.after(fault.ms, () => call.answer(payment));
+    call.answer(payment);
     return undefined;
   }
 
@@ -127,9 +128,9 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     lookUp: (order, call) => {
       const fault = script().lookUp(order);
       if (fault.kind === 'LOST') throw connectionBroken();
-      const hold = ledger.find(order.holdId, clock.nowMs());
+      const payment = ledger.find(order.holdId, clock.nowMs());
       changed();
-      return fault.kind === 'SILENT' ? undefined : answer(order, hold, fault, call);
+      return fault.kind === 'SILENT' ? undefined : answer(order, payment, fault, call);
     },
     holds: () => {
       lapseDue();

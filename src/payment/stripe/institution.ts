@@ -3,11 +3,11 @@ import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
 import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
-import { createIntents, type Intents, standingOf } from './intents.ts';
+import { createIntents, type Intents, snapshotOrAbsent } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
 import type { StripeParties } from './parties.ts';
 import type { StripeSettings } from './settings.ts';
-import { holdOf } from './standing.ts';
+import { snapshotOf } from './snapshot.ts';
 
 /**
  * Age of an order, in milliseconds, from which on its FREEZE is preceded by a look-up. Stripe keeps
@@ -22,7 +22,7 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
  * days.
  *
  * One hold: whatever is made for an order is made under one idempotency key, its holdId, which is the
- * operation id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
+ * instruction id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
  * for an order without one: CANCEL uses the key up for a PaymentIntent that nobody confirms, after which
  * Stripe turns down a FREEZE that is still on its way.
  *
@@ -48,7 +48,7 @@ export function createStripeInstitution(
     lookUp: (order, signal) =>
       client.call(signal, async () => {
         const intent = await intents.find(order);
-        return intent === undefined ? { standing: 'ABSENT' } : standingOf(intent);
+        return intent === undefined ? { status: 'ABSENT' } : snapshotOrAbsent(intent);
       }),
     readNotification: (sent) => readStripeNotification(sent, settings.webhookSecret),
     close: async () => client.close(),
@@ -61,7 +61,7 @@ const voidKey = ({ holdId }: PaymentOrder) => `${holdId}:void`;
 function createInstructions(intents: Intents, nowMs: () => number) {
   /** Where the money stands, once it is certain that a PaymentIntent without any will never get some. */
   const settled = (order: PaymentOrder, intent: Stripe.PaymentIntent) =>
-    holdOf(intent) ?? intents.cancel(intent.id, voidKey(order));
+    snapshotOf(intent) ?? intents.cancel(intent.id, voidKey(order));
 
   async function freeze(order: PaymentOrder, repeated = false): Promise<PaymentSnapshot> {
     try {
@@ -71,7 +71,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
       if (intent !== undefined) return settled(order, intent);
       if (!isRefusedByStripe(error)) throw error;
       // Every later FREEZE gets this answer as well.
-      if (isSavedAnswer(error.headers)) return { standing: 'VOID' };
+      if (isSavedAnswer(error.headers)) return { status: 'VOID' };
       // Whether the answer was saved shows in the next one. If not, the key is still free.
       return repeated ? intents.useUpKey(order, voidKey(order)) : freeze(order, true);
     }
@@ -95,12 +95,12 @@ function createInstructions(intents: Intents, nowMs: () => number) {
     RELEASE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);
       return intentId === undefined
-        ? { standing: 'ABSENT' }
+        ? { status: 'ABSENT' }
         : intents.capture(intentId, order.amount, order.instructionId);
     },
     REFUND: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);
-      return intentId === undefined ? { standing: 'ABSENT' } : intents.cancel(intentId, order.instructionId);
+      return intentId === undefined ? { status: 'ABSENT' } : intents.cancel(intentId, order.instructionId);
     },
     CANCEL: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const intentId = await intentIdOf(order);

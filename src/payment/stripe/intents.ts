@@ -4,7 +4,7 @@ import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
 import { holdKey } from './notification.ts';
 import type { StripeBuyer, StripeParties } from './parties.ts';
-import { holdOf } from './standing.ts';
+import { snapshotOf } from './snapshot.ts';
 
 /** The PaymentIntents of orders, of which there is one for an order at most. */
 export interface Intents {
@@ -32,8 +32,8 @@ const unconfirmedAmount = 1_000_000;
 const withCharge = { expand: ['latest_charge'] };
 
 /** Where the money of a PaymentIntent stands; one that holds none and still could is as good as none. */
-export function standingOf(intent: Stripe.PaymentIntent): PaymentSnapshot {
-  return holdOf(intent) ?? { standing: 'ABSENT' };
+export function snapshotOrAbsent(intent: Stripe.PaymentIntent): PaymentSnapshot {
+  return snapshotOf(intent) ?? { status: 'ABSENT' };
 }
 
 /** Access to the PaymentIntents, all calls being made inside StripeClient.call. */
@@ -59,16 +59,16 @@ export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: S
     return undefined;
   }
 
-  /** The standing by an action, or, where Stripe refuses that, as it is. */
+  /** The payment after an action, or, where Stripe refuses that, as it is. */
   async function afterwards(
     intentId: string,
     action: Promise<Stripe.PaymentIntent>,
   ): Promise<PaymentSnapshot> {
     try {
-      return standingOf(await action);
+      return snapshotOrAbsent(await action);
     } catch (error) {
       if (!isRefusedByStripe(error)) throw error;
-      return standingOf(await retrieve(intentId));
+      return snapshotOrAbsent(await retrieve(intentId));
     }
   }
 

@@ -24,7 +24,7 @@ export interface EscrowBooks {
   findInstruction(instructionId: string): Instruction | undefined;
   /** The same, where it must be there. */
   requireInstruction(instructionId: string): Instruction;
-  /** The open instruction that moves the money of an order on. */
+  /** The open instruction that moves the money of an order on; the last, where a RELEASE has given way. */
   resolutionOf(orderId: number): InstructionRow | undefined;
 }
 
@@ -83,19 +83,15 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   return {
     ...{ rows, instructions, history, provenance, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
-    resolutionOf: (orderId) => instructions.openOf(orderId).find(({ kind }) => kind !== 'FREEZE'),
+    resolutionOf: (orderId) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
   };
 }
 
 /** What the institution said when an order last began to wait for a person. */
-export function foundOf({
-  foundStanding,
-  foundAmount,
-  foundCurrency,
-}: EscrowRow): PaymentSnapshot | undefined {
-  if (foundStanding === null) return undefined;
+export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow): PaymentSnapshot | undefined {
+  if (foundStatus === null) return undefined;
   return {
-    standing: foundStanding,
+    status: foundStatus,
     amount: foundAmount ?? undefined,
     currency: foundCurrency ?? undefined,
   };

@@ -1,53 +1,30 @@
-import { and, asc, count, desc, eq, gt, isNull, lt, lte, type SQL, sql } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  type InferSelectModel,
+  isNull,
+  lt,
+  lte,
+  type SQL,
+  sql,
+} from 'drizzle-orm';
 import type { EscrowState } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
-import type { PaymentStatus } from '../../domain/payment.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-const columns = {
-  id: escrow.id,
-  escrowId: escrow.escrowId,
-  filingNo: escrow.filingNo,
-  callerId: escrow.callerId,
-  type: escrow.type,
-  amount: escrow.amount,
-  buyerId: escrow.buyerId,
-  sellerId: escrow.sellerId,
-  state: escrow.state,
-  timestamp: escrow.timestamp,
-  reference: escrow.reference,
-  failedAttempts: escrow.failedAttempts,
-  review: escrow.review,
-  foundStanding: escrow.foundStanding,
-  foundAmount: escrow.foundAmount,
-  foundCurrency: escrow.foundCurrency,
-  accepted: escrow.accepted,
-  notificationCount: escrow.notificationCount,
-  caller: caller.name,
-};
+const columns = { ...getTableColumns(escrow), caller: caller.name };
 
-/** An order as its table has it. */
-export interface EscrowRow extends EscrowTerms {
-  readonly id: number;
-  readonly escrowId: string;
-  readonly callerId: number;
-  readonly state: EscrowState;
-  readonly timestamp: string;
-  readonly reference: string | null;
-  readonly failedAttempts: number;
-  readonly review: string | null;
-  readonly foundStanding: PaymentStatus | null;
-  readonly foundAmount: bigint | null;
-  readonly foundCurrency: string | null;
-  readonly accepted: boolean;
-  readonly notificationCount: number;
-  /** Name of the caller. */
-  readonly caller: string;
-}
+/** An order as its table has it, with the name of its caller. */
+export type EscrowRow = Readonly<InferSelectModel<typeof escrow>> & { readonly caller: string };
 
 /** An order to store. */
 export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> &
@@ -68,13 +45,9 @@ export interface UpdatedRow {
 }
 
 /** What stops an order for a person. */
-export interface StoppedRow {
-  readonly id: number;
+export type StoppedRow = Pick<EscrowRow, 'id' | 'foundStatus' | 'foundAmount' | 'foundCurrency'> & {
   readonly review: string;
-  readonly foundStanding: PaymentStatus | null;
-  readonly foundAmount: bigint | null;
-  readonly foundCurrency: string | null;
-}
+};
 
 /** The rows of orders. All verbs that write run inside the effect that they belong to. */
 export interface EscrowRows {

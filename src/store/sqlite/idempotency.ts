@@ -5,7 +5,7 @@ import type { Instruction } from '../escrow-commands.ts';
 import { type IdempotencyClaim, idempotencyRetentionS, type Kind, type Outcome } from '../store.ts';
 import type { Database } from './database.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** How many forgotten keys a look-up sweeps away: more than one, so that the sweep overtakes the claims. */
 const sweptPerLookUp = 2;
@@ -43,18 +43,7 @@ export function createIdempotencyKeys(
     database.delete(keyRow).where(isForgotten).orderBy(keyRow.claimedAtS).limit(sweptPerLookUp),
   );
   const select = database.select().from(keyRow).where(isKey).prepare();
-  const insert = prepareRaw(
-    database,
-    database.insert(keyRow).values({
-      callerId: sql.placeholder('callerId'),
-      key: sql.placeholder('key'),
-      fingerprint: sql.placeholder('fingerprint'),
-      claimedAtS: sql.placeholder('nowS'),
-      outcome: sql.placeholder('outcome'),
-      instructionId: sql.placeholder('instructionId'),
-      requestId: sql.placeholder('requestId'),
-    }),
-  );
+  const insert = prepareRaw(database, database.insert(keyRow).values(placeholdersFor(keyRow)));
 
   /** What a repetition of a call that gave an instruction is told: the instruction as it is now. */
   function resultOf(instructionId: string, claimedBy: string | undefined): ClaimResult {
@@ -86,7 +75,7 @@ export function createIdempotencyKeys(
       if (outcome.kind === 'REFUSED' && !isFinal(outcome.refusal.reason)) return;
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
       insert.run({
-        ...{ callerId, key, nowS, requestId, fingerprint: Buffer.from(fingerprint) },
+        ...{ callerId, key, requestId, claimedAtS: nowS, fingerprint: Buffer.from(fingerprint) },
         instructionId: isInstruction ? (outcome.result as Instruction).instructionId : null,
         outcome: isInstruction ? null : serialize(outcome),
       });

@@ -1,17 +1,11 @@
-import { and, asc, desc, eq, inArray, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, type InferSelectModel, inArray, type SQLWrapper, sql } from 'drizzle-orm';
 import type { InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
 import type { Database } from './database.ts';
 import { escrowInstruction } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** One instruction as the ledger has it. */
-export interface InstructionRow {
-  readonly instructionId: string;
-  readonly orderId: number;
-  readonly kind: InstructionKind;
-  readonly status: InstructionStatus;
-  readonly preparedAtMs: number;
-}
+export type InstructionRow = Readonly<InferSelectModel<typeof escrowInstruction>>;
 
 /** The ledger of instructions. All verbs run inside the effect that they belong to. */
 export interface InstructionLedger {
@@ -40,14 +34,7 @@ const ofOrder = eq(escrowInstruction.orderId, sql.placeholder('orderId'));
 
 /** The ledger of a database. */
 export function createInstructionLedger(database: Database): InstructionLedger {
-  const columns = {
-    instructionId: escrowInstruction.instructionId,
-    orderId: escrowInstruction.orderId,
-    kind: escrowInstruction.kind,
-    status: escrowInstruction.status,
-    preparedAtMs: escrowInstruction.preparedAtMs,
-  };
-  const select = () => database.select(columns).from(escrowInstruction).$dynamic();
+  const select = () => database.select().from(escrowInstruction).$dynamic();
   const byId = select().where(isThis).prepare();
   const freeze = select()
     .where(and(ofOrder, sql`${escrowInstruction.kind} = 'FREEZE'`))
@@ -73,13 +60,9 @@ export function createInstructionLedger(database: Database): InstructionLedger {
     .prepare();
   const insert = prepareRaw(
     database,
-    database.insert(escrowInstruction).values({
-      instructionId: sql.placeholder('instructionId'),
-      orderId: sql.placeholder('orderId'),
-      kind: sql.placeholder('kind'),
-      status: 'PREPARED',
-      preparedAtMs: sql.placeholder('preparedAtMs'),
-    }),
+    database
+      .insert(escrowInstruction)
+      .values({ ...placeholdersFor(escrowInstruction, 'id', 'status'), status: 'PREPARED' }),
   );
   const move = prepareRaw(
     database,

@@ -95,9 +95,8 @@ export function createReconciliationHandlers(
     }),
     Decide: writes(({ escrowId, decision, instructionId, nowMs }) => {
       const row = requireRow(escrowId);
-      const underWay = resolutionOf(row.id);
       const stopped = {
-        ...resolvable(row, underWay),
+        ...resolvable(row, resolutionOf(row.id)),
         found: foundOf(row),
         hasPaid: instructions.hasPaid(row.id),
       };
@@ -105,7 +104,6 @@ export function createReconciliationHandlers(
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       rows.decided(row.id, decision === 'ACCEPT', nowMs);
       if (outcome.kind === 'PREPARE') {
-        if (outcome.ends && underWay) instructions.move(underWay.instructionId, 'DECLINED');
         instructions.prepare(row.id, outcome.instruction, instructionId, nowMs);
       }
       return toCase(requireRow(escrowId));
@@ -124,7 +122,7 @@ const selectedBy = ({ state, needsReview }: CaseSelection) => {
 
 const stopOf = ({ why, found }: NonNullable<OrderUpdate['review']>) => ({
   review: why,
-  foundStanding: found?.standing ?? null,
+  foundStatus: found?.status ?? null,
   foundAmount: found?.amount ?? null,
   foundCurrency: found?.currency ?? null,
 });

@@ -185,17 +185,17 @@ export const escrow = sqliteTable(
     /** When the institution is to be asked next; null for never. */
     lookUpAtMs: integer('look_up_at_ms'),
     /** Questions and instructions in a row that the institution left without an answer. */
-    failedAttempts: integer('unanswered').notNull().default(0),
+    failedAttempts: integer('failed_attempts').notNull().default(0),
     /** Why the order waits for a person; null if it does not. */
-    review: text('attention'),
+    review: text(),
     /** What the institution said when the order last began to wait for a person. */
-    foundStanding: text('found_standing').$type<PaymentStatus>(),
+    foundStatus: text('found_status').$type<PaymentStatus>(),
     foundAmount: money('found_amount'),
     foundCurrency: text('found_currency'),
     /** Whether a person accepted that. */
     accepted: integer({ mode: 'boolean' }).notNull().default(false),
     /** Notifications that have come about the order. */
-    notificationCount: integer('notices').notNull().default(0),
+    notificationCount: integer('notification_count').notNull().default(0),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
@@ -203,21 +203,21 @@ export const escrow = sqliteTable(
     index('escrow_by_filing').on(table.filingNo),
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
-    index('escrow_in_need').on(table.id).where(sql`${table.review} IS NOT NULL`),
+    index('escrow_in_review').on(table.id).where(sql`${table.review} IS NOT NULL`),
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
 );
 
 /**
- * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one
- * resolution at most that is open, and one at most that paid.
+ * Instructions to the payment institution, each written before it is given. An order has one FREEZE, one at most that
+ * is open to pay out and one to give back, and one at most that paid.
  */
 export const escrowInstruction = sqliteTable(
-  'escrow_operation',
+  'escrow_instruction',
   {
     id: integer().primaryKey(),
     /** The institution's idempotency key. */
-    instructionId: text('operation_id').notNull().unique(),
+    instructionId: text('instruction_id').notNull().unique(),
     orderId: integer('order_id')
       .notNull()
       .references(() => escrow.id),
@@ -226,14 +226,19 @@ export const escrowInstruction = sqliteTable(
     preparedAtMs: integer('prepared_at_ms').notNull(),
   },
   (table) => [
-    index('escrow_operation_by_order').on(table.orderId),
-    index('escrow_operation_open')
+    index('escrow_instruction_by_order').on(table.orderId),
+    index('escrow_instruction_open')
       .on(table.orderId)
       .where(sql`${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
     uniqueIndex('escrow_freeze').on(table.orderId).where(sql`${table.kind} = 'FREEZE'`),
-    uniqueIndex('escrow_resolution_open')
+    uniqueIndex('escrow_release_open')
       .on(table.orderId)
-      .where(sql`${table.kind} <> 'FREEZE' AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
+      .where(sql`${table.kind} = 'RELEASE' AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`),
+    uniqueIndex('escrow_return_open')
+      .on(table.orderId)
+      .where(
+        sql`${table.kind} IN ('REFUND', 'CANCEL') AND ${table.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`,
+      ),
     uniqueIndex('escrow_resolution_paid')
       .on(table.orderId)
       .where(sql`${table.kind} IN ('RELEASE', 'REFUND') AND ${table.status} = 'CONFIRMED'`),
@@ -275,7 +280,7 @@ export const idempotencyKey = sqliteTable(
     fingerprint: blob({ mode: 'buffer' }).notNull(),
     claimedAtS: integer('claimed_at_s').notNull(),
     /** The instruction that the call gave, for a repetition to go on with. */
-    instructionId: text('operation_id'),
+    instructionId: text('instruction_id'),
     /** The outcome of the command, serialised by node:v8; null if it gave an instruction. */
     outcome: blob({ mode: 'buffer' }),
     /** Of the call that claimed it. */

@@ -19,7 +19,7 @@ const progressQuery = `
     WHEN o.status = 'CONFIRMED' THEN 'SETTLED'
     WHEN o.status IN ('PREPARED', 'SENT') THEN o.status
     ELSE 'NONE' END
-  FROM escrow_operation o WHERE o.kind = ? AND o.id > ? ORDER BY o.id DESC LIMIT 1`;
+  FROM escrow_instruction o WHERE o.kind = ? AND o.id > ? ORDER BY o.id DESC LIMIT 1`;
 
 const [when = '', armed = '', kind = ''] = (process.env.SERVE_AND_DIE ?? '').split(' ');
 /** Recoveries are begun soon, and no machine is so slow that an answer of the institution is given up. */
@@ -36,7 +36,7 @@ function watchCommits(): void {
   Sqlite.prototype.prepare = function watched(this: Sqlite.Database, source: string) {
     const statement = prepare.call(this, source);
     if (source !== 'COMMIT' || !this.name.endsWith('artseal.db')) return statement;
-    const newest = prepare.call(this, 'SELECT coalesce(max(id), 0) FROM escrow_operation');
+    const newest = prepare.call(this, 'SELECT coalesce(max(id), 0) FROM escrow_instruction');
     const last = (newest as Sqlite.Statement<[]>).pluck().get();
     const progress = (prepare.call(this, progressQuery) as Sqlite.Statement<unknown[]>).pluck();
     const run = statement.run.bind(statement) as () => Sqlite.RunResult;
@@ -60,9 +60,9 @@ function watchCalls(institution: Institution): Institution {
     ...institution,
     instruct: async (instruction, signal) => {
       if (instruction.kind === kind) reach('BEFORE', 'CALL' satisfies Step);
-      const hold = await institution.instruct(instruction, signal);
+      const payment = await institution.instruct(instruction, signal);
       if (instruction.kind === kind) reach('AFTER', 'CALL' satisfies Step);
-      return hold;
+      return payment;
     },
   };
 }

@@ -9,6 +9,7 @@ import {
   addPlatform,
   allPages,
   caseOf,
+  due,
   frozen,
   inNeed,
   oneUnitHeld,
@@ -59,10 +60,7 @@ export function decisionPromises(engine: StoreEngine): void {
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
-          assert.deepEqual(
-            await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-            [],
-          );
+          assert.deepEqual(await due(store, 5_000, 9_000), []);
           return;
         }
         const decided = await deciding;
@@ -78,14 +76,8 @@ export function decisionPromises(engine: StoreEngine): void {
         const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
         assert.partialDeepStrictEqual(open, [...openBefore, ...prepared]);
-        assert.deepEqual(
-          await perform(store, { kind: 'ListDue', nowMs: 4_999, horizonMs: 9_000, count: 10 }),
-          [],
-        );
-        assert.deepEqual(
-          await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-          [escrowId],
-        );
+        assert.deepEqual(await due(store, 4_999, 9_000), []);
+        assert.deepEqual(await due(store, 5_000, 9_000), [escrowId]);
       });
     }
   }
@@ -108,10 +100,7 @@ export function decisionPromises(engine: StoreEngine): void {
       await refused(decide('ES-2026-'), 'ESCROW_NOT_FOUND');
     }
     assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: 5_000, horizonMs: 9_000, count: 10 }),
-      [],
-    );
+    assert.deepEqual(await due(store, 5_000, 9_000), []);
   });
 
   test('one of two decisions made at once counts', async (t) => {
@@ -134,7 +123,7 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await first).open, [{ instructionId, kind: 'REFUND' }]);
   });
 
-  test('a RELEASE that was not carried out gives way to a decision to give back', async (t) => {
+  test('a RELEASE that was not answered stays open beside what a decision gives back', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
@@ -148,12 +137,16 @@ export function decisionPromises(engine: StoreEngine): void {
       instructionId,
       nowMs: 1,
     });
-    assert.partialDeepStrictEqual(open, [{ instructionId, kind: 'REFUND' }]);
-    assert.equal(open.length, 1);
-    assert.equal(
-      (await perform(store, { kind: 'FindInstruction', instructionId: release.instructionId }))?.status,
-      'DECLINED',
+    assert.deepEqual(
+      open.map((instruction) => [instruction.kind, instruction.instructionId]),
+      [
+        ['RELEASE', release.instructionId],
+        ['REFUND', instructionId],
+      ],
     );
+    await refused(perform(store, toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
+    const joined = await perform(store, toResolve(by, 'REFUND', escrowId));
+    assert.equal(joined.instructionId, instructionId);
   });
 
   test('what the institution has said nothing of can only be asked about again', async (t) => {
@@ -236,11 +229,11 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual((await caseOf(store, escrowId)).accepted, oneUnitHeld, 'an update leaves it as it is');
   });
 
-  test('a standing without an amount is accepted as it was found', async (t) => {
+  test('a status without an amount is accepted as it was found', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
-    await settled(store, escrowId, { review: { why: 'It is gone.', found: { standing: 'ABSENT' } } });
+    await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
     const { accepted } = await perform(store, {
       kind: 'Decide',
       escrowId,
@@ -248,7 +241,7 @@ export function decisionPromises(engine: StoreEngine): void {
       instructionId: workOf(by).instructionId,
       nowMs: 1,
     });
-    assert.deepEqual(accepted, { standing: 'ABSENT', amount: undefined, currency: undefined });
+    assert.deepEqual(accepted, { status: 'ABSENT', amount: undefined, currency: undefined });
   });
 
   test('a decision reaches the process that takes calls', async (t) => {
@@ -265,9 +258,7 @@ export function decisionPromises(engine: StoreEngine): void {
       instructionId: workOf(by).instructionId,
       nowMs: 1_000,
     });
-    assert.deepEqual(await perform(serving, { kind: 'ListDue', nowMs: 1_000, horizonMs: 9_000, count: 10 }), [
-      escrowId,
-    ]);
+    assert.deepEqual(await due(serving, 1_000, 9_000), [escrowId]);
     assert.partialDeepStrictEqual((await caseOf(serving, escrowId)).open, [{ kind: 'REFUND' }]);
   });
 

@@ -148,7 +148,7 @@ export function toResolve(
 export interface TestOrder {
   readonly escrowId: string;
   readonly filingNo: string;
-  /** The operation id of its FREEZE. */
+  /** The instruction id of its FREEZE. */
   readonly holdId: string;
 }
 
@@ -164,6 +164,11 @@ export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase
   const found = await perform(store, { kind: 'FindCase', escrowId });
   assert.ok(found, escrowId);
   return found;
+}
+
+/** The orders to ask about at a time, longest due first; those due later than `horizonMs` are among them. */
+export function due(store: Store, nowMs: number, horizonMs: number, count = 100): Promise<readonly string[]> {
+  return perform(store, { kind: 'ListDue', nowMs, horizonMs, count });
 }
 
 /** An update of an order that changes nothing, but for what is said. */
@@ -250,7 +255,7 @@ export async function orderIn(store: Store, by: CallerRef, state: EscrowState): 
 }
 
 /** What an institution says that holds one unit only. */
-export const oneUnitHeld = { standing: 'HELD', amount: 1n, currency: 'CNY' } as const;
+export const oneUnitHeld = { status: 'HELD', amount: 1n, currency: 'CNY' } as const;
 
 /** Has an order wait for a person. */
 export async function stopped(store: Store, escrowId: string, why = 'The amounts differ.'): Promise<void> {

@@ -7,6 +7,7 @@ import {
   addPlatform,
   caseOf,
   crashCopy,
+  due,
   frozen,
   opened,
   openStore,
@@ -31,13 +32,8 @@ export function notificationPromises(engine: StoreEngine): void {
       ...before,
       notificationCount: before.notificationCount + 1,
     });
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: nowMs - 1, horizonMs: nowMs + 60_000, count: 10 }),
-      [],
-    );
-    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs, horizonMs: nowMs + 60_000, count: 10 }), [
-      escrowId,
-    ]);
+    assert.deepEqual(await due(store, nowMs - 1, nowMs + 60_000), []);
+    assert.deepEqual(await due(store, nowMs, nowMs + 60_000), [escrowId]);
   });
 
   test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
@@ -55,10 +51,7 @@ export function notificationPromises(engine: StoreEngine): void {
       ),
     );
     assert.deepEqual(repeated, [false, false, false]);
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: nowMs + 1, horizonMs: nowMs + 60_000, count: 10 }),
-      [],
-    );
+    assert.deepEqual(await due(store, nowMs + 1, nowMs + 60_000), []);
     assert.equal(
       await perform(store, {
         kind: 'TakeNotification',
@@ -68,10 +61,7 @@ export function notificationPromises(engine: StoreEngine): void {
       }),
       true,
     );
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: nowMs + 1, horizonMs: nowMs + 60_000, count: 10 }),
-      [one.escrowId],
-    );
+    assert.deepEqual(await due(store, nowMs + 1, nowMs + 60_000), [one.escrowId]);
   });
 
   test('of a notification that comes many times at once, one counts', async (t) => {
@@ -98,7 +88,7 @@ export function notificationPromises(engine: StoreEngine): void {
       );
     }
     assert.deepEqual(await caseOf(store, escrowId), before);
-    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs, horizonMs: nowMs, count: 10 }), []);
+    assert.deepEqual(await due(store, nowMs, nowMs), []);
   });
 
   test('a notification is remembered for its time and then forgotten, however many there are', async (t) => {
@@ -146,10 +136,7 @@ export function notificationPromises(engine: StoreEngine): void {
         event,
       );
     }
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: afterMs, horizonMs: afterMs, count: 10 }),
-      [escrowId],
-    );
+    assert.deepEqual(await due(store, afterMs, afterMs), [escrowId]);
   });
 
   test('a notification is not forgotten where the clock is set back', async (t) => {
@@ -172,10 +159,9 @@ export function notificationPromises(engine: StoreEngine): void {
     const notify = { kind: 'TakeNotification', eventId: 'event', holdId, nowMs } as const;
     await perform(store, notify);
     const after = await openStore(t, engine, crashCopy(t, dataDir));
-    const due = { kind: 'ListDue', nowMs, horizonMs: nowMs, count: 10 } as const;
-    assert.deepEqual(await perform(before, due), []);
+    assert.deepEqual(await due(before, nowMs, nowMs), []);
     assert.equal(await perform(before, notify), true);
-    assert.deepEqual(await perform(after, due), [escrowId]);
+    assert.deepEqual(await due(after, nowMs, nowMs), [escrowId]);
     assert.equal(await perform(after, notify), false);
   });
 }

@@ -6,6 +6,7 @@ import {
   addPlatform,
   caseOf,
   done,
+  due,
   endedAs,
   fileOne,
   frozen,
@@ -33,18 +34,8 @@ const otherThan = (kind: (typeof kinds)[number]) => (kind === 'RELEASE' ? 'REFUN
 /** Whether an order is due at a time, and not before it. */
 async function assertDueAt(store: Store, escrowId: string, atMs: number): Promise<void> {
   const farMs = Number.MAX_SAFE_INTEGER;
-  assert.equal(
-    (await perform(store, { kind: 'ListDue', nowMs: atMs - 1, horizonMs: farMs, count: 100 })).includes(
-      escrowId,
-    ),
-    false,
-    'too early',
-  );
-  assert.equal(
-    (await perform(store, { kind: 'ListDue', nowMs: atMs, horizonMs: farMs, count: 100 })).includes(escrowId),
-    true,
-    'too late',
-  );
+  assert.equal((await due(store, atMs - 1, farMs)).includes(escrowId), false, 'too early');
+  assert.equal((await due(store, atMs, farMs)).includes(escrowId), true, 'too late');
 }
 
 /** Instructions: preparing, giving and asking about them. */
@@ -320,10 +311,7 @@ export function operationPromises(engine: StoreEngine): void {
       (await perform(store, { kind: 'FindInstruction', instructionId: holdId }))?.status,
       'CONFIRMED',
     );
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: 6_000, horizonMs: 9_000, count: 10 }),
-      [],
-    );
+    assert.deepEqual(await due(store, 6_000, 9_000), []);
     await settled(store, escrowId, { to: 'CLOSED' });
     await assert.rejects(perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 5_000 }));
   });
@@ -393,13 +381,10 @@ export function operationPromises(engine: StoreEngine): void {
     const waiting = await opened(store, by);
     await stopped(store, waiting.escrowId);
     await perform(store, { kind: 'ResumeOpen', nowMs: 1_000 });
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: 999, horizonMs: 90_000, count: 100 }),
-      [],
-    );
-    const due = await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 90_000, count: 100 });
+    assert.deepEqual(await due(store, 999, 90_000), []);
+    const resumed = await due(store, 1_000, 90_000);
     const expected = [orders.get('UNPAID'), releasing.escrowId, sent.escrowId, unknown.escrowId];
-    assert.deepEqual([...due].sort(), expected.sort());
+    assert.deepEqual([...resumed].sort(), expected.sort());
   });
 
   test('a start with nothing open changes nothing', async (t) => {
@@ -421,22 +406,20 @@ export function operationPromises(engine: StoreEngine): void {
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
-    const due = async (nowMs: number, horizonMs: number, count: number) =>
-      (await perform(store, { kind: 'ListDue', nowMs, horizonMs, count })).map((escrowId) =>
-        at.get(escrowId),
-      );
-    assert.deepEqual(await due(99, 10_000, 10), []);
-    assert.deepEqual(await due(100, 10_000, 10), [100]);
-    assert.deepEqual(await due(499, 10_000, 10), [100, 200, 300]);
-    assert.deepEqual(await due(500, 10_000, 10), [100, 200, 300, 500]);
-    assert.deepEqual(await due(500, 10_000, 2), [100, 200]);
-    assert.deepEqual(await due(250, 5_000, 10), [100, 200, 5_001, 9_000]);
-    assert.deepEqual(await due(250, 5_000, 3), [100, 200, 5_001]);
-    assert.deepEqual(await due(250, 5_000, 2), [100, 200]);
-    assert.deepEqual(await due(0, 8_999, 10), [9_000]);
-    assert.deepEqual(await due(0, 9_000, 10), []);
+    const dueTimes = async (nowMs: number, horizonMs: number, count: number) =>
+      (await due(store, nowMs, horizonMs, count)).map((escrowId) => at.get(escrowId));
+    assert.deepEqual(await dueTimes(99, 10_000, 10), []);
+    assert.deepEqual(await dueTimes(100, 10_000, 10), [100]);
+    assert.deepEqual(await dueTimes(499, 10_000, 10), [100, 200, 300]);
+    assert.deepEqual(await dueTimes(500, 10_000, 10), [100, 200, 300, 500]);
+    assert.deepEqual(await dueTimes(500, 10_000, 2), [100, 200]);
+    assert.deepEqual(await dueTimes(250, 5_000, 10), [100, 200, 5_001, 9_000]);
+    assert.deepEqual(await dueTimes(250, 5_000, 3), [100, 200, 5_001]);
+    assert.deepEqual(await dueTimes(250, 5_000, 2), [100, 200]);
+    assert.deepEqual(await dueTimes(0, 8_999, 10), [9_000]);
+    assert.deepEqual(await dueTimes(0, 9_000, 10), []);
     assert.deepEqual(
-      await due(1_000_000, 2_000_000, 100),
+      await dueTimes(1_000_000, 2_000_000, 100),
       [...at.values()].toSorted((a, b) => a - b),
     );
   });
@@ -448,11 +431,7 @@ export function operationPromises(engine: StoreEngine): void {
     await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: 1 });
     await stopped(store, escrowId, 'The amounts differ.');
     const assertNotDue = async (after: string) => {
-      assert.deepEqual(
-        await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 1_000, count: 10 }),
-        [],
-        after,
-      );
+      assert.deepEqual(await due(store, 1_000, 1_000), [], after);
       assert.equal((await caseOf(store, escrowId)).review, 'The amounts differ.');
     };
     await assertNotDue('stopped');

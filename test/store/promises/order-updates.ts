@@ -7,6 +7,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
   caseOf,
+  due,
   endedAs,
   frozen,
   noon,
@@ -70,9 +71,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
         assert.deepEqual(open, []);
         const isReleased = to === 'RELEASED' && from !== 'RELEASED';
         assert.equal(await transfersOf(store, filingNo), transfers + (isReleased ? 1 : 0));
-        assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: 10, count: 10 }), [
-          escrowId,
-        ]);
+        assert.deepEqual(await due(store, 5, 10), [escrowId]);
       });
 
       if (to === from) continue;
@@ -92,10 +91,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
           assert.equal(await perform(store, { kind: 'UpdateOrder', update, at: later }), undefined);
         }
         assert.deepEqual(await toldOf(store, escrowId), before);
-        assert.deepEqual(
-          await perform(store, { kind: 'ListDue', nowMs: 5, horizonMs: Number.MAX_SAFE_INTEGER, count: 10 }),
-          [],
-        );
+        assert.deepEqual(await due(store, 5, Number.MAX_SAFE_INTEGER), []);
       });
     }
   }
@@ -234,20 +230,10 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     await settled(store, escrowId, { ended: [], lookUpAtMs: 9 });
-    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 8, horizonMs: 100, count: 10 }), []);
-    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 9, horizonMs: 100, count: 10 }), [
-      escrowId,
-    ]);
+    assert.deepEqual(await due(store, 8, 100), []);
+    assert.deepEqual(await due(store, 9, 100), [escrowId]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
-    assert.deepEqual(
-      await perform(store, {
-        kind: 'ListDue',
-        nowMs: Number.MAX_SAFE_INTEGER,
-        horizonMs: Number.MAX_SAFE_INTEGER,
-        count: 10,
-      }),
-      [],
-    );
+    assert.deepEqual(await due(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), []);
   });
 
   test('attempts in vain are counted until the institution is heard', async (t) => {
@@ -267,25 +253,9 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     const { notificationCount } = await caseOf(store, escrowId);
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs - 1 });
     await settled(store, escrowId, { ended: [], notificationCount, lookUpAtMs: undefined });
-    assert.deepEqual(
-      await perform(store, {
-        kind: 'ListDue',
-        nowMs: later.atMs,
-        horizonMs: Number.MAX_SAFE_INTEGER,
-        count: 10,
-      }),
-      [escrowId],
-    );
+    assert.deepEqual(await due(store, later.atMs, Number.MAX_SAFE_INTEGER), [escrowId]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
-    assert.deepEqual(
-      await perform(store, {
-        kind: 'ListDue',
-        nowMs: Number.MAX_SAFE_INTEGER,
-        horizonMs: Number.MAX_SAFE_INTEGER,
-        count: 10,
-      }),
-      [],
-    );
+    assert.deepEqual(await due(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), []);
   });
 
   test('a notification that comes while an attempt is in vain is not put off by it', async (t) => {
@@ -299,30 +269,14 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       lookUpAtMs: later.atMs + 300_000,
       notificationCount,
     });
-    assert.deepEqual(
-      await perform(store, {
-        kind: 'ListDue',
-        nowMs: later.atMs,
-        horizonMs: Number.MAX_SAFE_INTEGER,
-        count: 10,
-      }),
-      [escrowId],
-    );
+    assert.deepEqual(await due(store, later.atMs, Number.MAX_SAFE_INTEGER), [escrowId]);
     await perform(store, {
       kind: 'NoteUnanswered',
       escrowId,
       lookUpAtMs: later.atMs + 300_000,
       notificationCount: notificationCount + 1,
     });
-    assert.deepEqual(
-      await perform(store, {
-        kind: 'ListDue',
-        nowMs: later.atMs,
-        horizonMs: Number.MAX_SAFE_INTEGER,
-        count: 10,
-      }),
-      [],
-    );
+    assert.deepEqual(await due(store, later.atMs, Number.MAX_SAFE_INTEGER), []);
   });
 
   test('review stops the looking up, and lasts until a person has decided', async (t) => {
@@ -343,10 +297,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       undefined,
     );
     await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
-    assert.deepEqual(
-      await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }),
-      [],
-    );
+    assert.deepEqual(await due(store, 1_000, 2_000), []);
     assert.deepEqual(
       { ...(await caseOf(store, escrowId)), notificationCount: 0 },
       { ...before, notificationCount: 0 },
@@ -360,9 +311,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     });
     await settled(store, escrowId, { ended: [], lookUpAtMs: 1 });
     assert.equal((await caseOf(store, escrowId)).review, undefined);
-    assert.deepEqual(await perform(store, { kind: 'ListDue', nowMs: 1_000, horizonMs: 2_000, count: 10 }), [
-      escrowId,
-    ]);
+    assert.deepEqual(await due(store, 1_000, 2_000), [escrowId]);
   });
 
   test('an update of which a part is impossible is not made at all', async (t) => {

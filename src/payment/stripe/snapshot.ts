@@ -11,16 +11,16 @@ const ranOut: readonly (string | null)[] = ['automatic', 'expired'];
  * One that is cancelled has to come with its latest_charge expanded. Throws if the PaymentIntent is being
  * processed or is in a status that is not known here, since neither says anything of the money.
  */
-export function holdOf(intent: Stripe.PaymentIntent): PaymentSnapshot | undefined {
+export function snapshotOf(intent: Stripe.PaymentIntent): PaymentSnapshot | undefined {
   const currency = intent.currency.toUpperCase();
   const told = { currency, reference: intent.id };
   switch (intent.status) {
     case 'requires_capture':
-      return { standing: 'HELD', amount: BigInt(intent.amount_capturable), ...told };
+      return { status: 'HELD', amount: BigInt(intent.amount_capturable), ...told };
     case 'succeeded':
-      return { standing: 'PAID_OUT', amount: BigInt(intent.amount_received), ...told };
+      return { status: 'PAID_OUT', amount: BigInt(intent.amount_received), ...told };
     case 'canceled':
-      return cancelledHold(intent, told);
+      return cancelledSnapshot(intent, told);
     case 'requires_payment_method':
     case 'requires_confirmation':
     case 'requires_action':
@@ -30,15 +30,14 @@ export function holdOf(intent: Stripe.PaymentIntent): PaymentSnapshot | undefine
   }
 }
 
-function cancelledHold(
+function cancelledSnapshot(
   intent: Stripe.PaymentIntent,
   told: Pick<PaymentSnapshot, 'currency' | 'reference'>,
 ): PaymentSnapshot {
   const charge = intent.latest_charge;
   if (typeof charge === 'string') throw new TypeError(`${intent.id} came without its latest_charge`);
   // A declined charge is kept too, as failed: there was never a hold.
-  if (charge === null || charge.status !== 'succeeded')
-    return { standing: 'VOID', reference: told.reference };
-  const standing = ranOut.includes(intent.cancellation_reason) ? 'LAPSED' : 'RETURNED';
-  return { standing, amount: BigInt(charge.amount), ...told };
+  if (charge === null || charge.status !== 'succeeded') return { status: 'VOID', reference: told.reference };
+  const status = ranOut.includes(intent.cancellation_reason) ? 'LAPSED' : 'RETURNED';
+  return { status, amount: BigInt(charge.amount), ...told };
 }
