@@ -1,10 +1,9 @@
 import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statusAt } from '../domain/caller.ts';
-import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
-import { type NonceClaim, nonceRetentionS, type Store } from '../store/store.ts';
+import type { NonceClaim, Store } from '../store/store.ts';
 import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
 import type { Credentials } from './credentials.ts';
 import type { PlatformPrincipal } from './principal.ts';
@@ -25,15 +24,13 @@ export type Authenticate = (credentials: Credentials, request: SignedRequest, no
 export interface AuthenticationDependencies {
   readonly store: Pick<Store, 'findKey'>;
   readonly keyRing: KeyRing;
-  readonly clock: Clock;
 }
 
 /** Authentication for the platforms in the store; nothing is read from disk and nothing is written. */
-export function createAuthentication({ store, keyRing, clock }: AuthenticationDependencies): Authenticate {
+export function createAuthentication({ store, keyRing }: AuthenticationDependencies): Authenticate {
   const secretOf = createSecretCache(keyRing);
   // Unknown keys are verified against a secret that nobody has, so that they cost what known ones cost.
   const nobodysSecret = createSecretKey(randomBytes(32));
-  const steadyMs = createSteadyTime(clock);
 
   return ({ apiKey, timestamp, nonce, signature: sent }, { method, target, body }, nowS) => {
     const found = store.findKey(apiKey);
@@ -50,7 +47,7 @@ export function createAuthentication({ store, keyRing, clock }: AuthenticationDe
     const { callerId, caller, tier, monthlyQuota } = key;
     return {
       platform: { kind: 'platform', callerId, caller, tier, monthlyQuota: monthlyQuota ?? undefined },
-      nonce: { keyId: key.id, nonce, sweepAtS: Math.floor(steadyMs() / 1000) },
+      nonce: { keyId: key.id, nonce },
     };
   };
 }
@@ -59,28 +56,6 @@ export function createAuthentication({ store, keyRing, clock }: AuthenticationDe
 function signatureInvalid(request: CanonicalRequest): Refusal {
   const why = 'The API key is not known or the signature does not match. The text to sign was';
   return new Refusal('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
-}
-
-/** How much the wall clock may gain on the monotonic one from call to call without being set, in milliseconds. */
-const gainMaxMs = 1_000;
-
-/**
- * The wall clock without its forward steps: one is ignored for as long as nonces are remembered, since a clock that was
- * set ahead may be set back, and then the nonces of just before are still needed. A process that starts does not know
- * whether there was one, and begins in 1970.
- */
-function createSteadyTime({ nowMs, monotonicMs }: Clock): () => number {
-  let leadMs = 0;
-  let agreedAtMs = monotonicMs();
-  return () => {
-    const atMs = monotonicMs();
-    const wallLeadMs = nowMs() - atMs;
-    if (wallLeadMs <= leadMs + gainMaxMs || atMs - agreedAtMs >= nonceRetentionS * 1000) {
-      leadMs = wallLeadMs;
-      agreedAtMs = atMs;
-    }
-    return atMs + leadMs;
-  };
 }
 
 /** Opens each key's secret once: opening costs more than all the rest of verifying. */

@@ -16,6 +16,7 @@ import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts
 import { operationName } from './operation.ts';
 import type { Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
+import { createSteadyTime } from './steady-time.ts';
 import { Units } from './units.ts';
 
 /** Takes calls of both doors through the documented checks to their operations. */
@@ -43,8 +44,9 @@ const callsUnderWayMax = 2_000;
 
 /** The pipeline of calls to these operations. Its functions are in the order of the documented checks. */
 export function createCalls({ store, dispatcher, keyRing, clock, calendar }: CallsDependencies): Calls {
-  const authenticate = createAuthentication({ store, keyRing, clock });
+  const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
+  const steadyMs = createSteadyTime(clock);
   const runningKeys = createRunningKeys();
   let callsUnderWay = 0;
 
@@ -85,13 +87,17 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   ): Promise<Outcome> {
     const { method, target } = call;
     const nowMs = clock.nowMs();
-    const nowS = Math.floor(nowMs / 1000);
-    const { platform, nonce } = authenticate(credentials, { method, target, body }, nowS);
+    // Once more: the body may have taken its time, and the nonce is remembered from now on.
+    checkTimestamp(credentials.timestamp, nowMs);
+    const admission = admissionAt(nowMs);
+    const { platform, nonce } = authenticate(credentials, { method, target, body }, admission.nowS);
     event.caller = platform.caller;
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const units = new Units(store, { nowS, nonce, quota }, (calls) => quotaExceeded(statusAfter(calls)));
+    const units = new Units(store, { ...admission, nonce, quota }, (calls) =>
+      quotaExceeded(statusAfter(calls)),
+    );
     const answer = rate.allowed
       ? await fromRoute(platform, units, () => routed(call, body, event), event)
       : rateLimited(rate);
@@ -103,8 +109,11 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
   /** A call that is identified by its door: there is no nonce, rate or quota. */
   function identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome> {
     return underWay(async () => {
-      const admission = { nowS: Math.floor(clock.nowMs() / 1000) };
-      const units = new Units(store, admission, () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'));
+      const units = new Units(
+        store,
+        admissionAt(clock.nowMs()),
+        () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'),
+      );
       return told(await fromRoute(principal, units, () => call, event), units);
     });
   }
@@ -142,6 +151,10 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
     } finally {
       endKey();
     }
+  }
+
+  function admissionAt(nowMs: number) {
+    return { nowS: Math.floor(nowMs / 1000), sweepAtS: Math.floor(steadyMs() / 1000) };
   }
 
   /** For a call that was not admitted: how many were counted, if the store tells. */

@@ -79,6 +79,8 @@ export interface Unit<K extends Kind = Kind> {
 export interface Admission {
   /** Unix seconds. */
   readonly nowS: number;
+  /** Unix seconds as of which forgotten nonces and idempotency keys may be swept away; `nowS` if left out. */
+  readonly sweepAtS?: number | undefined;
   readonly nonce?: NonceClaim | undefined;
   readonly idempotency?: IdempotencyClaim | undefined;
   readonly quota?: QuotaClaim | undefined;
@@ -95,8 +97,6 @@ export interface NonceClaim {
   /** StoredKey.id. */
   readonly keyId: number;
   readonly nonce: string;
-  /** Unix seconds as of which forgotten nonces may be swept away. */
-  readonly sweepAtS: number;
 }
 
 /** How long an idempotency key is remembered, in seconds. */

@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
+import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
-import { newNonce } from '../support/signed-request.ts';
+import { headersOf, newNonce } from '../support/signed-request.ts';
 
 const clock = createManualClock(Date.UTC(2026, 5, 10, 12));
 const service = await startService(fileScope, { clock });
@@ -195,4 +200,33 @@ test('a clock that was set ahead and back again leaves nonces usable after 660 s
   clock.advance(660_000);
   const again = await file({ nonce });
   assert.equal(again.status, 200, again.text);
+});
+
+test('a request whose body arrives when its timestamp has expired is refused, since its nonce may be forgotten', async (t) => {
+  let looks = 0;
+  const nowMs = () => {
+    looks += 1;
+    return clock.nowMs();
+  };
+  const slow = await startService(t, { clock: { ...clock, nowMs }, limits: { pollMs: 3_600_000 } });
+  const sent = {
+    target: '/api/v1/filing',
+    body: JSON.stringify(artwork),
+    timestamp: stamp(),
+    nonce: newNonce(),
+  };
+  const headers = headersOf(await slow.platform(), sent);
+  const length = { 'Content-Length': Buffer.byteLength(sent.body) };
+  const looksBefore = looks;
+  const posted = request(`${slow.publicUrl}${sent.target}`, {
+    method: 'POST',
+    headers: { ...headers, ...length },
+  });
+  const answered = once(posted, 'response');
+  posted.flushHeaders();
+  await eventually('the head is looked at', 60_000, () => looks > looksBefore);
+  clock.setWall(clock.nowMs() + 301_000);
+  posted.end(sent.body);
+  const [response] = await answered;
+  assert.match(await text(response), /TIMESTAMP_EXPIRED/);
 });

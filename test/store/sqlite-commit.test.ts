@@ -8,16 +8,7 @@ import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
-import {
-  addPlatform,
-  anyFiling,
-  nowS,
-  openStore,
-  refused,
-  spend,
-  toFile,
-  underKey,
-} from './promises/fixtures.ts';
+import { addPlatform, anyFiling, openStore, refused, spend, toFile, underKey } from './promises/fixtures.ts';
 
 /** A store with a platform in it, and its folder. */
 async function openFiling(t: TestContext) {
@@ -40,7 +31,7 @@ test('a unit is one commit: nonce, key, quota and effect', async (t) => {
   const before = commitsIn(dataDir);
   const { admission, effect } = underKey(by.callerId, 'k', toFile(by));
   assert.ok(admission);
-  const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
+  const nonce = { keyId: by.id, nonce: 'n' };
   const quota = { callerId: by.callerId, month: '2026-11', limit: 1, take: true };
   await store.execute({ admission: { ...admission, nonce, quota }, effect });
   assert.equal(commitsIn(dataDir), before + 1);

@@ -32,7 +32,7 @@ const list: Unit = { effect: { kind: 'ListFilings', filter: anyFiling, page } };
 const admitted = (nonce: string, effect?: Command): Unit => ({
   admission: {
     nowS,
-    nonce: { keyId: 1, nonce, sweepAtS: nowS },
+    nonce: { keyId: 1, nonce },
     quota: { callerId: 1, month, limit: undefined, take: true },
   },
   effect,

@@ -15,7 +15,7 @@ test('a transaction that is rolled back spends nothing, one that is committed sp
   const [one, other] = [open(), open()];
   const spend = ({ client, nonces }: ReturnType<typeof open>, nonce: string, isKept: boolean) => {
     client.exec('BEGIN IMMEDIATE');
-    const isFirst = nonces.spend({ keyId: 1, nonce, sweepAtS: nowS }, nowS);
+    const isFirst = nonces.spend({ keyId: 1, nonce }, nowS, nowS);
     nonces.write();
     client.exec(isKept ? 'COMMIT' : 'ROLLBACK');
     if (isKept) nonces.committed();
@@ -37,5 +37,5 @@ test('who spends nothing reads no spent nonces, however many there are', (t) => 
   database.$client.exec('DROP TABLE spent_nonces');
   nonces.write();
   nonces.committed();
-  assert.throws(() => nonces.spend({ keyId: 1, nonce: 'n', sweepAtS: nowS }, nowS), /no such table/);
+  assert.throws(() => nonces.spend({ keyId: 1, nonce: 'n' }, nowS, nowS), /no such table/);
 });

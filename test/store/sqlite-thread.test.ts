@@ -136,7 +136,7 @@ test('what cannot be sent to the thread fails, and every unit after it gets its 
   const unsendable = { kind: 'GetFiling', filingNo: () => '', owner: undefined } as unknown as Command;
   await assert.rejects(store.execute({ effect: unsendable }), /could not be cloned/);
   const names = ['a', 'b', 'c'];
-  const spent = names.map((nonce) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce, sweepAtS: nowS } }));
+  const spent = names.map((nonce) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce } }));
   assert.deepEqual(await Promise.all(spent), [true, true, true]);
   assert.equal(await perform(store, { kind: 'HasCallers' }), false);
 });

@@ -228,12 +228,12 @@ function createUnits(database: Database) {
 
   /** Lets a unit in and carries it out. Throws what ends its batch. */
   function carryOut({ admission, effect }: Unit): Reply {
-    const { nowS = 0, nonce, idempotency, quota } = admission ?? {};
+    const { nowS = 0, sweepAtS = nowS, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
-    if (nonce !== undefined && !nonces.spend(nonce, nowS)) {
+    if (nonce !== undefined && !nonces.spend(nonce, nowS, sweepAtS)) {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'NONCE_REUSED' }, calls: told() };
     }
-    const known = idempotency && idempotencyKeys.find(idempotency, nowS);
+    const known = idempotency && idempotencyKeys.find(idempotency, sweepAtS);
     if (known?.kind === 'REUSED') {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'IDEMPOTENCY_KEY_REUSED' }, calls: told() };
     }

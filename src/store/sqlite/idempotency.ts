@@ -24,8 +24,8 @@ export type ClaimResult =
 
 /** Idempotency keys, each with what came of the call that claimed it. All verbs run inside a transaction. */
 export interface IdempotencyKeys {
-  /** What is known of a key at `nowS`, Unix seconds; undefined if nothing is. */
-  find(claim: IdempotencyClaim, nowS: number): ClaimResult | undefined;
+  /** What is known of a key; undefined if nothing is. What is forgotten at `sweepAtS`, Unix seconds, is swept away. */
+  find(claim: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined;
   /** Keeps what came of a command for repetitions, unless they could do better. */
   keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
 }
@@ -58,8 +58,8 @@ export function createIdempotencyKeys(
   }
 
   return {
-    find: ({ callerId, key, fingerprint }, nowS) => {
-      const forgottenS = nowS - idempotencyRetentionS;
+    find: ({ callerId, key, fingerprint }, sweepAtS) => {
+      const forgottenS = sweepAtS - idempotencyRetentionS;
       forget.run({ callerId, key, forgottenS });
       sweep.run({ forgottenS });
       const known = select.get({ callerId, key });

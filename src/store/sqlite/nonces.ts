@@ -16,8 +16,11 @@ const sweptWithEach = 2;
 export interface Nonces {
   /** Learns what other connections spent: what a first `spend` would have to wait for. */
   refresh(): void;
-  /** Spends a nonce at `nowS`, Unix seconds: false if it is spent already. */
-  spend(claim: NonceClaim, nowS: number): boolean;
+  /**
+   * Spends a nonce at `nowS`: false if it is spent already. What is forgotten at `sweepAtS` is swept away; both Unix
+   * seconds.
+   */
+  spend(claim: NonceClaim, nowS: number, sweepAtS: number): boolean;
   /** Writes what the transaction spends. Last before its commit. */
   write(): void;
   /** Remembers what the transaction spent, which is committed. */
@@ -86,7 +89,7 @@ export function createNonces(database: Database): Nonces {
 
   return {
     refresh,
-    spend: ({ keyId, nonce, sweepAtS }, nowS) => {
+    spend: ({ keyId, nonce }, nowS, sweepAtS) => {
       // Only who spends has to know: others would hold the write lock for as long as it takes to read all.
       if (!isFresh) refresh();
       isFresh = true;

@@ -19,7 +19,7 @@ const by = await addPlatform(store, 'gallery');
 
 async function file(nonce: string): Promise<string> {
   const quota = { callerId: by.callerId, month: '2026-11', limit: undefined, take: true };
-  const admission = { nowS, nonce: { keyId: by.id, nonce, sweepAtS: nowS }, quota };
+  const admission = { nowS, nonce: { keyId: by.id, nonce }, quota };
   try {
     const { outcome } = await store.execute({ admission, effect: toFile(by) });
     return outcome.kind === 'DONE' ? outcome.result.filingNo : outcome.kind;

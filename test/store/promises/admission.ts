@@ -22,7 +22,7 @@ const month = '2026-11';
 function admission(nonce: string, key: string, limit: number | undefined = undefined): Admission {
   return {
     nowS,
-    nonce: { keyId: 1, nonce, sweepAtS: nowS },
+    nonce: { keyId: 1, nonce },
     idempotency: { callerId: 1, key, requestId: 'first', fingerprint },
     quota: { callerId: 1, month, limit, take: true },
   };

@@ -120,7 +120,7 @@ export function durabilityPromises(engine: StoreEngine): void {
       store.execute({
         admission: {
           nowS,
-          nonce: { keyId: by.id, nonce: 'n', sweepAtS: nowS },
+          nonce: { keyId: by.id, nonce: 'n' },
           quota: { callerId: by.callerId, month, limit: undefined, take: true },
         },
         effect: toFile(by),
@@ -141,7 +141,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     );
     const filed = (await filingsIn(crashed)).length - 1;
     const calls = await perform(crashed, { kind: 'CountCalls', callerId: by.callerId, month });
-    const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
+    const nonce = { keyId: by.id, nonce: 'n' };
     assert.deepEqual([calls, await isAdmitted(crashed, { nowS, nonce })], [filed, filed === 0]);
     assert.equal(await fileOne(crashed, by), `AS-2026-00000${2 + filed}`);
   });
@@ -166,7 +166,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const by = await addPlatform(store, 'gallery');
-    const nonce = { keyId: by.id, nonce: 'n', sweepAtS: nowS };
+    const nonce = { keyId: by.id, nonce: 'n' };
     const [filed, , , admitted] = await Promise.all([
       perform(store, toFile(by)),
       refused(perform(store, commands.UpdateOrder), 'ESCROW_NOT_FOUND'),
@@ -201,7 +201,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     await store.close();
     for (const command of Object.values(commands)) await refused(perform(store, command), 'UNAVAILABLE');
-    const nonce = { keyId: 1, nonce: 'n', sweepAtS: nowS };
+    const nonce = { keyId: 1, nonce: 'n' };
     await refused(store.execute({ admission: { nowS, nonce } }), 'UNAVAILABLE');
     await refused(store.execute({}), 'UNAVAILABLE');
   });
@@ -233,7 +233,7 @@ export function durabilityPromises(engine: StoreEngine): void {
   test('many units of one turn are all kept', async (t) => {
     const store = await openStore(t, engine);
     const places = Array.from({ length: 5_000 }, (_, place) => String(place));
-    const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce, sweepAtS: nowS } });
+    const spend = (nonce: string) => isAdmitted(store, { nowS, nonce: { keyId: 1, nonce } });
     assert.ok((await Promise.all(places.map(spend))).every(Boolean));
     assert.ok((await Promise.all(places.map(spend))).every((granted) => !granted));
   });

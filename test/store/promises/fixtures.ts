@@ -295,12 +295,13 @@ export function underKey<K extends Kind>(
   callerId: number,
   key: string,
   effect: Command<K>,
-  over: { readonly nowS?: number; readonly fingerprint?: Uint8Array } = {},
+  over: { readonly nowS?: number; readonly sweepAtS?: number; readonly fingerprint?: Uint8Array } = {},
 ): Unit<K> {
   const asked = { nowS, fingerprint, ...over };
   return {
     admission: {
       nowS: asked.nowS,
+      sweepAtS: asked.sweepAtS,
       idempotency: { callerId, key, requestId: 'first', fingerprint: asked.fingerprint },
     },
     effect,
@@ -316,7 +317,7 @@ export async function done<K extends Kind>(store: Store, unit: Unit<K>) {
 
 /** Spends a nonce of a key: whether it was not spent before. */
 export function spend(store: Store, keyId: number, nonce: string, atS = nowS, sweepAtS = atS) {
-  return isAdmitted(store, { nowS: atS, nonce: { keyId, nonce, sweepAtS } });
+  return isAdmitted(store, { nowS: atS, sweepAtS, nonce: { keyId, nonce } });
 }
 
 /** Whether an admission by itself lets a call in. */

@@ -189,6 +189,18 @@ export function idempotencyPromises(engine: StoreEngine): void {
     assert.equal(toldBy(earlier), 'AS-2026-000001 again');
   });
 
+  test('what is claimed while the clock may have to be set back forgets nothing that is needed then', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const at = (key: string, atS: number) =>
+      store.execute(underKey(1, key, toFile(by), { nowS: atS, sweepAtS: nowS })).then(toldBy);
+    const ahead = nowS + idempotencyRetentionS + 1;
+    assert.equal(await at('k', nowS), 'AS-2026-000001');
+    for (let count = 0; count < 5; count += 1) await at(`other ${count}`, ahead);
+    assert.equal(await at('k', ahead), 'AS-2026-000001 again');
+    assert.equal(await at('k', nowS + 1), 'AS-2026-000001 again');
+  });
+
   test('a key stands for what it stood for after a crash, and after opening again', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
