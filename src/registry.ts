@@ -91,7 +91,7 @@ export async function openRegistry(
 
 /** Opens the store; in a thread of its own neither the disk nor another process holds up the doors. */
 async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
-  // Loaded when needed: only the thread that works on the database loads its driver.
+  // Loaded when needed: where the store has a thread of its own, its driver is loaded there.
   if (isInThisThread) {
     const { createSqliteStore } = await import('./store/sqlite/engine.ts');
     return createSqliteStore(options);

@@ -10,7 +10,7 @@ export interface SandboxCredentials {
   readonly apiSecret: string;
   readonly caller: string;
   readonly tier: string;
-  /** Operator token of the typed door. */
+  /** Operator token of the internal door. */
   readonly token: string;
 }
 

@@ -99,6 +99,7 @@ export function implement<S extends DescService>(
   return { service, audience, operations: new Map(entries) };
 }
 
-function isUnary(method: DescMethod): method is DescMethodUnary {
+/** Whether a method takes one message and answers one. */
+export function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === 'unary';
 }

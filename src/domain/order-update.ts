@@ -85,6 +85,30 @@ function nextOfDone(
   return to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID') ? 'QUIET' : 'NEVER';
 }
 
+/** What is left to do for an order, when the institution has said where its money is. */
+export type NextStep =
+  | { readonly kind: 'NOTHING' }
+  /** It waited too long for its hold. */
+  | { readonly kind: 'CANCEL' }
+  | { readonly kind: 'SEND'; readonly instruction: OpenInstruction };
+
+/** Plans the next step: the newest open instruction is given, unless a person has to look or the hold comes too late. */
+export function planNextStep(
+  { open, review }: Pick<OrderUnderWay, 'open'> & { readonly review: unknown },
+  isOverdue: boolean,
+): NextStep {
+  const instruction = open.at(-1);
+  if (review !== undefined || instruction === undefined) return { kind: 'NOTHING' };
+  if (instruction.kind === 'FREEZE' && isOverdue) return { kind: 'CANCEL' };
+  return { kind: 'SEND', instruction };
+}
+
+/** Why a person has to look at an order after so many attempts in a row without an answer; undefined if nobody has yet. */
+export function reviewOfSilence(failedAttempts: number, attemptsMax: number): string | undefined {
+  if (failedAttempts < attemptsMax) return undefined;
+  return `The institution left ${failedAttempts} attempts in a row without an answer.`;
+}
+
 /** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
 function endedBy(
   payment: PaymentSnapshot,

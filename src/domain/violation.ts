@@ -8,7 +8,7 @@ export interface Violation {
   readonly rule: string;
 }
 
-/** The rule of a text with a lone surrogate: the typed door checks it before the library would replace it, the domain for all. */
+/** The rule of a text with a lone surrogate: the internal door checks it before the library would replace it, the domain for all. */
 export const wellFormedRule = 'must be well-formed Unicode: it has a lone surrogate';
 
 /** How many violations a refusal names before it only counts the rest: a body has room for thousands. */

@@ -21,7 +21,7 @@ export interface ProtoJsonReading {
 }
 
 /**
- * Reads the JSON of this message as it was sent or not at all. Throws INVALID_JSON as the REST door does;
+ * Reads the JSON of this message as it was sent or not at all. Throws INVALID_JSON as the public door does;
  * VALIDATION_FAILED for unknown members, values of another type, and numbers that would be rounded or taken for others. A
  * number may be a string of decimal digits (ProtoJSON), and has to be beyond 2^53-1, where JSON readers begin to round.
  */

@@ -1,7 +1,13 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import type { InstructionKind } from '../domain/escrow.ts';
-import { type OpenInstruction, planUpdate, type UpdatePlan } from '../domain/order-update.ts';
+import {
+  type OpenInstruction,
+  planNextStep,
+  planUpdate,
+  reviewOfSilence,
+  type UpdatePlan,
+} from '../domain/order-update.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
@@ -183,14 +189,16 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   async function resumeOpen(start: EscrowCase): Promise<void> {
     let current = start;
     for (let step = 0; step < stepsMax; step += 1) {
-      const instruction = current.open.at(-1);
-      if (current.review !== undefined || instruction === undefined) return;
-      const isOverdue = clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs;
-      if (instruction.kind === 'FREEZE' && isOverdue) {
-        current = await cancel(current);
-      } else {
-        await noteSent(instruction.instructionId);
-        current = await sendInstruction(current, instruction);
+      const next = planNextStep(current, clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs);
+      switch (next.kind) {
+        case 'NOTHING':
+          return;
+        case 'CANCEL':
+          current = await cancel(current);
+          break;
+        case 'SEND':
+          await noteSent(next.instruction.instructionId);
+          current = await sendInstruction(current, next.instruction);
       }
     }
   }
@@ -201,8 +209,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
     await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
-    if (failedAttempts + 1 >= limits.attemptsMax) {
-      const why = `The institution left ${failedAttempts + 1} attempts in a row without an answer.`;
+    const why = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
+    if (why !== undefined) {
       log.error({ escrowId, state, why }, 'an order needs a person');
       await write({ ...unchanged(before), review: { why, found: undefined }, resetsAttempts: true });
     }

@@ -37,7 +37,7 @@ export function documentedFields(desc: DescMessage): ReadonlyMap<string, DescFie
     const known =
       !scalar || [ScalarType.STRING, ScalarType.BOOL].includes(field.scalar) || integerRanges[field.scalar];
     if (!known || field.fieldKind === 'map' || (field.oneof && !field.proto.proto3Optional)) {
-      throw new Error(`${field} has a type that the REST door cannot transcode.`);
+      throw new Error(`${field} has a type that the public door cannot transcode.`);
     }
     const nested = field.message;
     if (nested !== undefined && nested !== desc) documentedFields(nested);

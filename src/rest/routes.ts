@@ -1,6 +1,5 @@
 import {
   type DescField,
-  type DescMethod,
   type DescMethodUnary,
   type DescService,
   getOption,
@@ -11,6 +10,7 @@ import { may_be_empty } from '../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
 import type { Reading } from '../calls/incoming-call.ts';
+import { isUnary } from '../calls/operation.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import { parseJsonObject } from '../json/strict-json.ts';
@@ -40,7 +40,7 @@ export function createRoutes(services: readonly DescService[]): Route[] {
   const routes = methods
     .filter((method) => hasOption(method, http))
     .flatMap((method) => {
-      if (!isUnary(method)) throw new Error(`${method} streams; the REST door serves unary methods.`);
+      if (!isUnary(method)) throw new Error(`${method} streams; the public door serves unary methods.`);
       const rule = getOption(method, http);
       return [rule, ...rule.additionalBindings].map((binding) => createRoute(method, binding));
     });
@@ -61,10 +61,6 @@ export function findRoute(routes: readonly Route[], verb: string, target: Reques
   throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
 }
 
-function isUnary(method: DescMethod): method is DescMethodUnary {
-  return method.methodKind === 'unary';
-}
-
 const variable = /^\{([a-z0-9_]+)\}$/;
 
 function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
@@ -75,7 +71,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     !template.startsWith('/') ||
     !['', '*'].includes(rule.body)
   ) {
-    throw new Error(`${method} has an annotation that the REST door cannot serve.`);
+    throw new Error(`${method} has an annotation that the public door cannot serve.`);
   }
   const writeAnswer = answerWriter(method, rule.responseBody);
   const fields = new Map(documentedFields(method.input));

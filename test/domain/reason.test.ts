@@ -4,7 +4,7 @@ import { asRefusal, Refusal, reasons, unavailable } from '../../src/domain/reaso
 import { refuseViolations } from '../../src/domain/violation.ts';
 import { refusal } from '../support/refused.ts';
 
-/** The published dictionary: reason, HTTP status, status code of the typed door. */
+/** The published dictionary: reason, HTTP status, status code of the internal door. */
 const dictionary = `
   AUTH_HEADER_MISSING 401 unauthenticated
   AUTH_HEADER_INVALID 401 unauthenticated

@@ -36,7 +36,7 @@ interface Door {
   readonly stored?: () => Promise<void>;
 }
 
-/** The typed door and the pipeline before one operation, and in place of the store what becomes of its units. */
+/** The internal door and the pipeline before one operation, and in place of the store what becomes of its units. */
 async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) {
   const lines: string[] = [];
   const written = new EventEmitter();
@@ -212,7 +212,7 @@ test('a message that grows over 64 KiB when it is unpacked is refused', async (t
   assert.equal(((await answer.json()) as { code: string }).code, 'resource_exhausted');
 });
 
-test('the REST routes are not behind the typed door', async (t) => {
+test('the REST routes are not behind the internal door', async (t) => {
   const service = await startService(t);
   const answer = await fetch(`${service.internalUrl}/api/v1/filing`, {
     method: 'POST',

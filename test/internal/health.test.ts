@@ -88,7 +88,7 @@ test('a connection has six Watch streams and no more, until one of them is broke
   for (const watch of [...watches, other, freed]) watch.break();
 });
 
-/** The typed door alone, with a hand on whether it drains. */
+/** The internal door alone, with a hand on whether it drains. */
 async function openDoor(t: TestContext) {
   const draining = new AbortController();
   const typedCalls = createTypedCalls({

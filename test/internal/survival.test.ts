@@ -325,7 +325,7 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
 
-/** The typed door alone, with answers that are larger than the buffers between it and its clients. */
+/** The internal door alone, with answers that are larger than the buffers between it and its clients. */
 async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
   const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);

@@ -1,35 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PaymentSnapshot } from '../../src/domain/payment.ts';
-import type { Institution } from '../../src/payment/institution.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type CommandResult, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { openTestInstitution, type Report } from '../support/simulator.ts';
 
-/** An institution that holds one unit too little, until it is put right. */
-function createMiscounting(): Institution & { putRight(): void } {
-  let missing = 1n;
-  let isReturned = false;
-  const paymentNow = async ({ currency }: { currency: string }): Promise<PaymentSnapshot> => {
-    const status = isReturned ? 'RETURNED' : 'HELD';
-    return { status, amount: 128_000_000n - missing, currency, reference: 'hold-1' };
-  };
-  return {
-    check: () => [],
-    instruct: async (instruction) => {
-      isReturned ||= instruction.kind === 'CANCEL';
-      return paymentNow(instruction);
-    },
-    lookUp: paymentNow,
-    readNotification: () => ({ eventId: 'none', holdId: undefined }),
-    close: async () => {},
-    putRight: () => {
-      missing = 0n;
-    },
-  };
-}
+/** Says of what it holds that it is one unit less. */
+const oneMissing: Report = (_, payment) =>
+  payment.amount === undefined ? payment : { ...payment, amount: payment.amount - 1n };
 
 const artseal = ({ dataDir }: TestService, ...words: string[]): Promise<CommandResult> =>
   runCommand(words, { ARTSEAL_DATA_DIR: dataDir });
@@ -43,7 +23,8 @@ async function jsonOf(command: Promise<CommandResult>): Promise<Record<string, u
 }
 
 async function orderInNeed(t: Parameters<typeof startService>[0]) {
-  const institution = createMiscounting();
+  const institution = openTestInstitution(t);
+  institution.report(oneMissing);
   const service = await startService(t, { institution, limits: { pollMs: 20 } });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
@@ -68,7 +49,7 @@ test('an order that needs a person is listed with the reason, and asked about ag
   const listed = await artseal(service, 'escrow', 'list');
   assert.match(listed.stdout, new RegExp(`^${escrowId}  UNPAID .*127999999`));
 
-  institution.putRight();
+  institution.report();
   assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again')).code, 0);
   await becomes('FROZEN');
   assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--review', '--json')), []);

@@ -225,7 +225,7 @@ for (const [target, queries] of Object.entries({
   });
 }
 
-test('the typed door refuses a bad filter, naming it', async (t) => {
+test('the internal door refuses a bad filter, naming it', async (t) => {
   const { internal } = await startListing(t);
   for (const year of [-1, 10_000, 2 ** 31 - 1]) {
     const { message } = await typedRefusal(internal.filings.listFilings({ year }), 'VALIDATION_FAILED');

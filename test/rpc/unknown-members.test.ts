@@ -121,7 +121,7 @@ for (const { method, verb, template, hasBody } of routes) {
 }
 
 for (const { parent, name } of methods) {
-  test(`the typed door refuses a field that ${parent.name}.${name} does not have`, async (t) => {
+  test(`the internal door refuses a field that ${parent.name}.${name} does not have`, async (t) => {
     const service = await startService(t);
     const answer = await fetch(`${service.internalUrl}/${parent.typeName}/${name}`, {
       method: 'POST',

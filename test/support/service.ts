@@ -9,9 +9,9 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** A service in this process, on real sockets and a real database file. */
 export interface TestService extends App {
   readonly dataDir: string;
-  /** http://host:port of the signed REST door. */
+  /** http://host:port of the public door. */
   readonly publicUrl: string;
-  /** http://host:port of the typed door. */
+  /** http://host:port of the internal door. */
   readonly internalUrl: string;
   /** The lines logged so far. */
   readonly logLines: readonly string[];

@@ -19,7 +19,7 @@ export interface SignedRequest {
   readonly headers?: Record<string, string | readonly string[] | undefined>;
 }
 
-/** An answer of the REST door. */
+/** An answer of the public door. */
 export interface RestAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;

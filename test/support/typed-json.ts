@@ -1,4 +1,4 @@
-/** An answer of the typed door to a JSON request. */
+/** An answer of the internal door to a JSON request. */
 export interface TypedAnswer {
   readonly status: number;
   readonly requestId: string | null;

@@ -7,7 +7,7 @@ import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { typedClients } from '../support/typed-clients.ts';
 
-/** A service whose time stands still, its administration, a key, and what the REST door says to a key. */
+/** A service whose time stands still, its administration, a key, and what the public door says to a key. */
 async function startWithKey(t: Parameters<typeof startService>[0]) {
   const clock = createManualClock();
   const service = await startService(t, { clock });
@@ -31,7 +31,7 @@ async function startWithKey(t: Parameters<typeof startService>[0]) {
   return { clock, service, admin, key, keyId: key.keyId, apiSecret, answer, said };
 }
 
-/** What the REST door says to a call that is let in. */
+/** What the public door says to a call that is let in. */
 const letIn = 'FILING_NOT_FOUND';
 
 test('a key that an operator creates is let in at once', async (t) => {
