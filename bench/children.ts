@@ -16,14 +16,16 @@ export function adopt<C extends ChildProcess>(child: C): C {
 
 /** Asks all children to end and waits until they have. */
 export async function endChildren(): Promise<void> {
-  const ended = Array.from(children, async (child) => {
-    const exit = once(child, 'exit');
-    const force = setTimeout(() => child.kill('SIGKILL'), endMs);
-    child.kill('SIGTERM');
-    await exit;
-    clearTimeout(force);
-  });
-  await Promise.all(ended);
+  await Promise.all(Array.from(children, endChild));
+}
+
+/** Asks a child to end and waits until it has. */
+export async function endChild(child: ChildProcess): Promise<void> {
+  const exit = once(child, 'exit');
+  const force = setTimeout(() => child.kill('SIGKILL'), endMs);
+  child.kill('SIGTERM');
+  await exit;
+  clearTimeout(force);
 }
 
 /** Kills all children at once, for an end that cannot wait. */

@@ -43,6 +43,8 @@ const bounds: readonly Bound[] = [
 ];
 
 const residentMbMax = 250;
+/** The most milliseconds that the service may take from the start of its process until it is ready. */
+const readyMsMax = 1_000;
 
 /** The figures of a sending during which the server used so much processor time, in seconds. */
 export function figuresOf(
@@ -129,4 +131,9 @@ export function doubtLine(servers: readonly Rounds[]): string | undefined {
 export function memoryLine(name: string, filings: number, { now, peak }: ResidentMb): string {
   const mb = (value: number) => (Number.isNaN(value) ? 'unknown here' : `${Math.round(value)} MB`);
   return `Resident memory of ${name} with ${filings} filings: ${mb(now)} (required: below ${residentMbMax} MB), at its highest ${mb(peak)}`;
+}
+
+/** How long a service takes to start, next to what is required. */
+export function startLine(name: string, filings: number, readyMs: number): string {
+  return `Start of ${name} with ${filings} filings: ready after ${Math.round(readyMs)} ms (required: below ${readyMsMax} ms)`;
 }

@@ -10,6 +10,7 @@ import {
   type Rounds,
   ratioLines,
   serverLine,
+  startLine,
 } from './figures.ts';
 import { type Load, startLoad } from './generator.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
@@ -78,6 +79,7 @@ async function run(plan: Plan, dir: string): Promise<void> {
   for (const service of bench.services) {
     const filings = await fill(bench, service, plan.filings);
     print(memoryLine(service.name, filings, service.residentMb()));
+    print(startLine(service.name, filings, await service.restart()));
   }
 }
 

@@ -4,7 +4,7 @@ import { mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { runtimeFlags } from '../src/runtime.ts';
-import { adopt } from './children.ts';
+import { adopt, endChild } from './children.ts';
 import { type Credentials, writeCredentials } from './credentials.ts';
 import { issueCredentials } from './issue.ts';
 import { type CpuTimes, cpuTimes, type ResidentMb, residentMb } from './process-usage.ts';
@@ -23,6 +23,8 @@ export interface Server {
   residentMb(): ResidentMb;
   /** The end of what it wrote to standard error. */
   lastWords(): string;
+  /** Ends it and starts it again on its data; the milliseconds from the start of the process until it was ready. */
+  restart(): Promise<number>;
 }
 
 /** How long a server may take to start before it counts as hung, in milliseconds. */
@@ -88,12 +90,15 @@ interface ProcessStart {
   readonly dataDir: string;
 }
 
+/** Starts a process; the server that it is, and the milliseconds until it was ready. */
 async function startProcess(
   name: string,
-  { command, cwd, env, dataDir }: ProcessStart,
-): Promise<Omit<Server, 'credentials'>> {
+  start: ProcessStart,
+): Promise<Omit<Server, 'credentials'> & { readonly readyMs: number }> {
+  const { command, cwd, env, dataDir } = start;
   const logFile = join(dataDir, 'stderr.log');
   const [program = '', ...words] = command;
+  const spawnedMs = performance.now();
   const child = adopt(spawn(program, words, { cwd, env, stdio: ['ignore', 'pipe', openSync(logFile, 'a')] }));
   // Lines of calls that went well (pino's level 30) say nothing of what went wrong.
   const lastWords = () => {
@@ -106,6 +111,7 @@ async function startProcess(
   const ready = await readReadyLine(child).catch((error) => {
     throw new Error(`The server ${name} did not start (${error.message}): ${lastWords()}`);
   });
+  const readyMs = performance.now() - spawnedMs;
   const pid = child.pid ?? 0;
   return {
     name,
@@ -113,6 +119,11 @@ async function startProcess(
     lastWords,
     cpuTimes: () => cpuTimes(pid),
     residentMb: () => residentMb(pid),
+    restart: async () => {
+      await endChild(child);
+      return (await startProcess(name, start)).readyMs;
+    },
+    readyMs,
   };
 }
 

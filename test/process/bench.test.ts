@@ -47,6 +47,7 @@ test('a smoke run measures every call at every server, an older checkout and a f
   assert.match(stdout, /CPU a call \d+ µs, busiest thread \d+ µs/);
   assert.match(stdout, /Resident memory of service with \d+ filings: \d+ MB/);
   assert.match(stdout, /Resident memory of old with \d+ filings: \d+ MB/);
+  assert.match(stdout, /Start of service with \d+ filings: ready after \d+ ms/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {
