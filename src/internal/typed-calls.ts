@@ -23,7 +23,6 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
 import { operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
-import type { Principal } from '../calls/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
@@ -61,7 +60,6 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 ]);
 
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
-const principalKey = createContextKey<Principal | undefined>(undefined);
 const begunKey = createContextKey(false);
 
 /**
@@ -72,10 +70,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   const { calls, services, bearerCheck, draining } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
-  function identify(request: AnyRequest, event: RequestEvent): Principal {
-    const service = bearerCheck(request.headers.authorization ?? null);
-    event.caller = service.caller;
-    return service;
+  function identify(request: AnyRequest, event: RequestEvent): void {
+    event.caller = bearerCheck(request.headers.authorization ?? null).caller;
   }
 
   async function carryOut(
@@ -83,8 +79,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     message: Message,
     { values, signal, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
-    const principal = values.get(principalKey);
-    if (principal === undefined) throw new Error('An unidentified call reached its operation.');
+    // Again, for its token may have been revoked while the message arrived.
+    const principal = bearerCheck(requestHeader.get('Authorization'));
     values.set(begunKey, true);
     const key = requestHeader.get('Idempotency-Key');
     const idempotencyKeys = key === null ? [] : [key];
@@ -127,10 +123,9 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     if (handler === undefined) return answerUnknownMethod(request, response, event);
     event.operation = operationName(handler.method);
     try {
-      const isOpen = handler.service.typeName === Health.typeName;
-      const principal = isOpen ? undefined : identify(request, event);
+      if (handler.service.typeName !== Health.typeName) identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, event, principal));
+      const answered = await handler(universalRequest(request, response, event));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
       const { status } = answered;
       answerRefusal(request, response, event, refusalOfEmptyAnswer(status, handler), { status });
@@ -150,16 +145,10 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 }
 
 /** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
-function universalRequest(
-  request: AnyRequest,
-  response: AnyResponse,
-  event: RequestEvent,
-  principal: Principal | undefined,
-) {
+function universalRequest(request: AnyRequest, response: AnyResponse, event: RequestEvent) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
   const values = createContextValues()
     .set(eventKey, event)
-    .set(principalKey, principal)
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
