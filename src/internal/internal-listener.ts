@@ -81,6 +81,8 @@ export function createInternalListener({
     ServerResponse: LingeringResponse,
   });
   http1.maxConnections = connectionsMax;
+  // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
+  Object.assign(http1, { httpAllowHalfOpen: true });
   // Whoever reads no answer is timed by nothing else.
   http1.timeout = idleMs;
   http1.on('request', handle);

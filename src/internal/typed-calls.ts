@@ -122,6 +122,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
     if (handler === undefined) return answerUnknownMethod(request, response, event);
     event.operation = operationName(handler.method);
+    if (handler.method.methodKind !== 'unary') endWithClient(request, response);
     try {
       if (handler.service.typeName !== Health.typeName) identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
@@ -142,6 +143,17 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       ('stream' in response ? response.stream : response).destroy();
     });
   };
+}
+
+/**
+ * Ends a stream of answers over HTTP/1.1 as soon as its client closes its half: nothing else tells that it is gone until
+ * there is a message to write, which may be never. Over HTTP/2 it resets its stream.
+ */
+function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
+  if ('stream' in response) return;
+  const end = () => response.destroy();
+  socket.once('end', end);
+  response.once('close', () => socket.off('end', end));
 }
 
 /** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
