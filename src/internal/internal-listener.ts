@@ -5,20 +5,18 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
-import { callsPerConnectionMax, headerBytesMax, lingerMs } from './connection.ts';
+import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
 import { sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
 
 /**
- * How long a client may take over its headers and its whole request, stay idle, and show no valid token, in
- * milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
+ * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
  * as soon as nothing moves, which is longer than the longest deadline.
  */
 const timeouts = {
   headersMs: 15_000,
-  requestMs: 30_000,
   idleMs: 120_000,
   unidentifiedMs: 20_000,
   checkEveryMs: 5_000,
@@ -74,7 +72,7 @@ export function createInternalListener({
 
   const http1 = createServer({
     headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
+    requestTimeout: requestMs,
     keepAliveTimeout: idleMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
     maxHeaderSize: headerBytesMax,

@@ -25,6 +25,7 @@ import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
@@ -40,6 +41,8 @@ export interface TypedCallDependencies {
   readonly bearerCheck: BearerCheck;
   /** Aborted when the process takes no more calls: health says so, and streams end. */
   readonly draining: AbortSignal;
+  /** How long the message of a call may take to arrive, in milliseconds; tests wait less. */
+  readonly arrivalMs?: number;
 }
 
 /** Answers a request of Connect, gRPC or gRPC-Web. */
@@ -59,6 +62,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 ]);
 
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
+const requestKey = createContextKey<AnyRequest | undefined>(undefined);
 const begunKey = createContextKey(false);
 
 /**
@@ -66,7 +70,7 @@ const begunKey = createContextKey(false);
  * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { calls, services, bearerCheck, draining } = dependencies;
+  const { calls, services, bearerCheck, draining, arrivalMs = requestMs } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
   function identify(request: AnyRequest, event: RequestEvent): void {
@@ -100,7 +104,10 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   });
   function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>): void {
     router.rpc(method, carriedOut, {
-      requestGate: async (context) => explainLibrary(context),
+      requestGate: async (context) => {
+        explainLibrary(context);
+        if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
+      },
       jsonOptions: strictProtoJson(method.input),
     });
   }
@@ -161,6 +168,7 @@ function universalRequest(request: AnyRequest, response: AnyResponse, event: Req
   const connection = 'stream' in request ? request.stream.session : request.socket;
   const values = createContextValues()
     .set(eventKey, event)
+    .set(requestKey, request)
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -169,6 +177,27 @@ function universalRequest(request: AnyRequest, response: AnyResponse, event: Req
   } catch {
     throw new Refusal('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }
+}
+
+/**
+ * Refuses a call with TIMEOUT if its message is not there at its deadline, or `arrivalMs` after its head: the library waits
+ * for the message, whatever the deadline.
+ */
+function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): void {
+  if (isDeadlineOver(signal)) throw refusing(values, deadlineRefusal());
+  const request = values.get(requestKey);
+  // Whoever reads the message meets this error, and answers it.
+  const refuse = (refusal: Refusal) => request?.complete || request?.emit('error', refusing(values, refusal));
+  const look = () => {
+    clearTimeout(patience);
+    if (isDeadlineOver(signal)) refuse(deadlineRefusal());
+  };
+  const patience = setTimeout(() => {
+    // Over HTTP/1.1 the error aborts the call at once.
+    signal.removeEventListener('abort', look);
+    refuse(new Refusal('TIMEOUT', `The request was not complete within ${arrivalMs / 1_000} seconds.`));
+  }, arrivalMs);
+  signal.addEventListener('abort', look, { once: true });
 }
 
 /** Rejects with TIMEOUT at the deadline of a call. */
