@@ -10,6 +10,7 @@ import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
 import { sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
+import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
 
 /**
  * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
@@ -70,6 +71,17 @@ export function createInternalListener({
     typedCalls(request, response, event);
   }
 
+  /** Refuses bytes that are not HTTP/1.1, headers that are too long, and what comes too slowly. */
+  function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+    // An answer would be taken for that of a call before.
+    if (!socket.writable || error.code === 'ECONNRESET' || !connections.owesNothing(socket)) {
+      socket.destroy();
+      return;
+    }
+    const event = { requestId: randomUUIDv7(), refusal: unreadableRefusal(error.code) };
+    logCall(log, event, endWithRefusal(socket, event.refusal, event.requestId), 0);
+  }
+
   const http1 = createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: requestMs,
@@ -85,6 +97,7 @@ export function createInternalListener({
   http1.timeout = idleMs;
   http1.on('request', handle);
   http1.on('checkExpectation', handle);
+  http1.on('clientError', refuseUnreadable);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
   const http2 = createHttp2Server({

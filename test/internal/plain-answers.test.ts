@@ -7,9 +7,10 @@ import { deadlineMsMax, shortenDeadline } from '../../src/internal/deadline.ts';
 import { refusalOfEmptyAnswer } from '../../src/internal/plain-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { rawAnswer, rawExchange, rawRequest } from '../support/raw-http.ts';
 import { startService } from '../support/service.ts';
 import { bearer, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { openBareDoor } from './bare-door.ts';
 import { framesOfAnswer } from './h2-frames.ts';
 import {
   connectAnswer,
@@ -137,6 +138,54 @@ test('a Host that is none is refused with a reason', async () => {
   const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
   assert.equal(answer.status, 400);
   assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+});
+
+const chunked = {
+  Host: 'x',
+  'Content-Type': 'application/json',
+  'Transfer-Encoding': 'chunked',
+  ...bearer(token),
+};
+
+for (const [what, bytes, message] of [
+  ['bytes that are no HTTP', 'HELO example.org\r\n\r\n', /no request of HTTP/],
+  ['headers of 20,000 bytes', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /longer than 16 KiB/],
+  ['3,000 headers', `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_000)}\r\n`, /too many headers/],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    /no request/,
+  ],
+  ['a chunk without a length', rawRequest('POST', new URL(list).pathname, chunked, 'zz\r\n'), /no request/],
+] as const) {
+  test(`what HTTP/1.1 does not allow is refused with a reason: ${what}`, async () => {
+    const { status, headers, json } = await rawAnswer(baseUrl, bytes);
+    assert.deepEqual([status, headers.connection, json.code], [400, 'close', 'invalid_argument']);
+    assert.equal(json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+    assert.match(json.message, message);
+    const { level, reason } = await logged(new Headers({ 'X-Request-Id': String(headers['x-request-id']) }));
+    assert.deepEqual([level, reason], [infoLevel, 'BAD_REQUEST_TARGET']);
+  });
+}
+
+test('headers that come too slowly are refused with a reason', async (t) => {
+  const { baseUrl: slowUrl } = await openBareDoor(t, () => assert.fail('No call came.'), { headersMs: 50 });
+  const { status, headers, json } = await rawAnswer(slowUrl, 'GET / HTTP/1.1\r\nHost: x\r\n');
+  assert.deepEqual([status, headers.connection, json.code], [504, 'close', 'deadline_exceeded']);
+  assert.equal(json.details[0].debug.reason, 'TIMEOUT');
+});
+
+test('bytes that are no HTTP behind a call do not become its answer', async () => {
+  const sent = { Host: 'x', 'Content-Type': 'application/json', 'Content-Length': '2', ...bearer(token) };
+  const call = rawRequest('POST', new URL(list).pathname, sent, '{}');
+  const { answers } = await rawExchange(
+    baseUrl,
+    Buffer.concat([call, Buffer.from('HELO example.org\r\n\r\n')]),
+  );
+  assert.deepEqual(
+    answers.filter(({ status }) => status !== 200),
+    [],
+  );
 });
 
 test('a method that streams both ways is refused over HTTP/1.1, with a reason', async () => {
