@@ -29,6 +29,8 @@ export interface Connections {
    * if that is ended before.
    */
   begin(request: AnyRequest, response: AnyResponse, carryOut: (call: OpenCall) => void): void;
+  /** Whether a connection of HTTP/1.1 owes no answer, but perhaps that to a call that is still being sent. */
+  owesNothing(socket: Socket): boolean;
   /** Tells the peers of HTTP/2 to end their connections once their calls are answered. */
   drain(): void;
   /** Ends all connections at once. */
@@ -87,6 +89,10 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       }
       if (connection.socket.destroyed) return;
       unidentified.run(connection, () => carryOut({ identify: () => unidentified.identify(connection) }));
+    },
+    owesNothing: (socket) => {
+      const calls = byCarrier.get(socket)?.calls.values() ?? [];
+      return Iterator.from(calls).every(({ headersSent, req }) => !headersSent && !req.complete);
     },
     drain: () => {
       for (const { session } of connections) session?.close();

@@ -5,20 +5,19 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
-import { callsPerConnectionMax, headerBytesMax, lingerMs } from './connection.ts';
+import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
 import { sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
+import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
 
 /**
- * How long a client may take over its headers and its whole request, stay idle, and show no valid token, in
- * milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
+ * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
  * as soon as nothing moves, which is longer than the longest deadline.
  */
 const timeouts = {
   headersMs: 15_000,
-  requestMs: 30_000,
   idleMs: 120_000,
   unidentifiedMs: 20_000,
   checkEveryMs: 5_000,
@@ -72,19 +71,33 @@ export function createInternalListener({
     typedCalls(request, response, event);
   }
 
+  /** Refuses bytes that are not HTTP/1.1, headers that are too long, and what comes too slowly. */
+  function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+    // An answer would be taken for that of a call before.
+    if (!socket.writable || error.code === 'ECONNRESET' || !connections.owesNothing(socket)) {
+      socket.destroy();
+      return;
+    }
+    const event = { requestId: randomUUIDv7(), refusal: unreadableRefusal(error.code) };
+    logCall(log, event, endWithRefusal(socket, event.refusal, event.requestId), 0);
+  }
+
   const http1 = createServer({
     headersTimeout: timeouts.headersMs,
-    requestTimeout: timeouts.requestMs,
+    requestTimeout: requestMs,
     keepAliveTimeout: idleMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
     maxHeaderSize: headerBytesMax,
     ServerResponse: LingeringResponse,
   });
   http1.maxConnections = connectionsMax;
+  // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
+  Object.assign(http1, { httpAllowHalfOpen: true });
   // Whoever reads no answer is timed by nothing else.
   http1.timeout = idleMs;
   http1.on('request', handle);
   http1.on('checkExpectation', handle);
+  http1.on('clientError', refuseUnreadable);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
   const http2 = createHttp2Server({

@@ -12,7 +12,6 @@ import {
   type StreamRequest,
 } from '@connectrpc/connect';
 import {
-  compressionBrotli,
   compressionGzip,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
@@ -23,10 +22,10 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
 import { operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
-import type { Principal } from '../calls/principal.ts';
 import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
@@ -42,6 +41,8 @@ export interface TypedCallDependencies {
   readonly bearerCheck: BearerCheck;
   /** Aborted when the process takes no more calls: health says so, and streams end. */
   readonly draining: AbortSignal;
+  /** How long the message of a call may take to arrive, in milliseconds; tests wait less. */
+  readonly arrivalMs?: number;
 }
 
 /** Answers a request of Connect, gRPC or gRPC-Web. */
@@ -61,7 +62,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 ]);
 
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
-const principalKey = createContextKey<Principal | undefined>(undefined);
+const requestKey = createContextKey<AnyRequest | undefined>(undefined);
 const begunKey = createContextKey(false);
 
 /**
@@ -69,13 +70,11 @@ const begunKey = createContextKey(false);
  * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { calls, services, bearerCheck, draining } = dependencies;
+  const { calls, services, bearerCheck, draining, arrivalMs = requestMs } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
-  function identify(request: AnyRequest, event: RequestEvent): Principal {
-    const service = bearerCheck(request.headers.authorization ?? null);
-    event.caller = service.caller;
-    return service;
+  function identify(request: AnyRequest, event: RequestEvent): void {
+    event.caller = bearerCheck(request.headers.authorization ?? null).caller;
   }
 
   async function carryOut(
@@ -83,8 +82,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     message: Message,
     { values, signal, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
-    const principal = values.get(principalKey);
-    if (principal === undefined) throw new Error('An unidentified call reached its operation.');
+    // Again, for its token may have been revoked while the message arrived.
+    const principal = bearerCheck(requestHeader.get('Authorization'));
     values.set(begunKey, true);
     const key = requestHeader.get('Idempotency-Key');
     const idempotencyKeys = key === null ? [] : [key];
@@ -100,11 +99,15 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   const router = createConnectRouter({
     interceptors: [refuseInOurWords],
     readMaxBytes: messageBytesMax,
-    acceptCompression: [compressionGzip, compressionBrotli],
+    // Not Brotli: a few bytes of it demand a window of 16 MB, which is taken before anything is unpacked.
+    acceptCompression: [compressionGzip],
   });
   function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>): void {
     router.rpc(method, carriedOut, {
-      requestGate: async (context) => explainLibrary(context),
+      requestGate: async (context) => {
+        explainLibrary(context);
+        if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
+      },
       jsonOptions: strictProtoJson(method.input),
     });
   }
@@ -126,11 +129,11 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
     if (handler === undefined) return answerUnknownMethod(request, response, event);
     event.operation = operationName(handler.method);
+    if (handler.method.methodKind !== 'unary') endWithClient(request, response);
     try {
-      const isOpen = handler.service.typeName === Health.typeName;
-      const principal = isOpen ? undefined : identify(request, event);
+      if (handler.service.typeName !== Health.typeName) identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, event, principal));
+      const answered = await handler(universalRequest(request, response, event));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
       const { status } = answered;
       answerRefusal(request, response, event, refusalOfEmptyAnswer(status, handler), { status });
@@ -149,17 +152,23 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   };
 }
 
+/**
+ * Ends a stream of answers over HTTP/1.1 as soon as its client closes its half: nothing else tells that it is gone until
+ * there is a message to write, which may be never. Over HTTP/2 it resets its stream.
+ */
+function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
+  if ('stream' in response) return;
+  const end = () => response.destroy();
+  socket.once('end', end);
+  response.once('close', () => socket.off('end', end));
+}
+
 /** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
-function universalRequest(
-  request: AnyRequest,
-  response: AnyResponse,
-  event: RequestEvent,
-  principal: Principal | undefined,
-) {
+function universalRequest(request: AnyRequest, response: AnyResponse, event: RequestEvent) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
   const values = createContextValues()
     .set(eventKey, event)
-    .set(principalKey, principal)
+    .set(requestKey, request)
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -168,6 +177,27 @@ function universalRequest(
   } catch {
     throw new Refusal('BAD_REQUEST_TARGET', 'The request has no valid Host.');
   }
+}
+
+/**
+ * Refuses a call with TIMEOUT if its message is not there at its deadline, or `arrivalMs` after its head: the library waits
+ * for the message, whatever the deadline.
+ */
+function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): void {
+  if (isDeadlineOver(signal)) throw refusing(values, deadlineRefusal());
+  const request = values.get(requestKey);
+  // Whoever reads the message meets this error, and answers it.
+  const refuse = (refusal: Refusal) => request?.complete || request?.emit('error', refusing(values, refusal));
+  const look = () => {
+    clearTimeout(patience);
+    if (isDeadlineOver(signal)) refuse(deadlineRefusal());
+  };
+  const patience = setTimeout(() => {
+    // Over HTTP/1.1 the error aborts the call at once.
+    signal.removeEventListener('abort', look);
+    refuse(new Refusal('TIMEOUT', `The request was not complete within ${arrivalMs / 1_000} seconds.`));
+  }, arrivalMs);
+  signal.addEventListener('abort', look, { once: true });
 }
 
 /** Rejects with TIMEOUT at the deadline of a call. */

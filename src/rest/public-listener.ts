@@ -55,6 +55,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     connectionsCheckingInterval: timeouts.checkEveryMs,
   });
   server.maxConnections = connectionsMax;
+  // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
+  Object.assign(server, { httpAllowHalfOpen: true });
   server.maxHeadersCount = requestLimits.headers;
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;

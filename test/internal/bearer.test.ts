@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { connect as connectHttp2 } from 'node:http2';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createConnectTransport } from '@connectrpc/connect-node';
+import { createTypedTransport } from '../../src/client/typed.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, sending, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { transports } from './transports.ts';
@@ -70,6 +74,46 @@ test('a revoked token is refused from the next call on, also on a connection tha
   await service.execute({ kind: 'RevokeToken', tokenId: stored.tokenId, atS: 1_790_000_000 });
   for (const { filings } of clients) await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
 });
+
+/** Opens a call whose message is withheld; once its head is taken, what sends the message and gives the answer. */
+const withheld = {
+  'HTTP/1.1': async (url: URL, headers: Record<string, string>) => {
+    const call = request(url, { method: 'POST', headers, agent: false });
+    call.flushHeaders();
+    await once(call, 'continue');
+    return async (message: string) => {
+      call.end(message);
+      const [answer] = await once(call, 'response');
+      return text(answer);
+    };
+  },
+  'HTTP/2': async (url: URL, headers: Record<string, string>) => {
+    const session = connectHttp2(url.origin);
+    const call = session.request({ ':method': 'POST', ':path': url.pathname, ...headers });
+    await once(call, 'continue');
+    return async (message: string) => {
+      call.end(message);
+      const answer = await text(call);
+      session.close();
+      return answer;
+    };
+  },
+};
+
+for (const [name, open] of Object.entries(withheld)) {
+  test(`a token that is revoked while its message is withheld is refused: ${name}`, async (t) => {
+    const service = await startService(t);
+    const { stored, token } = await service.issuance.issueToken('ledger', true);
+    const json = { 'Content-Type': 'application/json', Expect: '100-continue', ...bearer(token) };
+    const send = await open(new URL('/artseal.v1.AdminService/CreateKey', service.internalUrl), json);
+    await service.execute({ kind: 'RevokeToken', tokenId: stored.tokenId, atS: 1_790_000_000 });
+    const { code, details } = JSON.parse(await send('{"name":"late","tier":"TRIAL"}'));
+    assert.equal(code, 'unauthenticated');
+    assert.equal(details[0].debug.reason, 'AUTH_HEADER_INVALID');
+    const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+    assert.deepEqual((await admin.listKeys({})).keys, []);
+  });
+}
 
 test('a token is refused as an unknown method is: without telling whether it is good', async (t) => {
   const service = await startService(t);

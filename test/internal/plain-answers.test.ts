@@ -7,9 +7,10 @@ import { deadlineMsMax, shortenDeadline } from '../../src/internal/deadline.ts';
 import { refusalOfEmptyAnswer } from '../../src/internal/plain-answers.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { rawAnswer, rawRequest } from '../support/raw-http.ts';
+import { rawAnswer, rawExchange, rawRequest } from '../support/raw-http.ts';
 import { startService } from '../support/service.ts';
 import { bearer, typedClients, typedRefusal } from '../support/typed-clients.ts';
+import { openBareDoor } from './bare-door.ts';
 import { framesOfAnswer } from './h2-frames.ts';
 import {
   connectAnswer,
@@ -139,6 +140,54 @@ test('a Host that is none is refused with a reason', async () => {
   assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
 });
 
+const chunked = {
+  Host: 'x',
+  'Content-Type': 'application/json',
+  'Transfer-Encoding': 'chunked',
+  ...bearer(token),
+};
+
+for (const [what, bytes, message] of [
+  ['bytes that are no HTTP', 'HELO example.org\r\n\r\n', /no request of HTTP/],
+  ['headers of 20,000 bytes', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /longer than 16 KiB/],
+  ['3,000 headers', `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_000)}\r\n`, /too many headers/],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    /no request/,
+  ],
+  ['a chunk without a length', rawRequest('POST', new URL(list).pathname, chunked, 'zz\r\n'), /no request/],
+] as const) {
+  test(`what HTTP/1.1 does not allow is refused with a reason: ${what}`, async () => {
+    const { status, headers, json } = await rawAnswer(baseUrl, bytes);
+    assert.deepEqual([status, headers.connection, json.code], [400, 'close', 'invalid_argument']);
+    assert.equal(json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+    assert.match(json.message, message);
+    const { level, reason } = await logged(new Headers({ 'X-Request-Id': String(headers['x-request-id']) }));
+    assert.deepEqual([level, reason], [infoLevel, 'BAD_REQUEST_TARGET']);
+  });
+}
+
+test('headers that come too slowly are refused with a reason', async (t) => {
+  const { baseUrl: slowUrl } = await openBareDoor(t, () => assert.fail('No call came.'), { headersMs: 50 });
+  const { status, headers, json } = await rawAnswer(slowUrl, 'GET / HTTP/1.1\r\nHost: x\r\n');
+  assert.deepEqual([status, headers.connection, json.code], [504, 'close', 'deadline_exceeded']);
+  assert.equal(json.details[0].debug.reason, 'TIMEOUT');
+});
+
+test('bytes that are no HTTP behind a call do not become its answer', async () => {
+  const sent = { Host: 'x', 'Content-Type': 'application/json', 'Content-Length': '2', ...bearer(token) };
+  const call = rawRequest('POST', new URL(list).pathname, sent, '{}');
+  const { answers } = await rawExchange(
+    baseUrl,
+    Buffer.concat([call, Buffer.from('HELO example.org\r\n\r\n')]),
+  );
+  assert.deepEqual(
+    answers.filter(({ status }) => status !== 200),
+    [],
+  );
+});
+
 test('a method that streams both ways is refused over HTTP/1.1, with a reason', async () => {
   const answer = await connectAnswer(
     await fetch(`${baseUrl}/${reflection}`, {
@@ -165,15 +214,18 @@ const compressed: readonly (readonly [name: string, send: RawSending, header: st
 ];
 
 for (const [name, send, header, accepted] of compressed) {
-  test(`an unknown compression is refused with a reason, which is no error of the service: ${name}`, async () => {
-    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
-    const answer = await send({ ...call, headers: { [header]: 'lz4' } });
-    assert.equal(reasonOf(answer), 'UNSUPPORTED_MEDIA_TYPE', String(answer.error));
-    assert.match(answer.error?.rawMessage ?? '', /lz4.*gzip/);
-    assert.equal(answer.headers.get(accepted), 'gzip,br');
-    const { level, reason } = await logged(answer.headers);
-    assert.deepEqual([level, reason], [infoLevel, 'UNSUPPORTED_MEDIA_TYPE']);
-  });
+  // The window of Brotli takes 16 MB and more for a message of a few bytes.
+  for (const encoding of ['lz4', 'br']) {
+    test(`the compression ${encoding} is refused with a reason, which is no error of the service: ${name}`, async () => {
+      const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+      const answer = await send({ ...call, headers: { [header]: encoding } });
+      assert.equal(reasonOf(answer), 'UNSUPPORTED_MEDIA_TYPE', String(answer.error));
+      assert.match(answer.error?.rawMessage ?? '', new RegExp(`${encoding}.*gzip$`));
+      assert.equal(answer.headers.get(accepted), 'gzip');
+      const { level, reason } = await logged(answer.headers);
+      assert.deepEqual([level, reason], [infoLevel, 'UNSUPPORTED_MEDIA_TYPE']);
+    });
+  }
 }
 
 const streams = ['artseal.v1.FilingService/ListFilings', 'grpc.health.v1.Health/Watch', reflection];
