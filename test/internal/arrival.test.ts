@@ -17,7 +17,7 @@ import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { openBareDoor } from './bare-door.ts';
 import { enveloped } from './raw-call.ts';
 
-/** The typed door before no operation: whoever comes that far fails. */
+/** The internal door before no operation: whoever comes that far fails. */
 async function openDoor(
   t: TestContext,
   arrivalMs?: number,

@@ -36,7 +36,7 @@ async function openPublic(t: TestContext): Promise<Door> {
   return { server, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** The typed door alone, which answers as the public one. */
+/** The internal door alone, which answers as the public one. */
 async function openTyped(t: TestContext): Promise<Door> {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
