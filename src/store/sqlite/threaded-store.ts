@@ -24,7 +24,7 @@ interface Question {
 export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
   // process was started with. What the thread makes lives for one batch.
-  setFlagsFromString('--max-semi-space-size=1');
+  setFlagsFromString('--max-semi-space-size=4');
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: 'store' });
   const index = createCredentialIndex();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
