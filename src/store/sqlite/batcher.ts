@@ -10,12 +10,13 @@ const waitingMax = 10_000;
 const waitingCharactersMax = 64 * 1_048_576;
 /** Units of one batch, at most. */
 const batchMax = 1_000;
-/** Batches handed over at a time: while one is carried out, the next one is at hand. */
-const batchesUnderWayMax = 2;
-/** Units that are worth an fsync of their own while nothing is being carried out: the engine is not to idle. */
-const worthwhile = 16;
+/** Units that are worth an fsync of their own: the engine is not to idle until the turn is over. */
+const worthwhile = 32;
 
-/** Gathers the units of a turn of the event loop into batches, so that they share a transaction and its fsync. */
+/**
+ * Gathers units into batches, so that they share a transaction and its fsync: those of a turn of the event loop, and all
+ * that come while the batch before is carried out.
+ */
 export interface Batcher {
   readonly execute: Store['execute'];
   /** Takes no more units; resolves when all that it took have their replies. */
@@ -37,14 +38,15 @@ interface Waiting {
 export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
   const waiting: Waiting[] = [];
   let waitingCharacters = 0;
-  let underWay = 0;
+  let isUnderWay = false;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
 
   function schedule(): void {
-    if (underWay === 0 && waiting.length >= worthwhile) sendNext();
-    else if (!isScheduled && canSend()) {
+    if (!canSend()) return;
+    if (waiting.length >= worthwhile) sendNext();
+    else if (!isScheduled) {
       isScheduled = true;
       // After the I/O events of this turn and all that they set off, so that they share the fsync.
       setImmediate(() => {
@@ -55,22 +57,21 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   }
 
   function canSend(): boolean {
-    return waiting.length > 0 && underWay < batchesUnderWayMax;
+    return waiting.length > 0 && !isUnderWay;
   }
 
   function sendNext(): void {
     const batch = waiting.splice(0, batchMax);
     for (const { characters } of batch) waitingCharacters -= characters;
-    underWay += 1;
+    isUnderWay = true;
     send(batch.map(({ unit }) => unit)).then(
       (replies) => settle(batch, replies),
       (error) => settle(batch, [], error),
     );
-    schedule();
   }
 
   function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
-    underWay -= 1;
+    isUnderWay = false;
     const isInPart = error === undefined && replies.length > 0 && replies.length < batch.length;
     const settled = isInPart ? batch.slice(0, replies.length) : batch;
     for (const [place, { resolve, reject }] of settled.entries()) {
@@ -90,7 +91,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   }
 
   function endIfIdle(): void {
-    if (isClosed && underWay === 0 && waiting.length === 0) ended.resolve();
+    if (isClosed && !isUnderWay && waiting.length === 0) ended.resolve();
   }
 
   return {
