@@ -11,8 +11,8 @@ import { commandEnvironment, projectFolder } from '../support/watched-command.ts
 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
-/** Two semi-spaces of 8 MiB. */
-const youngHeapMax = 2 * 8 * 1024 * 1024;
+/** Two semi-spaces of 16 MiB. */
+const youngHeapMax = 2 * 16 * 1024 * 1024;
 const probe = pathToFileURL(join(import.meta.dirname, 'children', 'runtime-probe.mjs'));
 
 /** Everything that may start the service, as a script of the shell. */
