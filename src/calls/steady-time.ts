@@ -6,8 +6,8 @@ const gainMaxMs = 1_000;
 
 /**
  * The wall clock without its forward steps: one is ignored for as long as nonces are remembered, since a clock that was
- * set ahead may be set back, and then the nonces and idempotency keys of before are still needed. A process that starts does not know
- * whether there was one, and begins in 1970.
+ * set ahead may be set back, and then the nonces and idempotency keys of before are still needed. A process that starts
+ * does not know whether there was one, and begins in 1970.
  */
 export function createSteadyTime({ nowMs, monotonicMs }: Clock): () => number {
   let leadMs = 0;

@@ -92,6 +92,11 @@ export function unavailable(message: string, cause?: unknown): Refusal {
   return new Refusal('UNAVAILABLE', message, { retryAfterS: unavailableRetryAfterS }, { cause });
 }
 
+/** A request that did not arrive whole within so many milliseconds. */
+export function incomplete(withinMs: number): Refusal {
+  return new Refusal('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
+}
+
 /** The refusal that an error is shown as: itself, or INTERNAL without details for anything unforeseen. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;

@@ -22,7 +22,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
 import { operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
-import { asRefusal, type Reason, Refusal } from '../domain/reason.ts';
+import { asRefusal, incomplete, type Reason, Refusal } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { requestMs } from './connection.ts';
@@ -195,7 +195,7 @@ function limitArrival({ signal, values }: HandlerContext, arrivalMs: number): vo
   const patience = setTimeout(() => {
     // Over HTTP/1.1 the error aborts the call at once.
     signal.removeEventListener('abort', look);
-    refuse(new Refusal('TIMEOUT', `The request was not complete within ${arrivalMs / 1_000} seconds.`));
+    refuse(incomplete(arrivalMs));
   }, arrivalMs);
   signal.addEventListener('abort', look, { once: true });
 }

@@ -1,17 +1,15 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { Refusal, reasons } from '../domain/reason.ts';
+import { incomplete, Refusal, reasons } from '../domain/reason.ts';
 import { headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { toConnectError } from './errors.ts';
 
 /** What the error of Node's HTTP/1.1 parser with this code means for the client that sent the bytes. */
 export function unreadableRefusal(code: string | undefined): Refusal {
   switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT': {
-      const seconds = requestMs / 1_000;
-      return new Refusal('TIMEOUT', `The request was not complete within ${seconds} seconds.`);
-    }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return incomplete(requestMs);
     case 'HPE_HEADER_OVERFLOW': {
       const rule = `too many headers, or they and its line are longer than ${headerBytesMax / 1_024} KiB`;
       return new Refusal('BAD_REQUEST_TARGET', `The request has ${rule}: send fewer.`);

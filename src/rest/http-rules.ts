@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { Refusal } from '../domain/reason.ts';
+import { incomplete, Refusal } from '../domain/reason.ts';
 import type { Answer } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
 import { lingerMs } from './unread-body.ts';
@@ -30,10 +30,8 @@ export function checkHead(request: IncomingMessage): void {
 /** What the error of Node's HTTP parser with this code means for the client that sent the bytes. */
 export function parserRefusal(code: string | undefined): Refusal {
   switch (code) {
-    case 'ERR_HTTP_REQUEST_TIMEOUT': {
-      const seconds = requestLimits.wholeMs / 1_000;
-      return new Refusal('TIMEOUT', `The request was not complete within ${seconds} seconds.`);
-    }
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return incomplete(requestLimits.wholeMs);
     case 'HPE_HEADER_OVERFLOW': {
       const { headers, headBytes } = requestLimits;
       const rule = `more than ${headers} headers, or they and its line are longer than ${headBytes / 1_024} KiB`;

@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { listenLocally } from '../support/local-server.ts';
 
 /** A request as it arrived. */
 export interface Recorded {
@@ -43,14 +42,9 @@ export async function startRecorder(test: Pick<TestContext, 'after'>): Promise<R
   });
   // As the service does.
   server.keepAliveTimeout = 60_000;
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  test.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const url = await listenLocally(test, server, () => server.closeAllConnections());
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     take: () => {
       const taken = recorded;
       recorded = [];

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import type { ConnectionPatience } from '../../src/internal/connections.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { listenLocally } from '../support/local-server.ts';
 
 interface DoorPatience extends Partial<ConnectionPatience> {
   /** How long the headers of a request may take, in milliseconds. */
@@ -23,11 +22,5 @@ export async function openBareDoor(
     // The server takes the interval as it begins to listen.
     Object.assign(server, { headersTimeout: headersMs, connectionsCheckingInterval: headersMs });
   }
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    listener.destroy();
-  });
-  return { server, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { server, baseUrl: await listenLocally(t, server, () => listener.destroy()) };
 }

@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { eventually } from '../support/eventually.ts';
+import { heldConnections } from '../support/local-server.ts';
 import { allReceived, openSocket, sendApart } from '../support/raw-talk.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, typedClients } from '../support/typed-clients.ts';
@@ -329,17 +330,16 @@ const patienceMs = 60_000;
 async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
   const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);
-  const held = (): Promise<number> => {
-    const { promise, resolve, reject } = Promise.withResolvers<number>();
-    server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-    return promise;
-  };
   return {
     server,
     baseUrl,
     /** Resolves once no more than so many connections are held. */
     holds: (count: number) =>
-      eventually(`${count} connections are held`, patienceMs, async () => (await held()) <= count),
+      eventually(
+        `${count} connections are held`,
+        patienceMs,
+        async () => (await heldConnections(server)) <= count,
+      ),
   };
 }
 

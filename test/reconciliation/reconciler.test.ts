@@ -350,6 +350,12 @@ async function overruled(kit: Kit, treatment: Treatment): Promise<{ escrowId: st
 const statusOf = async (kit: Kit, instructionId: string) =>
   (await kit.execute({ kind: 'FindInstruction', instructionId }))?.status;
 
+/** What became of an order whose RELEASE was overruled: its state, what is still open, and the RELEASE. */
+async function endOf(kit: Kit, { escrowId, release }: { escrowId: string; release: string }) {
+  const { order, open } = await kit.case(escrowId);
+  return { state: order.state, open, release: await statusOf(kit, release) };
+}
+
 test('a RELEASE that is carried out although a person had the money given back is CONFIRMED', async (t) => {
   const kit = await openKit(t);
   kit.institution.treat({ REFUND: 'LOST' });
@@ -360,16 +366,14 @@ test('a RELEASE that is carried out although a person had the money given back i
   assert.equal((await kit.case(escrowId)).order.pending, 'REFUND');
   kit.institution.report();
   await kit.pass(lateMs);
-  const { order, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'RELEASED');
-  assert.deepEqual(open, []);
-  assert.equal(await statusOf(kit, release), 'CONFIRMED');
+  const end = await endOf(kit, { escrowId, release });
+  assert.deepEqual(end, { state: 'RELEASED', open: [], release: 'CONFIRMED' });
 });
 
 test('a RELEASE that gives way is not given again, and is DECLINED once the money went back', async (t) => {
   const kit = await openKit(t);
   kit.institution.treat({ REFUND: 'LOST' });
-  const { escrowId, release } = await overruled(kit, 'LOST');
+  const overruledOrder = await overruled(kit, 'LOST');
   const releases = kindsTold(kit).filter((kind) => kind === 'RELEASE').length;
   await kit.pass(2 * longestRetryMs);
   await kit.restart();
@@ -377,10 +381,8 @@ test('a RELEASE that gives way is not given again, and is DECLINED once the mone
   kit.institution.treat({ REFUND: 'CONFIRMED' });
   await kit.pass(longestRetryMs);
   assert.equal(kindsTold(kit).filter((kind) => kind === 'RELEASE').length, releases);
-  const { order, open } = await kit.case(escrowId);
-  assert.equal(order.state, 'REFUNDED');
-  assert.deepEqual(open, []);
-  assert.equal(await statusOf(kit, release), 'DECLINED');
+  const end = await endOf(kit, overruledOrder);
+  assert.deepEqual(end, { state: 'REFUNDED', open: [], release: 'DECLINED' });
 });
 
 test('a RELEASE that was to give way needs a person again where the institution gives nothing back', async (t) => {

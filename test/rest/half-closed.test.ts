@@ -1,65 +1,40 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import pino from 'pino';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { readBody } from '../../src/rest/body.ts';
-import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
-import { openBareDoor } from '../internal/bare-door.ts';
-import { eventually } from '../support/eventually.ts';
+import { openBareDoor as openBareInternalDoor } from '../internal/bare-door.ts';
+import { holdsNone } from '../support/local-server.ts';
 import { allReceived, openSocket } from '../support/raw-talk.ts';
-
-interface Door {
-  readonly server: Server;
-  readonly baseUrl: string;
-}
+import { openBareDoor } from './bare-door.ts';
 
 /** The public door alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
-async function openPublic(t: TestContext): Promise<Door> {
+function openPublic(t: TestContext) {
   const signedCalls: SignedCalls = async (request) => {
     await readBody(request);
     if (request.url === '/late') await once(request.socket, 'end');
     return { status: 200, headers: {}, body: '{}' };
   };
-  const log = pino({ level: 'silent' });
-  const takeNotification = async () => {};
-  const server = createPublicListener({ signedCalls, takeNotification, openApi: new Uint8Array(), log });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { server, baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return openBareDoor(t, signedCalls);
 }
 
 /** The internal door alone, which answers as the public one. */
-async function openTyped(t: TestContext): Promise<Door> {
+function openInternal(t: TestContext) {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
       if (request.url === '/late') await once(request.socket, 'end');
       response.end('{}');
     });
   };
-  return openBareDoor(t, typedCalls);
+  return openBareInternalDoor(t, typedCalls);
 }
 
 /** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
 const patienceMs = 10_000;
 
-function holdsNone({ server }: Door): Promise<boolean> {
-  const held = () =>
-    new Promise<number>((resolve, reject) => {
-      server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-    });
-  return eventually('the connection is let go of', patienceMs, async () => (await held()) === 0);
-}
-
 /** Sends bytes, closes this half, and gives what comes until the other half is closed. */
-async function halfClosed({ baseUrl }: Door, bytes: string): Promise<string> {
+async function halfClosed(baseUrl: string, bytes: string): Promise<string> {
   const socket = await openSocket(baseUrl);
   socket.end(bytes);
   return allReceived(socket);
@@ -69,18 +44,18 @@ const late = 'POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
 const early = late.replace('/late', '/early');
 const headEnd = late.indexOf('\r\n\r\n');
 
-for (const [name, open] of Object.entries({ public: openPublic, typed: openTyped })) {
+for (const [name, open] of Object.entries({ public: openPublic, internal: openInternal })) {
   test(`a client that closes its half behind its request is answered, however long that takes: ${name} door`, async (t) => {
     const door = await open(t);
-    assert.match(await halfClosed(door, late), /^HTTP\/1\.1 200 /);
-    await holdsNone(door);
+    assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);
+    await holdsNone(door.server, patienceMs);
   });
 
   test(`a client that closes its half behind several requests is answered each of them: ${name} door`, async (t) => {
     const door = await open(t);
-    const received = await halfClosed(door, early + late + early);
+    const received = await halfClosed(door.baseUrl, early + late + early);
     assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3, received);
-    await holdsNone(door);
+    await holdsNone(door.server, patienceMs);
   });
 
   test(`a kept connection is closed as soon as its client closes its half: ${name} door`, async (t) => {
@@ -89,7 +64,7 @@ for (const [name, open] of Object.entries({ public: openPublic, typed: openTyped
     socket.write(early);
     await once(socket, 'data');
     socket.end();
-    await holdsNone(door);
+    await holdsNone(door.server, patienceMs);
   });
 
   for (const [where, length] of Object.entries({
@@ -100,8 +75,8 @@ for (const [name, open] of Object.entries({ public: openPublic, typed: openTyped
   })) {
     test(`a client that closes its half ${where} is let go of: ${name} door`, async (t) => {
       const door = await open(t);
-      assert.doesNotMatch(await halfClosed(door, late.slice(0, length)), /^HTTP\/1\.1 200 /);
-      await holdsNone(door);
+      assert.doesNotMatch(await halfClosed(door.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
+      await holdsNone(door.server, patienceMs);
     });
   }
 }

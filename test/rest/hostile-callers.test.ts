@@ -1,19 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
-import { type TestContext, test } from 'node:test';
-import pino from 'pino';
+import { connect, type Socket } from 'node:net';
+import { test } from 'node:test';
 import { Refusal } from '../../src/domain/reason.ts';
 import { ClientGone, readBody } from '../../src/rest/body.ts';
-import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { eventually } from '../support/eventually.ts';
+import { heldConnections, holdsNone } from '../support/local-server.ts';
 import { rawAnswer, rawExchange } from '../support/raw-http.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { headersOf, send } from '../support/signed-request.ts';
+import { type BareDoor, openBareDoor } from './bare-door.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
@@ -107,93 +106,51 @@ const patienceMs = 60_000;
 const getOpenApi = 'GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n';
 const anyCall = 'GET /any HTTP/1.1\r\nHost: x\r\n\r\n';
 
-interface Door {
-  readonly listener: Server;
-  readonly url: string;
-  readonly logLines: readonly string[];
-}
-
-interface DoorOptions {
-  readonly openApi?: Uint8Array;
-  /** How long a request may take, in milliseconds, where it is not as long as in the service. */
-  readonly requestMs?: number;
-}
-
-/** The public door alone, before these calls. */
-async function openDoor(
-  t: TestContext,
-  signedCalls: SignedCalls,
-  { openApi = Buffer.from('openapi: 3.1.0'), requestMs }: DoorOptions = {},
-): Promise<Door> {
-  const logLines: string[] = [];
-  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
-  const takeNotification = async () => {};
-  const listener = createPublicListener({ signedCalls, takeNotification, openApi, log });
-  if (requestMs !== undefined) {
-    const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
-    // The server takes the interval as it begins to listen.
-    Object.assign(listener, limits, { connectionsCheckingInterval: requestMs / 10 });
-  }
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  t.after(() => {
-    listener.close();
-    listener.closeAllConnections();
-  });
-  return { listener, url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`, logLines };
-}
-
-/** Connections that the listener holds. */
-function held(listener: Server): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  listener.getConnections((error, count) => (error ? reject(error) : resolve(count)));
-  return promise;
-}
-
-const holdsNone = ({ listener }: Door): Promise<boolean> =>
-  eventually('the connection is closed', patienceMs, async () => (await held(listener)) === 0);
-
 const done: SignedCalls = async () => ({ status: 200, headers: {}, body: '{}' });
 const never: SignedCalls = () => Promise.withResolvers<never>().promise;
 
 for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
   test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
     // More than the buffers between the two hold.
-    const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
-    assert.ok(door.listener.timeout > 60_000, 'a call may wait a minute for its answer');
-    door.listener.timeout = 100;
-    const socket = await open(door.url);
+    const door = await openBareDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
+    assert.ok(door.server.timeout > 60_000, 'a call may wait a minute for its answer');
+    door.server.timeout = 100;
+    const socket = await open(door.baseUrl);
     t.after(() => socket.destroy());
     socket.pause().write(getOpenApi.repeat(3) + last);
-    await once(door.listener, 'request');
-    await holdsNone(door);
+    await once(door.server, 'request');
+    await holdsNone(door.server, patienceMs);
   });
 }
 
 test('a connection that sends on and on and waits for no answer is cut off', async (t) => {
   let calls = 0;
-  const door = await openDoor(t, (...call) => {
+  const door = await openBareDoor(t, (...call) => {
     calls += 1;
     return never(...call);
   });
-  const socket = await open(door.url);
+  const socket = await open(door.baseUrl);
   socket.resume().write(anyCall.repeat(400));
-  await holdsNone(door);
+  await holdsNone(door.server, patienceMs);
   assert.ok(calls <= 16, `${calls} calls under way for one connection`);
   assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
   assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
 });
 
 test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
-  const door = await openDoor(t, done);
-  const { maxConnections } = door.listener;
+  const door = await openBareDoor(t, done);
+  const { maxConnections } = door.server;
   assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
-  door.listener.maxConnections = 2;
-  const [first] = await Promise.all([open(door.url), open(door.url)]);
-  assert.deepEqual(await rawExchange(door.url, anyCall), { answers: [], closed: true });
+  door.server.maxConnections = 2;
+  const [first] = await Promise.all([open(door.baseUrl), open(door.baseUrl)]);
+  assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
   first.destroy();
-  await eventually('a connection is let go of', patienceMs, async () => (await held(door.listener)) < 2);
-  assert.equal((await rawAnswer(door.url, anyCall)).status, 200);
+  await eventually(
+    'a connection is let go of',
+    patienceMs,
+    async () => (await heldConnections(door.server)) < 2,
+  );
+  assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
 });
 
 const unforeseen: Record<string, SignedCalls> = {
@@ -203,8 +160,8 @@ const unforeseen: Record<string, SignedCalls> = {
 
 for (const [what, signedCalls] of Object.entries(unforeseen)) {
   test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
-    const door = await openDoor(t, signedCalls);
-    const answer = await rawAnswer(door.url, anyCall);
+    const door = await openBareDoor(t, signedCalls);
+    const answer = await rawAnswer(door.baseUrl, anyCall);
     assertRefused(answer, 500, 'INTERNAL');
     assert.doesNotMatch(answer.text, /secret/);
     const { requestId, status, err } = JSON.parse(door.logLines[0] ?? '{}');
@@ -214,8 +171,8 @@ for (const [what, signedCalls] of Object.entries(unforeseen)) {
 }
 
 test('a client that is gone is no failure', async (t) => {
-  const door = await openDoor(t, () => Promise.reject(new ClientGone()));
-  assert.deepEqual(await rawExchange(door.url, anyCall), { answers: [], closed: true });
+  const door = await openBareDoor(t, () => Promise.reject(new ClientGone()));
+  assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
   const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
   assert.deepEqual([level, reason], [30, undefined]);
 });
@@ -229,11 +186,11 @@ const readThrough: SignedCalls = async (request) => ({
   body: String(await readBody(request)),
 });
 const tenBytesToCome = 'POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n';
-const lines = ({ logLines }: Door) => logLines.map((line) => JSON.parse(line));
+const lines = ({ logLines }: BareDoor) => logLines.map((line) => JSON.parse(line));
 
 /** Sends bytes and reads all that comes until the door ends the connection. */
-async function untilEnd(door: Door, bytes: string): Promise<string> {
-  const socket = await open(door.url);
+async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
+  const socket = await open(door.baseUrl);
   socket.write(bytes);
   let received = '';
   for await (const chunk of socket) received += chunk;
@@ -242,7 +199,7 @@ async function untilEnd(door: Door, bytes: string): Promise<string> {
 
 for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
   test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
-    const door = await openDoor(t, refused, { requestMs: 200 });
+    const door = await openBareDoor(t, refused, { requestMs: 200 });
     const received = await untilEnd(door, tenBytesToCome + sent);
     assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
     assert.match(received, /\r\nConnection: close\r\n/);
@@ -254,15 +211,15 @@ for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
 }
 
 test('a refused request whose body never comes is answered long before its time is up', async (t) => {
-  const door = await openDoor(t, refused);
-  const answer = await rawAnswer(door.url, tenBytesToCome);
+  const door = await openBareDoor(t, refused);
+  const answer = await rawAnswer(door.baseUrl, tenBytesToCome);
   assert.equal(answer.status, 401);
   assert.equal(answer.headers.connection, 'close');
 });
 
 test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
-  const door = await openDoor(t, refused);
-  const socket = await open(door.url);
+  const door = await openBareDoor(t, refused);
+  const socket = await open(door.baseUrl);
   t.after(() => socket.destroy());
   let received = '';
   socket.on('data', (chunk) => {
@@ -270,7 +227,7 @@ test('a refused request whose small body comes in a packet of its own leaves the
   });
   for (const count of [1, 2]) {
     socket.write(tenBytesToCome);
-    await once(door.listener, 'request');
+    await once(door.server, 'request');
     socket.write('1234567890');
     const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
     await eventually('it is answered', patienceMs, async () => answers().length === count);
@@ -279,7 +236,7 @@ test('a refused request whose small body comes in a packet of its own leaves the
 });
 
 test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
-  const door = await openDoor(t, readThrough, { requestMs: 200 });
+  const door = await openBareDoor(t, readThrough, { requestMs: 200 });
   const received = await untilEnd(door, `${tenBytesToCome}12345`);
   assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
   assert.match(received, /\r\nConnection: close\r\n/);

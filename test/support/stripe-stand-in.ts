@@ -1,8 +1,7 @@
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
+import { listenLocally } from './local-server.ts';
 
 /** Cards by what becomes of their authorisation; any other payment method is unknown. */
 export const cards = {
@@ -139,19 +138,14 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
   const server = createServer((request, response) => {
     serve(request, response).catch((error) => response.destroy(error));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  test.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
+  const url = await listenLocally(test, server, () => server.closeAllConnections());
 
   const sign = (body: string | Uint8Array, signedAtS: number) => {
     const mac = createHmac('sha256', webhookSecret).update(`${signedAtS}.`).update(body).digest('hex');
     return `t=${signedAtS},v1=${mac},v0=${'0'.repeat(mac.length)}`;
   };
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     apiKey,
     webhookSecret,
     intents: state.intents,

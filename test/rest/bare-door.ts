@@ -1,0 +1,32 @@
+import type { TestContext } from 'node:test';
+import pino from 'pino';
+import { createPublicListener } from '../../src/rest/public-listener.ts';
+import type { SignedCalls } from '../../src/rest/signed-call.ts';
+import { listenLocally } from '../support/local-server.ts';
+
+interface DoorOptions {
+  readonly openApi?: Uint8Array;
+  /** How long a request may take, in milliseconds, where it is not as long as in the service. */
+  readonly requestMs?: number;
+}
+
+export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
+
+/** The public listener alone, with calls of the test's own. */
+export async function openBareDoor(
+  t: TestContext,
+  signedCalls: SignedCalls,
+  { openApi = Buffer.from('openapi: 3.1.0'), requestMs }: DoorOptions = {},
+) {
+  const logLines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const takeNotification = async () => {};
+  const server = createPublicListener({ signedCalls, takeNotification, openApi, log });
+  if (requestMs !== undefined) {
+    const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
+    // The server takes the interval as it begins to listen.
+    Object.assign(server, limits, { connectionsCheckingInterval: requestMs / 10 });
+  }
+  const baseUrl = await listenLocally(t, server, () => server.closeAllConnections());
+  return { server, baseUrl, logLines };
+}

@@ -1,0 +1,38 @@
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import type { TestContext } from 'node:test';
+import { eventually } from './eventually.ts';
+
+/**
+ * Has a server listen at a free port of loopback until the test is over, and then ends what it holds by
+ * `endConnections`; http://host:port.
+ */
+export async function listenLocally(
+  test: Pick<TestContext, 'after'>,
+  server: Server,
+  endConnections: () => void,
+): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => {
+    server.close();
+    endConnections();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Connections that a server holds. */
+export function heldConnections(server: Server): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  return promise;
+}
+
+/** Resolves once a server holds no connection; rejects if it still does after `limitMs`. */
+export function holdsNone(server: Server, limitMs: number): Promise<boolean> {
+  return eventually(
+    'all connections are let go of',
+    limitMs,
+    async () => (await heldConnections(server)) === 0,
+  );
+}
