@@ -1,4 +1,4 @@
-import packageJson from '../../package.json' with { type: 'json' };
+import { buildInfo } from '../build-info.ts';
 import { allSettings } from '../config.ts';
 import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
@@ -48,7 +48,11 @@ const ownRules: Readonly<Record<string, string>> = {
 
 /** Runs `artseal` with these words; the exit code. */
 export async function runArtseal([name = '--help', ...words]: string[], terminal: Terminal): Promise<number> {
-  if (name === '--version') return done(terminal, `artseal ${packageJson.version}`);
+  if (name === '--version')
+    return done(
+      terminal,
+      `artseal ${buildInfo.version}${buildInfo.commit === undefined ? '' : ` (${buildInfo.commit})`}`,
+    );
   if (name === 'help' && words[0] !== undefined) return runArtseal([words[0], '--help'], terminal);
   if (['help', '--help', '-h'].includes(name)) return done(terminal, ...(await overview()));
   const command = await commands.get(name)?.();
