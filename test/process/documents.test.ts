@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, delimiter, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { freeAddress } from '../support/free-address.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const notInAClone = ['node_modules', 'data', 'dist', '.git'];
+
+/** The blocks of code in one language that a document has. */
+function blocksOf(document: string, language: string): string[] {
+  const text = readFileSync(join(root, document), 'utf8');
+  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
+  return Array.from(text.matchAll(block), ([, code = '']) => code.trim());
+}
+
+/** The project as somebody gets it who has nothing of this machine: no packages, no data. */
+function freshCopy(t: TestContext): string {
+  const copy = temporaryFolder(t);
+  cpSync(root, copy, { recursive: true, filter: (path) => !notInAClone.includes(basename(path)) });
+  return copy;
+}
+
+/** A folder with the one command that documents call by its name: `artseal` of the checkout that a shell is in. */
+function commandFolder(t: TestContext): string {
+  const folder = join(temporaryFolder(t), 'bin');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'artseal'), '#!/bin/sh\nexec npm run -s artseal -- "$@"\n', { mode: 0o755 });
+  return folder;
+}
+
+/** The machine's own environment: the system's node and npm, and nothing that an outer npm set. */
+function bareEnvironment(t: TestContext, addresses: Record<string, string>): NodeJS.ProcessEnv {
+  const isOuter = (name: string) =>
+    /^(npm_|ARTSEAL_|NODE_|INIT_CWD)/i.test(name) && name !== 'NODE_EXTRA_CA_CERTS';
+  const kept = Object.entries(process.env).filter(([name]) => !isOuter(name));
+  const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
+  return { ...Object.fromEntries(kept), PATH: [commandFolder(t), ...path].join(delimiter), ...addresses };
+}
+
+test('the commands of the documents work when pasted in a fresh clone', async (t) => {
+  const cwd = freshCopy(t);
+  const addresses = { ARTSEAL_PUBLIC_ADDR: await freeAddress(), ARTSEAL_INTERNAL_ADDR: await freeAddress() };
+  const env = bareEnvironment(t, addresses);
+  const [start = '', call = '', ...tests] = blocksOf('README.md', 'sh');
+  assert.deepEqual([start, tests], ['npm ci && npm start', ['npm ci && npm test']]);
+
+  // A process group of its own, since npm start is a shell, npm and the service.
+  const serving = spawn('sh', ['-c', start], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  t.after(() => serving.pid && process.kill(-serving.pid, 'SIGKILL'));
+  let output = '';
+  serving.stderr.on('data', (chunk) => {
+    output += chunk;
+  });
+  for await (const chunk of serving.stdout) {
+    output += chunk;
+    if (output.includes('artseal ready')) break;
+  }
+  assert.match(output, /^artseal ready /m);
+
+  const here = (code: string) =>
+    code
+      .replaceAll('127.0.0.1:8080', addresses.ARTSEAL_PUBLIC_ADDR)
+      .replaceAll('127.0.0.1:8081', addresses.ARTSEAL_INTERNAL_ADDR);
+  const run = async (code: string, more = {}): Promise<string> =>
+    (await promisify(execFile)('sh', ['-c', here(code)], { cwd, env: { ...env, ...more } })).stdout;
+
+  assert.match(JSON.parse(await run(call)).filingNo, /^AS-\d{4}-000001$/);
+  const [curl = '', openssl = '', ...further] = blocksOf('docs/platforms.md', 'sh');
+  assert.match(JSON.parse(await run(curl)).filingNo, /^AS-\d{4}-000002$/);
+  assert.equal(JSON.parse(await run(openssl)).author, 'Qi Baishi');
+  assert.deepEqual(further, []);
+
+  const [listed = '', ...others] = blocksOf('docs/internal.md', 'sh');
+  assert.equal(JSON.parse(await run(listed)).filings.length, 2);
+  assert.deepEqual(others, []);
+  const [program = ''] = blocksOf('docs/internal.md', 'ts');
+  writeFileSync(join(cwd, 'program.ts'), here(program));
+  const { token } = JSON.parse(readFileSync(join(cwd, 'data', 'sandbox-credentials.json'), 'utf8'));
+  assert.equal(await run('npx node program.ts', { TOKEN: token }), '2\n');
+
+  const demo = await run('npm run demo');
+  for (const shown of ['"status":"SUBMITTED"', '"state":"FROZEN"', 'RELEASED', '"event":"TRANSFER"']) {
+    assert.ok(demo.includes(shown), `${shown} is not in ${demo}`);
+  }
+});
