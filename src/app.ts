@@ -1,9 +1,7 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
@@ -13,6 +11,7 @@ import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
+import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { openForServing, type Registry, systemClock, trustedFiles } from './registry.ts';
@@ -88,7 +87,7 @@ export async function startApp(
 
   const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
   const routes = createRoutes(dispatcher.services);
-  const openApi = readFileSync(join(import.meta.dirname, '..', 'openapi.yaml'));
+  const openApi = readPackaged('openapi.yaml');
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ calls, routes }),
     takeNotification,

@@ -4,7 +4,10 @@ import packageJson from '../package.json' with { type: 'json' };
 export interface BuildInfo {
   /** As in package.json. */
   readonly version: string;
-  /** The git commit that it was built from, 40 hex digits; undefined where it was not built, as in a checkout. */
+  /**
+   * The git commit that it was built from, 40 hex digits, with `-dirty` behind it where files differed from it; undefined
+   * where it was not built, as in a checkout.
+   */
   readonly commit: string | undefined;
 }
 
@@ -16,3 +19,6 @@ export const buildInfo: BuildInfo = {
   version: packageJson.version,
   commit: typeof ARTSEAL_COMMIT === 'undefined' ? undefined : ARTSEAL_COMMIT,
 };
+
+/** What people type for `artseal` where they have this build. */
+export const commandName = buildInfo.commit === undefined ? 'npm run -s artseal --' : 'artseal';

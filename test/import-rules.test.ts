@@ -61,6 +61,7 @@ const parts: Readonly<Record<string, Imports>> = {
       '../store.ts',
       '../filing-commands.ts',
       '../../domain/money.ts',
+      '../../packaged-files.ts',
       'better-sqlite3',
       'drizzle-orm',
       'node:fs',

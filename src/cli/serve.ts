@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { buildInfo, commandName } from '../build-info.ts';
 import { type Config, readServingConfig, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
@@ -30,6 +31,7 @@ export const serve: Command = {
     const log = pino({ level: config.logLevel, base: null }, output);
     writeRegularly(output, log);
     process.on('SIGHUP', () => log.info('SIGHUP is ignored: settings are read at the start alone'));
+    log.info(buildInfo, 'starting');
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
     try {
       await serveUntilStopped(config, log, terminal);
@@ -89,6 +91,6 @@ async function welcome(
   if (!(await issueSandboxCredentials(app, dataDir))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
-  print(`  npm run -s artseal -- call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
-  if (!institution.movesMoney) print('All calls in a row: npm run demo');
+  print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
+  if (!institution.movesMoney) print(`All calls in a row: ${commandName} demo`);
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { commandName } from '../build-info.ts';
 import { signedHeaders } from '../client/sign.ts';
 import { clientVariables } from '../config.ts';
 import { readTarget } from './arguments.ts';
@@ -13,7 +14,7 @@ export const sign: Command = {
     'TARGET is the path with its query, exactly as it will be sent; - reads the body from standard input.',
     `Signs with ${clientVariables.apiKey} and ${clientVariables.apiSecret}, or with the sandbox's own credentials.`,
     'The body must be sent byte for byte as signed: curl --data-binary @FILE.',
-    'Use: curl -H @<(npm run -s artseal -- sign GET /api/v1/provenance/AS-2026-000001) http://…',
+    `Use: curl -H @<(${commandName} sign GET /api/v1/provenance/AS-2026-000001) http://…`,
   ],
   run: async (words, { env, print }) => {
     const target = readTarget(words.required('TARGET'));

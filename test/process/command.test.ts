@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { allSettings } from '../../src/config.ts';
 import { runHere } from '../support/artseal.ts';
+import { artsealInShell, executable } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
@@ -74,7 +75,7 @@ async function serviceWithClient(t: TestContext) {
 
 const signAndPost = `
 set -eu
-headers=$(node src/main.ts sign post "$TARGET" --body "$BODY")
+headers=$(${artsealInShell} sign post "$TARGET" --body "$BODY")
 value() { printf '%s\\n' "$headers" | sed -n "s/^$1: //p"; }
 body_hash=$(openssl dgst -sha256 -r "$BODY" | cut -d' ' -f1)
 message="POST$TARGET$body_hash$(value X-Timestamp)$(value X-Nonce)"
@@ -86,7 +87,7 @@ printf '%s\\n' "$headers" |
 `;
 
 const signStandardInput = `
-node src/main.ts sign POST "$TARGET" --body - < "$BODY" |
+${artsealInShell} sign POST "$TARGET" --body - < "$BODY" |
   curl -sS -H @- -H 'Content-Type: application/json' --data-binary "@$BODY" "$ARTSEAL_URL$TARGET"
 `;
 
@@ -102,7 +103,12 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
   test('artseal --version tells the release that package.json names', async (t) => {
     const { code, stdout, stderr } = await runBounded(t, ['--version'], {});
-    assert.deepEqual([code, stdout, stderr], [0, 'artseal 0.1.0\n', '']);
+    assert.deepEqual([code, stderr], [0, '']);
+    // What was built tells its commit as well.
+    assert.match(
+      stdout,
+      executable ? /^artseal 0\.1\.0 \([0-9a-f]{40}(-dirty)?\)\n$/ : /^artseal 0\.1\.0\n$/,
+    );
   });
 
   describe('keys and tokens while the server is stopped', { concurrency: 2, timeout: 300_000 }, () => {
@@ -311,7 +317,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
 
     await t.test('sign of a GET is used with curl as its help says', async (t2) => {
       const { target } = probe;
-      const script = 'node src/main.ts sign GET "$TARGET" | curl -sS -H @- "$ARTSEAL_URL$TARGET"';
+      const script = `${artsealInShell} sign GET "$TARGET" | curl -sS -H @- "$ARTSEAL_URL$TARGET"`;
       const { stdout, stderr } = await runShell(t2, script, { ...env, TARGET: target });
       assert.equal(JSON.parse(stdout).code, 'FILING_NOT_FOUND', stderr);
     });

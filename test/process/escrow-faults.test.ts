@@ -4,13 +4,14 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { commandEnvironment, projectFolder, serveWatched } from '../support/watched-command.ts';
+import { commandEnvironment, serveWatched } from '../support/watched-command.ts';
 
 /** What a client asks for, and how far that is along when the service dies. */
 type Asked = 'CREATE' | 'RELEASE' | 'REFUND';

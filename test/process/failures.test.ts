@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { artsealInShell } from '../support/artseal-command.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -314,6 +315,6 @@ describe('what other users of the machine may change is refused', {
 test('output that nobody reads is no reason for a stack trace', { timeout: 300_000 }, async (t) => {
   const dataDir = temporaryFolder(t);
   await issueInto(dataDir, 2);
-  const { stderr } = await runShell(t, 'node src/main.ts key list | true', { ARTSEAL_DATA_DIR: dataDir });
+  const { stderr } = await runShell(t, `${artsealInShell} key list | true`, { ARTSEAL_DATA_DIR: dataDir });
   assert.doesNotMatch(stderr, /\bat \S+|EPIPE/);
 });

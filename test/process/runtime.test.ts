@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { runtimeFlags } from '../../src/runtime.ts';
+import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { commandEnvironment, projectFolder } from '../support/watched-command.ts';
+import { commandEnvironment } from '../support/watched-command.ts';
 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;

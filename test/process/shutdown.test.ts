@@ -11,18 +11,14 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
+import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
-import {
-  commandEnvironment,
-  projectFolder,
-  serveWatched,
-  type WatchedService,
-} from '../support/watched-command.ts';
+import { commandEnvironment, serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 const listFilings = 'FilingService/ListFilings';
@@ -345,7 +341,7 @@ async function runningUnread(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);
   const [platform] = platforms as [IssuedPlatform];
-  const child = spawn(process.execPath, [join(projectFolder, 'src', 'main.ts'), 'serve'], {
+  const child = spawn(...artsealCommand(['serve']), {
     env: commandEnvironment({
       ARTSEAL_DATA_DIR: dataDir,
       ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',

@@ -1,12 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { runtimeFlags } from '../../src/runtime.ts';
-
-const root = join(import.meta.dirname, '..', '..');
-const main = join(root, 'src', 'main.ts');
+import { artsealCommand, projectFolder } from './artseal-command.ts';
 
 /** How a command ended. */
 export interface CommandResult {
@@ -29,7 +25,7 @@ export async function runCommand(
   env: Record<string, string>,
   input = '',
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, [main, ...words], { env: environment(env), cwd: root });
+  const child = spawn(...artsealCommand(words), { env: environment(env), cwd: projectFolder });
   child.stdin.end(input);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
@@ -56,9 +52,9 @@ export async function serveCommand(
   env: Record<string, string>,
 ): Promise<ServeProcess> {
   const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
-  const child = spawn(process.execPath, [...runtimeFlags, main, 'serve'], {
+  const child = spawn(...artsealCommand(['serve']), {
     env: environment({ ...addresses, ...env }),
-    cwd: root,
+    cwd: projectFolder,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   test.after(() => child.kill('SIGKILL'));

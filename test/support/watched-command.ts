@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runtimeFlags } from '../../src/runtime.ts';
+import { artsealCommand, executable, projectFolder } from './artseal-command.ts';
 import type { CommandResult } from './command.ts';
 
-/** The project's folder. */
-export const projectFolder = join(import.meta.dirname, '..', '..');
-
-const main = join(projectFolder, 'src', 'main.ts');
-const binaries = join(projectFolder, 'node_modules', '.bin');
+const binaries = [join(projectFolder, 'node_modules', '.bin'), ...(executable ? [dirname(executable)] : [])];
 const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
 const readyLine = /^artseal ready public=(\S+) internal=(\S+)$/m;
 
@@ -40,7 +36,7 @@ export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessE
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
-  const path = [binaries, process.env.PATH].join(delimiter);
+  const path = [...binaries, process.env.PATH].join(delimiter);
   return { ...Object.fromEntries(inherited), PATH: path, ...env };
 }
 
@@ -101,7 +97,7 @@ export function runBounded(
   env: Record<string, string>,
   limitMs?: number,
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(test, process.execPath, [main, ...words], { ...freePorts, ...env }), '', limitMs);
+  return toItsEnd(watch(test, ...artsealCommand(words), { ...freePorts, ...env }), '', limitMs);
 }
 
 /** Starts `artseal serve` on free ports and waits for its ready line. */
@@ -109,7 +105,7 @@ export async function serveWatched(
   test: Pick<TestContext, 'after'>,
   env: Record<string, string>,
 ): Promise<WatchedService> {
-  const command = watch(test, process.execPath, [...runtimeFlags, main, 'serve'], { ...freePorts, ...env });
+  const command = watch(test, ...artsealCommand(['serve']), { ...freePorts, ...env });
   const { child } = command;
   const [, publicUrl = '', internalUrl = ''] = await new Promise<string[]>((resolve, reject) => {
     child.stdout.on('data', () => {
@@ -129,9 +125,10 @@ export async function serveWatched(
   };
 }
 
-/** Asserts that a command failed with one line that says why, and without a stack trace. */
+/** Asserts that a command failed with one line that says why, and without a stack trace, whatever line began its log. */
 export function assertOneLine(result: BoundedResult, code: number, ...patterns: readonly RegExp[]): void {
-  const { stderr, stdout } = result;
+  const { stdout } = result;
+  const stderr = result.stderr.replace(/^\{.*"msg":"starting"\}\n/, '');
   assert.equal(result.code, code, `${stderr}${stdout}`);
   assert.match(stderr, /^artseal: [^\n]+\n$/);
   assert.doesNotMatch(stderr, /\bat \S+:\d+:\d+|node:internal|undefined|\[object /);

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
-import { readMigrationFiles } from 'drizzle-orm/migrator';
 import type { StoreOptions } from '../store.ts';
 import { findLost } from './leftovers.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
+import { readMigrations } from './migrations.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 import { deployment } from './schema.ts';
 
@@ -20,7 +20,6 @@ type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;
 export const servingLockName = 'serving.lock';
 /** Of files that are nobody else's to read or write. */
 export const privateMode = 0o600;
-const migrationsFolder = join(import.meta.dirname, 'migrations');
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
 export const busyTimeoutMs = 2_000;
@@ -122,16 +121,14 @@ function migrate(client: Sqlite.Database): void {
   client.function('nonce_entry', (name: string, atS: number) =>
     writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
   );
-  const migrations = readMigrationFiles({ migrationsFolder });
+  const migrations = readMigrations();
   const applied = schemaVersion(client);
   if (applied > migrations.length) {
     throw new DatabaseRefused(
       `${client.name} was made by a newer artseal (schema ${applied}; this one knows ${migrations.length}).`,
     );
   }
-  for (const statement of migrations.slice(applied).flatMap((migration) => migration.sql)) {
-    client.exec(statement);
-  }
+  for (const migration of migrations.slice(applied)) client.exec(migration);
   // Written only when it changes: other processes take any write for a change of what they have read.
   if (applied < migrations.length) client.pragma(`user_version = ${migrations.length}`);
 }

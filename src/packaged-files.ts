@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { getAsset, isSea } from 'node:sea';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
+import { shareNativeAddon } from './native-addon.ts';
+
+/** Reads a file that is part of the program, by its path from the root of the project, such as `openapi.yaml`. */
+export function readPackaged(path: string): Buffer {
+  return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', path));
+}
+
+/** Starts a thread on a module of the program, by its path from the root of the project without the extension. */
+export function startThread(module: string, options: WorkerOptions): Worker {
+  if (!isSea()) {
+    // TypeScript in a checkout, JavaScript in the package.
+    const file = `${module}${extname(import.meta.filename)}`;
+    return new Worker(join(import.meta.dirname, '..', file), options);
+  }
+  shareNativeAddon();
+  return new Worker(getAsset(`${module}.js`, 'utf8'), { ...options, eval: true });
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { hash } from 'node:crypto';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { before, describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { projectFolder } from '../support/artseal-command.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { artwork } from '../support/samples.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const patienceMs = 60_000;
+const sizeMax = 160_000_000;
+const failed = 1;
+const usage = 2;
+const notCopied = ['node_modules', 'data', 'dist', '.git'];
+
+/** Builds the executable from a copy of the project in this folder; its path. */
+async function buildIn(folder: string): Promise<string> {
+  cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
+  symlinkSync(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  const env = { ...process.env, ARTSEAL_COMMIT: commit };
+  await promisify(execFile)(process.execPath, ['build/binary.ts'], { cwd: folder, env });
+  return join(folder, 'dist', 'artseal');
+}
+
+/** Nothing of this machine: an empty folder to be in, one for temporary files, and no program on the PATH. */
+function emptyMachine(t: Pick<TestContext, 'after'>, more: Record<string, string> = {}) {
+  const root = temporaryFolder(t);
+  const [cwd, temporary] = [join(root, 'empty'), join(root, 'temporary')];
+  for (const folder of [cwd, temporary]) mkdirSync(folder);
+  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  return { cwd, temporary, env: { PATH: '', TMPDIR: temporary, ...addresses, ...more } };
+}
+type Machine = ReturnType<typeof emptyMachine>;
+
+/** Runs the executable to its end. */
+async function run(executable: string, words: readonly string[], { cwd, env }: Machine, url = '') {
+  const child = spawn(executable, words, { cwd, env: { ...env, ARTSEAL_URL: url } });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].on('data', (chunk) => {
+      output[name] += chunk;
+    });
+  }
+  const [code] = await once(child, 'close');
+  return { code, ...output };
+}
+
+/** The executable serving, and ready. */
+async function serve(t: TestContext, executable: string, { cwd, env }: Machine) {
+  const child = spawn(executable, ['serve'], { cwd, env });
+  t.after(() => child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  let output = '';
+  let log = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    log += chunk;
+  });
+  const url = await eventually('it is ready', patienceMs, () => {
+    assert.equal(child.exitCode, null, log);
+    return /^artseal ready public=(\S+)/m.exec(output)?.[1];
+  });
+  const stop = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    const [code] = await ended;
+    return code;
+  };
+  return { child, url, output: () => output, log: () => log, stop };
+}
+
+describe('the executable', { timeout: 300_000 }, () => {
+  let executable = '';
+  let second = '';
+
+  before(async () => {
+    const folder = temporaryFolder(fileScope);
+    [executable, second] = await Promise.all([
+      buildIn(join(folder, 'one')),
+      buildIn(join(folder, 'in', 'another', 'place')),
+    ]);
+  });
+
+  test('is the same to the byte, wherever it is built', () => {
+    assert.equal(hash('sha256', readFileSync(executable)), hash('sha256', readFileSync(second)));
+    assert.ok(statSync(executable).size < sizeMax);
+  });
+
+  test('serves, files and answers with nothing else on the machine, and has it all after kill -9', async (t) => {
+    const machine = emptyMachine(t);
+    const first = await serve(t, executable, machine);
+    assert.match(first.output(), /^ {2}artseal call POST/m);
+    const filed = await run(
+      executable,
+      ['call', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
+      machine,
+      first.url,
+    );
+    assert.equal(filed.code, 0, filed.stderr);
+    const { filingNo } = JSON.parse(filed.stdout);
+    const demo = await run(executable, ['demo'], machine, first.url);
+    assert.match(demo.stdout, /"event":"TRANSFER"/, demo.stderr);
+    assert.deepEqual(
+      Buffer.from(await (await fetch(`${first.url}/openapi.yaml`)).arrayBuffer()),
+      readFileSync(join(projectFolder, 'openapi.yaml')),
+    );
+    await first.stop('SIGKILL');
+    assert.deepEqual(readdirSync(machine.temporary), [], 'it leaves no file behind');
+
+    const next = await serve(t, executable, machine);
+    const target = `/api/v1/provenance/${filingNo}`;
+    const read = await run(executable, ['call', 'GET', target], machine, next.url);
+    assert.match(read.stdout, /"event":"SUBMITTED"/, read.stderr);
+    assert.equal(await next.stop('SIGTERM'), 0, next.log());
+  });
+
+  test('tells version and commit, on demand and in the first line of its log', async (t) => {
+    const machine = emptyMachine(t);
+    const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
+    assert.equal((await run(executable, ['--version'], machine)).stdout, `artseal ${version} (${commit})\n`);
+    const { log, stop } = await serve(t, executable, machine);
+    await stop('SIGTERM');
+    const { time, ...first } = JSON.parse(log().split('\n')[0] ?? '');
+    assert.deepEqual(first, { level: 30, version, commit, msg: 'starting' });
+  });
+
+  test('has one SQLite for all its threads, whose locks are those of a process', async (t) => {
+    const { child } = await serve(t, executable, emptyMachine(t));
+    const files = readFileSync(`/proc/${child.pid}/maps`, 'utf8').matchAll(/(\d+) +\S*better-sqlite3\.node/g);
+    assert.equal(new Set(Array.from(files, ([, inode]) => inode)).size, 1);
+  });
+
+  test('is no Node: neither its words nor NODE_OPTIONS nor a signal reach the runtime', async (t) => {
+    const machine = emptyMachine(t, { NODE_OPTIONS: '--inspect=0 --require=/no/such/module' });
+    for (const word of ['--inspect', '--eval=1', '--node-options=--inspect']) {
+      const { code, stderr } = await run(executable, [word], machine);
+      assert.deepEqual(
+        [code, stderr],
+        [usage, `artseal: there is no command '${word}'; artseal --help lists them\n`],
+      );
+    }
+    const { child, stop, log } = await serve(t, executable, machine);
+    child.kill('SIGUSR1');
+    child.kill('SIGHUP');
+    await eventually('a later signal is answered', patienceMs, () => /SIGHUP/.test(log()) || undefined);
+    assert.equal(await stop('SIGTERM'), 0);
+    assert.doesNotMatch(log(), /Debugger/);
+  });
+
+  test('says what to do where its addon cannot be loaded', async (t) => {
+    const machine = emptyMachine(t, { TMPDIR: '/no/such/folder' });
+    const { code, stderr } = await run(executable, ['init'], machine);
+    assert.equal(code, failed);
+    assert.match(
+      stderr,
+      /^artseal: [^\n]*\/no\/such\/folder[^\n]*; set TMPDIR to a folder [^\n]*noexec\.\n$/,
+    );
+    assert.equal((await run(executable, ['--help'], machine)).code, 0, 'without a database none is needed');
+  });
+});

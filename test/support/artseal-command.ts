@@ -1,0 +1,18 @@
+import { join, resolve } from 'node:path';
+import { runtimeFlags } from '../../src/runtime.ts';
+
+/** The project's folder. */
+export const projectFolder = join(import.meta.dirname, '..', '..');
+
+/** The executable that ARTSEAL_BIN names, from the project's folder; undefined where the sources are run. */
+export const executable = process.env.ARTSEAL_BIN && resolve(projectFolder, process.env.ARTSEAL_BIN);
+
+/** How `artseal` is started with these words: a program and its arguments. */
+export function artsealCommand(words: readonly string[]): [program: string, words: string[]] {
+  return executable
+    ? [executable, [...words]]
+    : [process.execPath, [...runtimeFlags, join(projectFolder, 'src', 'main.ts'), ...words]];
+}
+
+/** `artseal` in a shell script that runs in the project's folder, with the runtime of the project on its PATH. */
+export const artsealInShell = executable ? `'${executable}'` : 'node src/main.ts';
