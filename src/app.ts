@@ -3,8 +3,10 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
+import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
+import { createClockPart } from './clock-readiness.ts';
 import { type Config, type ListenAddress, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
@@ -13,13 +15,17 @@ import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
+import { createReadiness, type ReadinessPart } from './readiness.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { openForServing, type Registry, systemClock, trustedFiles } from './registry.ts';
 import { notificationPath } from './rest/notification-call.ts';
+import { createOpenRoutes } from './rest/open-routes.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
+import type { Execute } from './store/store.ts';
+import { createStorePart } from './store-readiness.ts';
 import { watchStore } from './store-watch.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */
@@ -41,6 +47,8 @@ export interface App extends Registry {
   /** host:port as bound. */
   readonly publicAddress: string;
   readonly internalAddress: string;
+  /** Says from now on that it is not ready; calls are taken as before. */
+  drain(): void;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
@@ -87,29 +95,45 @@ export async function startApp(
 
   const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
   const routes = createRoutes(dispatcher.services);
-  const openApi = readPackaged('openapi.yaml');
+  let isDraining = false;
+  const parts: readonly ReadinessPart[] = [
+    createStorePart(store, clock),
+    createClockPart(clock, await newestFilingMs(execute)),
+    { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
+  ];
+  const readiness = createReadiness(parts, clock, log);
+  opened.defer(readiness.stop);
+  const openRoutes = createOpenRoutes({
+    openApi: readPackaged('openapi.yaml'),
+    version: {
+      version: buildInfo.version,
+      commit: buildInfo.commit ?? '',
+      startedAt: calendar.timestamp(clock.nowMs()),
+    },
+    readiness,
+  });
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ calls, routes }),
-    takeNotification,
-    openApi,
-    log,
+    ...{ takeNotification, openRoutes, log },
   });
   const bearerCheck = createBearerCheck(store);
   const draining = new AbortController();
   const internalListener = createInternalListener({
     typedCalls: createTypedCalls({
-      ...{ calls, services: dispatcher.services, bearerCheck },
+      ...{ calls, services: dispatcher.services, bearerCheck, readiness },
       draining: draining.signal,
     }),
     log,
   });
   opened.defer(async () => {
+    isDraining = true;
     draining.abort();
     const closed = [stop(publicListener, log), stop(internalListener.server, log, internalListener.destroy)];
     internalListener.drain();
     await Promise.all(closed);
   });
 
+  await readiness.start();
   publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
   const internalAddress = await listen(
     internalListener.server,
@@ -118,7 +142,22 @@ export async function startApp(
   );
   await service.start();
   const running = opened.move();
-  return { ...registry, publicAddress, internalAddress, close: () => running.disposeAsync() };
+  return {
+    ...{ ...registry, publicAddress, internalAddress },
+    drain: () => {
+      isDraining = true;
+      // Those who watch are told at once.
+      void readiness.check();
+    },
+    close: () => running.disposeAsync(),
+  };
+}
+
+/** When the newest filing was made, Unix milliseconds; undefined if there is none. */
+async function newestFilingMs(execute: Execute): Promise<number | undefined> {
+  const filter = { owner: undefined, year: undefined };
+  const { items } = await execute({ kind: 'ListFilings', filter, page: { from: undefined, size: 1 } });
+  return items[0] && Date.parse(items[0].timestamp);
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */

@@ -26,6 +26,8 @@ export interface Config {
   /** Where the master keys are; a sandbox makes its own file where it names none. */
   readonly masterKeys: MasterKeySource;
   readonly logLevel: LogLevel;
+  /** How long calls are still taken once the process is told to stop and says that it is not ready, in seconds. */
+  readonly drainDelayS: number;
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
@@ -40,6 +42,7 @@ export type MasterKeySource = { readonly keys: readonly MasterKey[] } | { readon
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
 const ownMasterKeyFile = 'master-key';
+const drainDelayMaxS = 60;
 
 /** The settings that every deployment has, whatever its institution. */
 export const settings = {
@@ -99,6 +102,12 @@ export const settings = {
     fallback: 'info',
     meaning: 'fatal, error, warn, info, debug, trace or silent',
     read: oneOf<LogLevel>(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+  },
+  drainDelay: {
+    variable: 'ARTSEAL_DRAIN_DELAY',
+    fallback: '0',
+    meaning: 'seconds, to 60, in which calls are still taken after SIGTERM while readiness is off already',
+    read: parseDrainDelay,
   },
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
@@ -177,6 +186,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     currency: () => readCurrency(source),
     masterKeys: () => readMasterKeys(source),
     logLevel: () => source.read(settings.logLevel),
+    drainDelayS: () => source.read(settings.drainDelay),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
     namedFiles: () =>
@@ -224,6 +234,13 @@ function parseAddress(text: string): ListenAddress {
   const port = Number(digits);
   if (host === '' || port > 65_535) throw new SettingRefused('must be host:port with a port up to 65535');
   return { host: host.replace(/^\[(.*)\]$/, '$1'), port };
+}
+
+function parseDrainDelay(text: string): number {
+  const seconds = Number(text);
+  if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
+    throw new SettingRefused(`must be whole seconds from 0 to ${drainDelayMaxS}`);
+  return seconds;
 }
 
 function parseTimeZone(name: string): string {

@@ -27,7 +27,10 @@ const withoutClock = [
     'src/rpc/',
     'src/store/',
   ],
+  'src/clock-readiness.ts',
+  'src/readiness.ts',
   'src/rest/signed-call.ts',
+  'src/store-readiness.ts',
 ];
 
 test('time comes from a clock that is passed in, not from the machine', () => {

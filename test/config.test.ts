@@ -33,6 +33,7 @@ describe('without any setting', () => {
       currency: 'CNY',
       masterKeys: { ownFile: join('data', 'master-key') },
       logLevel: 'info',
+      drainDelayS: 0,
       institution: simulated,
       institutionSettings: {},
       namedFiles: [],
@@ -65,6 +66,8 @@ describe('a valid value is taken', () => {
     ['ARTSEAL_TIME_ZONE', 'America/Argentina/Buenos_Aires', { timeZone: 'America/Argentina/Buenos_Aires' }],
     ['ARTSEAL_TIME_ZONE', 'Etc/UTC', { timeZone: 'Etc/UTC' }],
     ['ARTSEAL_CURRENCY', 'EUR', { currency: 'EUR' }],
+    ['ARTSEAL_DRAIN_DELAY', '0', { drainDelayS: 0 }],
+    ['ARTSEAL_DRAIN_DELAY', '60', { drainDelayS: 60 }],
     ['ARTSEAL_PAYMENT_INSTITUTION', 'simulated', { institution: simulated }],
     ...(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map(
       (logLevel): [string, string, Partial<Config>] => ['ARTSEAL_LOG_LEVEL', logLevel, { logLevel }],
@@ -86,6 +89,7 @@ describe('another value is refused, naming the variable', () => {
     ['ARTSEAL_CURRENCY', ['cny', 'CN', 'CNYX', '¥', 'C1Y', 'CNY\n']],
     ['ARTSEAL_PAYMENT_INSTITUTION', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
     ['ARTSEAL_LOG_LEVEL', ['loud', 'INFO', '30']],
+    ['ARTSEAL_DRAIN_DELAY', ['61', '-1', '1.5', '5s', '1e1', ' 5', '١']],
     ...['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR'].map((variable): [string, string[]] => [
       variable,
       [
@@ -297,6 +301,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_CURRENCY',
         'ARTSEAL_MASTER_KEY_FILE',
         'ARTSEAL_LOG_LEVEL',
+        'ARTSEAL_DRAIN_DELAY',
         'ARTSEAL_PAYMENT_INSTITUTION',
       ],
     );

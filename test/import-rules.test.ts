@@ -131,7 +131,7 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./routes.ts', '../../gen/a_pb.ts', '../calls/pipeline.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', 'node:http'],
+      ...['../domain/violation.ts', '../observe/trace.ts', '../readiness.ts', 'node:http'],
     ],
     refused: [
       ...[
@@ -148,7 +148,7 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./typed-calls.ts', '../../gen/a_pb.ts', '../calls/bearer.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', ...connect, ...web],
+      ...['../domain/violation.ts', '../observe/trace.ts', '../readiness.ts', ...connect, ...web],
     ],
     refused: [
       ...['../rpc/filing-service.ts', '../store/store.ts', '../keys/mint.ts', '../domain/filing.ts'],

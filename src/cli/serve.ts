@@ -55,7 +55,7 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 }
 
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
-  const stopped = stopSignal();
+  const [stopped, stoppedAgain] = stopSignals();
   // The thread of the store starts while the rest is loaded, which takes as long.
   const { openForServing } = await import('../registry.ts');
   const opening = openForServing(config);
@@ -69,16 +69,33 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
       throw new Error('the store is lost, so there is nothing left to serve', { cause: error });
     });
-    log.info({ signal: await Promise.race([stopped, lost]) }, 'closing');
+    const signal = await Promise.race([stopped, lost]);
+    const { drainDelayS } = config;
+    if (drainDelayS > 0) {
+      app.drain();
+      log.info({ signal, drainDelayS }, 'draining: calls are still taken');
+      await Promise.race([passed(drainDelayS), stoppedAgain, lost]);
+    }
+    log.info({ signal }, 'closing');
   } finally {
     await app.close();
   }
 }
 
-/** Resolves with the first signal that asks the process to stop. */
-function stopSignal(): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => resolve(signal));
+/** Two promises, of the first and of the second signal that asks the process to stop. */
+function stopSignals(): readonly [Promise<string>, Promise<string>] {
+  const [first, second] = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];
+  const awaited = [first, second];
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => awaited.shift()?.resolve(signal));
+  }
+  return [first.promise, second.promise];
+}
+
+/** Resolves after so many seconds, which do not keep the process. */
+function passed(seconds: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  setTimeout(resolve, seconds * 1_000).unref();
   return promise;
 }
 

@@ -29,7 +29,7 @@ import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
 import { checkGetQuery } from './get-query.ts';
-import { connectionKey, createHealth } from './health.ts';
+import { connectionKey, createHealth, type HealthDependencies } from './health.ts';
 import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plain-answers.ts';
 import { strictProtoJson } from './proto-json.ts';
 import { createReflection } from './reflection.ts';
@@ -39,6 +39,7 @@ export interface TypedCallDependencies {
   readonly calls: Pick<Calls, 'identified'>;
   readonly services: readonly DescService[];
   readonly bearerCheck: BearerCheck;
+  readonly readiness: HealthDependencies['readiness'];
   /** Aborted when the process takes no more calls: health says so, and streams end. */
   readonly draining: AbortSignal;
   /** How long the message of a call may take to arrive, in milliseconds; tests wait less. */
@@ -70,7 +71,7 @@ const begunKey = createContextKey(false);
  * spends anything on them. Health is answered to anybody; reflection, like the operations, to those who have a token.
  */
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
-  const { calls, services, bearerCheck, draining, arrivalMs = requestMs } = dependencies;
+  const { calls, services, bearerCheck, readiness, draining, arrivalMs = requestMs } = dependencies;
 
   /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
   function identify(request: AnyRequest, event: RequestEvent): void {
@@ -114,7 +115,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   for (const method of services.flatMap((service) => service.methods as DescMethodUnary[])) {
     serve(method, (request, context) => carryOut(method, request, context));
   }
-  const health = createHealth({ services: services.map(({ typeName }) => typeName), draining });
+  const names = services.map(({ typeName }) => typeName);
+  const health = createHealth({ services: names, readiness, draining });
   serve(Health.method.check, health.check);
   serve(Health.method.list, health.list);
   serve(Health.method.watch, health.watch);
@@ -131,7 +133,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     event.operation = operationName(handler.method);
     if (handler.method.methodKind !== 'unary') endWithClient(request, response);
     try {
-      if (handler.service.typeName !== Health.typeName) identify(request, event);
+      event.isProbe = handler.service.typeName === Health.typeName;
+      if (!event.isProbe) identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
       const answered = await handler(universalRequest(request, response, event));
       if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);

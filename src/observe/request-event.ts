@@ -11,17 +11,23 @@ export interface RequestEvent {
   operation?: string;
   /** Why it was refused. */
   refusal?: Refusal;
+  /** Whether it asked for health, as somebody does every few seconds. */
+  isProbe?: boolean;
 }
 
-/** Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. */
+/**
+ * Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. That of a question for
+ * health is a line for debugging, whatever the answer: a change of readiness is logged by itself.
+ */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, caller, operation, refusal } = event;
+  const { requestId, caller, operation, refusal, isProbe } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
+  if (isProbe && refusal?.reason !== 'INTERNAL') log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
-  if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
+  else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
   else log.info(line, 'call');
 }

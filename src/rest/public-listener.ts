@@ -9,6 +9,7 @@ import { type Connection, createConnections, isAhead, isLast } from './connectio
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
 import { notificationCall, notificationPath, type TakeNotification } from './notification-call.ts';
+import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
 import { endBehindBody, hasSmallBody, skipBody } from './unread-body.ts';
 
@@ -16,8 +17,7 @@ import { endBehindBody, hasSmallBody, skipBody } from './unread-body.ts';
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
   readonly takeNotification: TakeNotification;
-  /** The OpenAPI document, served to anybody. */
-  readonly openApi: Uint8Array;
+  readonly openRoutes: OpenRoutes;
   readonly log: Logger;
 }
 
@@ -44,7 +44,7 @@ const timeouts = {
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, takeNotification, openApi, log } = dependencies;
+  const { signedCalls, takeNotification, openRoutes, log } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -67,9 +67,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
     if (isAhead(connection)) throw unavailable('Too many requests were sent ahead of their answers.');
     checkHead(request);
-    if (request.url === '/openapi.yaml' && (request.method === 'GET' || request.method === 'HEAD')) {
-      return { status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi };
-    }
+    const openAnswer = openRoutes(request, event);
+    if (openAnswer !== undefined) return openAnswer;
     if (request.url === notificationPath) return notificationCall(request, event, takeNotification);
     return signedCalls(request, event);
   }

@@ -53,6 +53,8 @@ export interface Store {
 export interface Commands extends FilingCommands, EscrowCommands, ReconciliationCommands, CallerCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
   Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
+  /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */
+  RewriteNothing: { readonly takes: object; readonly gives: undefined };
 }
 
 /** Names of commands. */

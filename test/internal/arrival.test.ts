@@ -14,6 +14,7 @@ import { ErrorInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
+import { createSwitchedReadiness } from '../support/readiness.ts';
 import { openBareDoor } from './bare-door.ts';
 import { enveloped } from './raw-call.ts';
 
@@ -27,6 +28,7 @@ async function openDoor(
     calls: { identified: () => Promise.reject(new Error('The operation has begun.')) },
     services: [ProvenanceService],
     bearerCheck: () => ({ kind: 'service', callerId: 1, caller: 'ledger', operator: false }),
+    readiness: createSwitchedReadiness(),
     draining: draining.signal,
     ...(arrivalMs === undefined ? {} : { arrivalMs }),
   });

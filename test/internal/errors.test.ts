@@ -21,6 +21,7 @@ import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { systemClock } from '../../src/registry.ts';
 import type { Store } from '../../src/store/store.ts';
+import { createSwitchedReadiness } from '../support/readiness.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
@@ -70,7 +71,8 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
   });
   const draining = new AbortController().signal;
   const { services } = dispatcher;
-  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, draining });
+  const readiness = createSwitchedReadiness();
+  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, readiness, draining });
   const listener = createInternalListener({ typedCalls, log });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });

@@ -10,6 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { rawRequest } from '../support/raw-http.ts';
 import { openSocket } from '../support/raw-talk.ts';
+import { createSwitchedReadiness } from '../support/readiness.ts';
 import { startService } from '../support/service.ts';
 import { typedRefusal } from '../support/typed-clients.ts';
 import { openBareDoor } from './bare-door.ts';
@@ -96,15 +97,46 @@ test('a connection has six Watch streams and no more, until one of them is broke
 /** The internal door alone, with a hand on whether it drains. */
 async function openDoor(t: TestContext) {
   const draining = new AbortController();
+  const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({
     calls: { identified: () => Promise.reject(new Error('Nothing is served here.')) },
     services: [],
     bearerCheck: () => assert.fail('Nobody is known here.'),
+    readiness,
     draining: draining.signal,
   });
   const { baseUrl } = await openBareDoor(t, typedCalls);
-  return { draining, baseUrl };
+  return { draining, readiness, baseUrl };
 }
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`what fails is told while it fails, to who asks and to who watches: ${name}`, async (t) => {
+    const { readiness, baseUrl } = await openDoor(t);
+    const health = createClient(Health, transport(baseUrl, 'it_unknown'));
+    const watch = watching(health, '');
+    assert.equal(await watch.next(), Status.SERVING);
+    for (const [fault, expected] of [
+      ['the disk is full', Status.NOT_SERVING],
+      [undefined, Status.SERVING],
+      ['the disk is full again', Status.NOT_SERVING],
+    ] as const) {
+      readiness.set(fault);
+      assert.equal((await health.check({})).status, expected);
+      assert.equal((await health.list({})).statuses['']?.status, expected);
+      assert.equal(await watch.next(), expected);
+    }
+    watch.break();
+  });
+}
+
+test('a Watch of a process that is not ready ends with draining too, and says nothing twice', async (t) => {
+  const { draining, readiness, baseUrl } = await openDoor(t);
+  readiness.set('the disk is full');
+  const watch = watching(createClient(Health, createGrpcTransport({ baseUrl })), '');
+  assert.equal(await watch.next(), Status.NOT_SERVING);
+  draining.abort();
+  assert.equal(await watch.next(), 'over');
+});
 
 test('whoever asks while the process drains is told so', async (t) => {
   const { draining, baseUrl } = await openDoor(t);

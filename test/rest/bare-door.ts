@@ -1,5 +1,6 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
+import { createOpenRoutes } from '../../src/rest/open-routes.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { listenLocally } from '../support/local-server.ts';
@@ -21,7 +22,10 @@ export async function openBareDoor(
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const takeNotification = async () => {};
-  const server = createPublicListener({ signedCalls, takeNotification, openApi, log });
+  const version = { version: '1.0.0', commit: '', startedAt: '' };
+  const readiness = { check: async () => [] };
+  const openRoutes = createOpenRoutes({ openApi, version, readiness });
+  const server = createPublicListener({ signedCalls, takeNotification, openRoutes, log });
   if (requestMs !== undefined) {
     const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
     // The server takes the interval as it begins to listen.

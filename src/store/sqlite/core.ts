@@ -24,7 +24,7 @@ import {
 } from './failure.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
-import { type Handlers, reads } from './handlers.ts';
+import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
@@ -179,6 +179,11 @@ function createUnits(database: Database) {
     ...callerHandlers,
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
+    }),
+    // To set the version of the schema is to write the first page, whatever it was; rows that stay the same are not written.
+    RewriteNothing: writesAtOnce(() => {
+      client.pragma(`user_version = ${client.pragma('user_version', { simple: true })}`);
+      return undefined;
     }),
   };
   const nonces = createNonces(database);

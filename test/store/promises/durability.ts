@@ -53,6 +53,7 @@ const update = {
 /** Each command that there is. */
 const commands: { readonly [K in Kind]: Command<K> } = {
   Refuse: { kind: 'Refuse', refusal: { reason: 'NOT_FOUND', message: 'no', hints: {} } },
+  RewriteNothing: { kind: 'RewriteNothing' },
   FileArtwork: toFile(somebody),
   GetFiling: { kind: 'GetFiling', filingNo: 'AS-2026-000001', owner: undefined },
   ListFilings: { kind: 'ListFilings', filter: anyFiling, page },

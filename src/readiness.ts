@@ -1,0 +1,98 @@
+import type { Logger } from 'pino';
+import type { Clock } from './domain/clock.ts';
+
+/** One of the things without which the process is not ready to take calls. */
+export interface ReadinessPart {
+  /** In lower-case letters: the doors tell it to anybody, and figures have it as a label. */
+  readonly name: string;
+  /**
+   * What is wrong, in words for the operator; undefined if nothing is. It is asked as often as strangers like: a part whose
+   * look costs more than memory keeps what it found for a while.
+   */
+  findFault(): string | undefined | Promise<string | undefined>;
+}
+
+/** What is wrong with a part. */
+export interface PartFault {
+  readonly part: string;
+  /** In words for the operator, not for callers. */
+  readonly fault: string;
+}
+
+/** Whether the process is ready to take calls. */
+export interface Readiness {
+  /** The names of all parts. */
+  readonly parts: readonly string[];
+  /** Asks every part: what is wrong, in the order of the parts; nothing if the process is ready. Never rejects. */
+  check(): Promise<readonly PartFault[]>;
+  /** Calls back when a check has found that other parts fail than before. The returned function ends that. */
+  onChange(listener: () => void): () => void;
+  /** Checks now and then regularly, so that a change is logged and told although nobody asks; resolves after the first. */
+  start(): Promise<void>;
+  /** Ends what `start` began. */
+  stop(): void;
+}
+
+/** How often it is checked regularly, in milliseconds: as often as orchestrators ask. */
+const checkEveryMs = 10_000;
+
+/** Makes readiness of its parts. Each change is logged once. */
+export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, log: Logger): Readiness {
+  const listeners = new Set<() => void>();
+  let failing = '';
+  /** Checks begun, and the last of them that was taken notice of. */
+  let begun = 0;
+  let noticed = 0;
+  let isStopped = false;
+  let callOff = () => {};
+
+  async function check(): Promise<readonly PartFault[]> {
+    begun += 1;
+    const place = begun;
+    const looked = await Promise.all(parts.map(faultOf));
+    const faults = looked.filter((fault) => fault !== undefined);
+    // One that began earlier and took longer tells of an earlier time.
+    if (place > noticed) {
+      noticed = place;
+      notice(faults);
+    }
+    return faults;
+  }
+
+  function notice(faults: readonly PartFault[]): void {
+    const now = faults.map(({ part }) => part).join(', ');
+    if (now === failing) return;
+    failing = now;
+    if (now === '') log.info('ready again');
+    else log.warn({ faults }, `not ready: ${now}`);
+    for (const listener of [...listeners]) listener();
+  }
+
+  async function checkRegularly(): Promise<void> {
+    await check();
+    if (!isStopped) callOff = clock.after(checkEveryMs, checkRegularly);
+  }
+
+  return {
+    parts: parts.map(({ name }) => name),
+    check,
+    onChange: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    start: checkRegularly,
+    stop: () => {
+      isStopped = true;
+      callOff();
+    },
+  };
+}
+
+async function faultOf(part: ReadinessPart): Promise<PartFault | undefined> {
+  try {
+    const fault = await part.findFault();
+    return fault === undefined ? undefined : { part: part.name, fault };
+  } catch (error) {
+    return { part: part.name, fault: `it could not be looked at: ${error}` };
+  }
+}
