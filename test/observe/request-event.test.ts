@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import pino from 'pino';
 import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
-import { logCall } from '../../src/observe/request-event.ts';
+import { logCall, type RequestEvent } from '../../src/observe/request-event.ts';
 
-const { info, warn, error } = pino.levels.values;
+const { debug, info, warn, error } = pino.levels.values;
 
 const levels: readonly (readonly [reason: Reason, what: string, level: number | undefined])[] = [
   ['SIGNATURE_INVALID', 'what a caller does wrong', info],
@@ -15,14 +15,24 @@ const levels: readonly (readonly [reason: Reason, what: string, level: number | 
   ['UNAVAILABLE', 'a fault of the service', error],
 ];
 
+/** The levels of the lines that a call leaves. */
+function levelsOf(event: RequestEvent, status: number): number[] {
+  const lines: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line) => lines.push(line) });
+  logCall(log, event, status, 1);
+  return lines.map((line) => JSON.parse(line).level);
+}
+
 for (const [reason, what, level] of levels) {
   test(`${reason}, ${what}, is logged as ${pino.levels.labels[level ?? 0]}`, () => {
-    const lines: string[] = [];
-    const log = pino({}, { write: (line) => lines.push(line) });
-    logCall(log, { requestId: '1', refusal: new Refusal(reason, 'x') }, reasons[reason].http, 1);
-    assert.deepEqual(
-      lines.map((line) => JSON.parse(line).level),
-      [level],
-    );
+    const refusal = new Refusal(reason, 'x');
+    assert.deepEqual(levelsOf({ requestId: '1', refusal }, reasons[reason].http), [level]);
   });
 }
+
+test('a question for health leaves a line for debugging alone, unless it fails in a way that nobody foresaw', () => {
+  const probe = { requestId: '1', isProbe: true };
+  assert.deepEqual(levelsOf(probe, 200), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+});

@@ -46,6 +46,18 @@ test('what is read, or refused without an admission, costs no commit', async (t)
   assert.equal(readFileSync(wal).length, before);
 });
 
+test('a write of nothing goes to the log like any other, and leaves the database as it was', async (t) => {
+  const { store, dataDir } = await openFiling(t);
+  const wal = join(dataDir, 'artseal.db-wal');
+  const before = readFileSync(wal).length;
+  await perform(store, { kind: 'RewriteNothing' });
+  assert.equal(readFileSync(wal).length - before, 4_096 + 24, 'one page with its header');
+  const reader = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+  t.after(() => reader.close());
+  assert.ok(Number(reader.pragma('user_version', { simple: true })) > 0);
+  assert.equal(reader.pragma('integrity_check', { simple: true }), 'ok');
+});
+
 test('a store that another process holds too long refuses with UNAVAILABLE, and works again', async (t) => {
   const { store, dataDir } = await openFiling(t);
   const holder = new Sqlite(join(dataDir, 'artseal.db'));

@@ -100,12 +100,17 @@ export function runBounded(
   return toItsEnd(watch(test, ...artsealCommand(words), { ...freePorts, ...env }), '', limitMs);
 }
 
-/** Starts `artseal serve` on free ports and waits for its ready line. */
+/**
+ * Starts `artseal serve` on free ports and waits for its ready line; by `launcher`, words of a command that becomes what
+ * follows them, if there are any.
+ */
 export async function serveWatched(
   test: Pick<TestContext, 'after'>,
   env: Record<string, string>,
+  launcher: readonly string[] = [],
 ): Promise<WatchedService> {
-  const command = watch(test, ...artsealCommand(['serve']), { ...freePorts, ...env });
+  const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
+  const command = watch(test, program, words, { ...freePorts, ...env });
   const { child } = command;
   const [, publicUrl = '', internalUrl = ''] = await new Promise<string[]>((resolve, reject) => {
     child.stdout.on('data', () => {

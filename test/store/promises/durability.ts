@@ -156,6 +156,15 @@ export function durabilityPromises(engine: StoreEngine): void {
     assert.equal((await perform(store, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
   });
 
+  test('a write of nothing is done, and changes nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filed = fileOne(store, by);
+    assert.equal(await perform(store, { kind: 'RewriteNothing' }), undefined);
+    assert.equal(await filed, 'AS-2026-000001');
+    assert.deepEqual(await filingsIn(store), ['AS-2026-000001']);
+  });
+
   test('a unit of nothing is done', async (t) => {
     const store = await openStore(t, engine);
     const outcome = { kind: 'DONE', result: undefined, isReplay: false };

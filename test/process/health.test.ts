@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { Agent, get } from 'node:http';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { describe, type TestContext, test } from 'node:test';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
+import { eventually } from '../support/eventually.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { artwork } from '../support/samples.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+/** Enough for the service, little enough to be filled at once. */
+const diskMiB = 8;
+
+const statusOf = async ({ publicUrl }: WatchedService, path: string): Promise<number> => {
+  const answer = await fetch(`${publicUrl}${path}`);
+  await answer.bytes();
+  return answer.status;
+};
+const becomes = (service: WatchedService, status: number) =>
+  eventually(`/readyz answers ${status}`, patienceMs, async () => {
+    return (await statusOf(service, '/readyz')) === status;
+  });
+const healthOf = ({ internalUrl }: WatchedService) =>
+  createClient(Health, createGrpcTransport({ baseUrl: internalUrl }));
+
+const logLines = ({ stderr }: WatchedService) =>
+  stderr()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+/** Log lines that say something of readiness. */
+const readinessLines = (service: WatchedService) =>
+  logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
+
+/** How long a service that has ended was draining, by its log. */
+function drainedMs(service: WatchedService): number {
+  const begun = logLines(service).find(({ msg }) => msg.startsWith('draining'));
+  const ended = logLines(service).find(({ msg }) => msg === 'closing');
+  return ended.time - begun.time;
+}
+
+/** Why a disk of a test's own cannot be made here; false if it can. Where nothing may be skipped it throws. */
+function skipUnlessMountable(): string | false {
+  const missing = skipUnlessInstalled('unshare', 'mount');
+  if (missing !== false) return missing;
+  const { status, stderr } = spawnSync('unshare', [...ownMounts, 'true'], { encoding: 'utf8' });
+  if (status === 0) return false;
+  const reason = `no user namespaces here: ${stderr}`;
+  if (process.env.ARTSEAL_TEST_REQUIRE_ALL) throw new Error(reason);
+  return reason;
+}
+
+/** As root of a namespace of its own, in which a process may mount what others do not see. */
+const ownMounts = ['--map-root-user', '--mount'];
+
+/** Fills the disk to its last byte, or what is left of it. */
+function fill(path: string): void {
+  const file = openSync(path, 'a');
+  try {
+    for (const bytes of [1_048_576, 4_096, 1]) {
+      for (;;) if (!hasRoom(file, bytes)) break;
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+function hasRoom(file: number, bytes: number): boolean {
+  try {
+    return writeSync(file, Buffer.alloc(bytes)) === bytes;
+  } catch (error) {
+    assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
+    return false;
+  }
+}
+
+test('a full disk turns readiness off, and room on it turns it on again', {
+  skip: skipUnlessMountable(),
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const mount = `mount -t tmpfs -o size=${diskMiB}m,mode=700 none "$ARTSEAL_DATA_DIR" && exec "$@"`;
+  const launcher = ['unshare', ...ownMounts, 'sh', '-c', mount, 'sh'];
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir }, launcher);
+  const onDisk = join('/proc', String(service.child.pid), 'root', dataDir);
+  const health = healthOf(service);
+  assert.equal(await statusOf(service, '/readyz'), 200);
+  assert.equal((await health.check({})).status, Status.SERVING);
+  const watched: Status[] = [];
+  const watching = new AbortController();
+  const watch = (async () => {
+    for await (const { status } of health.watch({}, { signal: watching.signal })) watched.push(status);
+  })().catch(() => {});
+
+  for (let time = 1; time <= 2; time += 1) {
+    fill(join(onDisk, 'fill'));
+    await becomes(service, 503);
+    const refused = await fetch(`${service.publicUrl}/readyz`);
+    const { code, message } = (await refused.json()) as { code: string; message: string };
+    assert.deepEqual([code, message], ['UNAVAILABLE', 'Not ready: store.']);
+    assert.equal((await health.check({})).status, Status.NOT_SERVING);
+    assert.equal(await statusOf(service, '/healthz'), 200, 'the process is well');
+    rmSync(join(onDisk, 'fill'));
+    await becomes(service, 200);
+    assert.equal((await health.check({})).status, Status.SERVING);
+  }
+  const { SERVING, NOT_SERVING } = Status;
+  const told = [SERVING, NOT_SERVING, SERVING, NOT_SERVING, SERVING];
+  await eventually('all changes are told', patienceMs, () => watched.length >= told.length);
+  assert.deepEqual(watched, told);
+  watching.abort();
+  await watch;
+
+  assert.equal(await service.stop(), 0, service.stderr());
+  const lines = readinessLines(service);
+  assert.deepEqual(
+    lines.map(({ level, msg }) => [level, msg]),
+    Array.from({ length: 2 }, () => [
+      [40, 'not ready: store'],
+      [30, 'ready again'],
+    ]).flat(),
+    'each change once, however often it was asked',
+  );
+  const fault = 'a write was refused: database or disk is full';
+  assert.deepEqual(lines[0].faults, [{ part: 'store', fault }]);
+  assert.doesNotMatch(service.stderr(), /"msg":"call"/, 'questions for health leave no lines');
+});
+
+async function draining(t: TestContext, delayS: string) {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_DRAIN_DELAY: delayS });
+  return { service, platform };
+}
+
+describe('a service with a drain delay', { concurrency: 2, timeout: 300_000 }, () => {
+  test('says that it is not ready, takes calls as before, and ends at once at a second signal', async (t) => {
+    const { service, platform } = await draining(t, '60');
+    const health = healthOf(service);
+    const watch = health.watch({})[Symbol.asyncIterator]();
+    assert.equal((await watch.next()).value?.status, Status.SERVING);
+    service.child.kill('SIGTERM');
+    assert.equal((await watch.next()).value?.status, Status.NOT_SERVING);
+    assert.equal(await statusOf(service, '/readyz'), 503);
+    assert.equal((await health.check({})).status, Status.NOT_SERVING);
+    assert.equal(await statusOf(service, '/healthz'), 200);
+    // Over a connection of its own, as a client has that was not told yet.
+    assert.equal((await send(service.publicUrl, platform, filing)).status, 200);
+    service.child.kill('SIGTERM');
+    assert.equal((await watch.next()).done, true);
+    assert.equal(await service.end(), 0, service.stderr());
+    assert.ok(drainedMs(service) < 60_000, 'the rest of the delay is not waited for');
+    assert.deepEqual(readinessLines(service)[0].faults, [
+      { part: 'draining', fault: 'the process was told to stop' },
+    ]);
+  });
+
+  test('ends by itself when it is over, whatever connections are kept', async (t) => {
+    const { service } = await draining(t, '1');
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    const ask = () =>
+      new Promise((resolve, reject) => {
+        get(`${service.publicUrl}/readyz`, { agent }, (answer) => json(answer).then(resolve, reject)).on(
+          'error',
+          reject,
+        );
+      });
+    assert.deepEqual(await ask(), { status: 'ok' });
+    assert.equal(await service.stop('SIGINT'), 0);
+    assert.ok(drainedMs(service) >= 0);
+    assert.doesNotMatch(service.stderr(), /connections that are still open are cut off/);
+  });
+});
