@@ -16,8 +16,8 @@ export interface RequestEvent {
 }
 
 /**
- * Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. That of a question for
- * health is a line for debugging, whatever the answer: a change of readiness is logged by itself.
+ * Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. For a question for health
+ * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
   const { requestId, caller, operation, refusal, isProbe } = event;
@@ -25,7 +25,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
-  if (isProbe && refusal?.reason !== 'INTERNAL') log.debug(line, 'call');
+  if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');

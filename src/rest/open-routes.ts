@@ -46,23 +46,24 @@ export function createOpenRoutes({ openApi, version, readiness }: OpenRouteDepen
   ]);
 
   return (request, event) => {
-    const [path = '', ...query] = (request.url ?? '').split('?');
+    const { url = '' } = request;
+    const queryAt = url.indexOf('?');
+    const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const answer = answers.get(path);
     if (answer === undefined) return undefined;
     event.operation = path;
     event.isProbe = probes.includes(path);
-    return answerTo(request, query.join('?'), answer);
+    return answerTo(request, answer);
   };
 }
 
 async function answerTo(
-  { method = '' }: IncomingMessage,
-  query: string,
+  { method = '', url = '' }: IncomingMessage,
   answer: () => Answer | Promise<Answer>,
 ): Promise<Answer> {
   if (!methods.includes(method)) {
     throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });
   }
-  if (query !== '') throw new Refusal('VALIDATION_FAILED', 'This route takes no query parameters.');
+  if (/\?./.test(url)) throw new Refusal('VALIDATION_FAILED', 'This route takes no query parameters.');
   return answer();
 }

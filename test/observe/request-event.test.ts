@@ -30,9 +30,10 @@ for (const [reason, what, level] of levels) {
   });
 }
 
-test('a question for health leaves a line for debugging alone, unless it fails in a way that nobody foresaw', () => {
+test('a question for health leaves a line for debugging alone, unless it or its answer is wrong', () => {
   const probe = { requestId: '1', isProbe: true };
   assert.deepEqual(levelsOf(probe, 200), [debug]);
   assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('METHOD_NOT_ALLOWED', 'x') }, 405), [info]);
   assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { Agent, get } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
@@ -50,19 +51,20 @@ function drainedMs(service: WatchedService): number {
   return ended.time - begun.time;
 }
 
+/** As root of a namespace of its own, in which a process may mount what others do not see. */
+const ownMounts = ['--map-root-user', '--mount'];
+
 /** Why a disk of a test's own cannot be made here; false if it can. Where nothing may be skipped it throws. */
 function skipUnlessMountable(): string | false {
   const missing = skipUnlessInstalled('unshare', 'mount');
   if (missing !== false) return missing;
-  const { status, stderr } = spawnSync('unshare', [...ownMounts, 'true'], { encoding: 'utf8' });
+  const words = [...ownMounts, 'mount', '-t', 'tmpfs', 'none', tmpdir()];
+  const { status, stderr } = spawnSync('unshare', words, { encoding: 'utf8' });
   if (status === 0) return false;
-  const reason = `no user namespaces here: ${stderr}`;
+  const reason = `a process cannot have mounts of its own here: ${stderr}`;
   if (process.env.ARTSEAL_TEST_REQUIRE_ALL) throw new Error(reason);
   return reason;
 }
-
-/** As root of a namespace of its own, in which a process may mount what others do not see. */
-const ownMounts = ['--map-root-user', '--mount'];
 
 /** Fills the disk to its last byte, or what is left of it. */
 function fill(path: string): void {
