@@ -22,7 +22,17 @@ import type { Violation } from '../domain/violation.ts';
  * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
  * to give the call up; its outcome is then not known.
  */
-export interface Institution {
+export interface Institution<Values = unknown> {
+  /**
+   * Asks what the institution makes of the credentials of this deployment, by a cheap question that changes nothing and
+   * needs them. Never rejects: no answer, an aborted signal included, is UNREACHABLE.
+   */
+  checkAccess(signal: AbortSignal): Promise<Access>;
+  /**
+   * Takes what its settings are read into by now. Only those that name files can have changed, and take effect at once
+   * for whatever begins after it.
+   */
+  reload(values: Values): void;
   /** The parties of an order that the institution does not know, before anything is stored. */
   check(parties: Parties): readonly Violation[];
   /** Gives an instruction. */
@@ -37,6 +47,17 @@ export interface Institution {
   /** Ends whatever the institution's side has under way in this process. */
   close(): Promise<void>;
 }
+
+/**
+ * What an institution makes of credentials; `why` is in words for the operator, without a secret.
+ *
+ * - ACCEPTED: it answered what only their owner may ask.
+ * - REJECTED: it refused them, or they do not allow what the service needs. Nothing will be carried out until they change.
+ * - UNREACHABLE: it gave no answer, or one that says nothing of them.
+ */
+export type Access =
+  | { readonly kind: 'ACCEPTED' }
+  | { readonly kind: 'REJECTED' | 'UNREACHABLE'; readonly why: string };
 
 /** Who pays and who is paid, by the ids of the platform. */
 export type Parties = Pick<EscrowTerms, 'buyerId' | 'sellerId'>;
@@ -99,7 +120,7 @@ export interface InstitutionKind<Values = unknown> {
   /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */
   readonly settings: { readonly [Member in keyof Values]: Setting<Values[Member]> };
   /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
-  open(values: Values, surroundings: Surroundings): Promise<Institution>;
+  open(values: Values, surroundings: Surroundings): Promise<Institution<Values>>;
 }
 
 /** What an institution finds in the process that it is opened in. */

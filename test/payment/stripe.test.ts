@@ -591,3 +591,55 @@ describe('notifications of Stripe', () => {
     }
   });
 });
+
+describe('what Stripe makes of the credentials', () => {
+  const anyTime = () => new AbortController().signal;
+
+  test('is asked by a read that changes nothing, in the words of what came of it', async (t) => {
+    const { standIn, institution } = await opened(t);
+    assert.deepEqual(await institution.checkAccess(anyTime()), { kind: 'ACCEPTED' });
+    assert.deepEqual(
+      standIn.requests.map(({ method, path }) => `${method} ${path}`),
+      ['GET /v1/payment_intents'],
+    );
+    standIn.revokeKey(true);
+    const revoked = await institution.checkAccess(anyTime());
+    assert.ok(revoked.kind === 'REJECTED' && /API key.*401/.test(revoked.why), inspect(revoked));
+    standIn.revokeKey(false);
+    standIn.failNext(/^GET/, { status: 403 });
+    const restricted = await institution.checkAccess(anyTime());
+    assert.ok(restricted.kind === 'REJECTED' && /permission.*403/.test(restricted.why), inspect(restricted));
+    assert.equal(inspect([revoked, restricted]).includes(standIn.apiKey), false);
+  });
+
+  test('is not known where it gives no answer or one that says nothing of them', async (t) => {
+    const { standIn, institution } = await opened(t);
+    for (const fault of [{ status: 429 }, { status: 503 }, 'fail-and-save', 'lose-request'] as const) {
+      standIn.failNext(/^GET/, fault);
+      const access = await institution.checkAccess(anyTime());
+      assert.ok(access.kind === 'UNREACHABLE' && access.why !== '', inspect(access));
+    }
+    const forEver = Promise.withResolvers<void>();
+    t.after(() => forEver.resolve());
+    standIn.failNext(/^GET/, { until: () => forEver.promise });
+    const giveUp = new AbortController();
+    const asked = institution.checkAccess(giveUp.signal);
+    giveUp.abort(new Error('no answer within a while'));
+    assert.deepEqual(await asked, { kind: 'UNREACHABLE', why: 'no answer within a while' });
+  });
+});
+
+test('parties that are reloaded are those of the next order', async (t) => {
+  const { standIn, institution, order } = await opened(t);
+  const stranger = order('newcomer');
+  assert.equal(institution.check(stranger).length, 1);
+  institution.reload({
+    ...standIn,
+    parties: { ...parties, buyers: new Map([['newcomer', buyer(cards.good)]]) },
+  });
+  assert.deepEqual(institution.check(stranger), []);
+  assert.equal(institution.check(order('buyer')).length, 1);
+  const hold = { ...stranger, instructionId: stranger.holdId, kind: 'FREEZE' } as const;
+  assert.equal((await institution.instruct(hold, new AbortController().signal)).status, 'HELD');
+  assert.equal(standIn.intents.at(-1)?.customer, 'cus_1');
+});

@@ -133,6 +133,8 @@ export function openTestInstitution(
   return {
     instructions,
     lookUps,
+    checkAccess: (signal) => connection.checkAccess(signal),
+    reload: (values) => connection.reload(values),
     check: (parties) => connection.check(parties),
     instruct: (instruction, signal) => connection.instruct(instruction, signal),
     lookUp: (order, signal) => connection.lookUp(order, signal),

@@ -84,6 +84,8 @@ export interface StripeStandIn {
   failNext(pattern: RegExp, fault: Fault): void;
   /** Cancels an authorisation that has run out. */
   expire(intentId: string): void;
+  /** Has every request refused for its key, or none any more. */
+  revokeKey(isRevoked: boolean): void;
   /** Forgets all idempotency keys, as Stripe does after 24 hours or more. */
   forgetKeys(): void;
   /** Body and Stripe-Signature of an event. */
@@ -116,6 +118,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
   const webhookSecret = 'whsec_standin';
   const state: State = { intents: [], customers: new Set(['cus_1', 'cus_2']), keys: new Map() };
   const requests: SeenRequest[] = [];
+  let isRevoked = false;
   const faults: { pattern: RegExp; fault: Fault }[] = [];
   const faultOf = (line: string): Fault | undefined => {
     const place = faults.findIndex(({ pattern }) => pattern.test(line));
@@ -129,7 +132,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
     if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
     requests.push(seen);
     if (typeof fault === 'object' && 'status' in fault) return send(response, refusedBy(fault.status));
-    if (!isAuthorised(request, apiKey)) return send(response, refusedBy(401));
+    if (isRevoked || !isAuthorised(request, apiKey)) return send(response, refusedBy(401));
     const answered = await idempotently(state, seen, fault);
     if (fault === 'lose-answer') return void response.destroy();
     send(response, answered.answer, answered.replayed);
@@ -156,6 +159,9 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
       const intent = state.intents.find(({ id }) => id === intentId);
       if (intent?.status !== 'requires_capture') throw new Error(`${intentId} holds nothing`);
       Object.assign(intent, { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' });
+    },
+    revokeKey: (revoked) => {
+      isRevoked = revoked;
     },
     forgetKeys: () => state.keys.clear(),
     sign,
@@ -342,10 +348,11 @@ function cancel(intent: StandInIntent, charge: boolean): Answer {
 
 /** The newest first, a page at a time. */
 function list({ intents, customers }: State, params: SeenRequest['params']): Answer {
-  const { customer = '', starting_after: after } = params;
-  if (!customers.has(customer)) return missing('customer', customer, 400);
+  const { customer, starting_after: after } = params;
+  if (customer !== undefined && !customers.has(customer)) return missing('customer', customer, 400);
   const since = Number(params['created[gte]'] ?? 0);
-  const theirs = intents.filter((intent) => intent.customer === customer && intent.created >= since);
+  const isOf = (intent: StandInIntent) => customer === undefined || intent.customer === customer;
+  const theirs = intents.filter((intent) => isOf(intent) && intent.created >= since);
   const newest = theirs.toReversed();
   const from = after === undefined ? 0 : newest.findIndex(({ id }) => id === after) + 1;
   const size = Number(params.limit ?? 10);

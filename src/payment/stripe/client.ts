@@ -72,6 +72,18 @@ export function isRefusedByStripe(error: unknown): error is InstanceType<typeof 
   );
 }
 
+/**
+ * Why Stripe refused the credentials themselves, in words for the operator: a key that is unknown, revoked or expired, or
+ * that lacks a permission. Undefined of any other error.
+ */
+export function refusalOfCredentials(error: unknown): string | undefined {
+  if (error instanceof Stripe.errors.StripeAuthenticationError)
+    return 'Stripe does not know the API key, or it was revoked or has expired (401)';
+  if (error instanceof Stripe.errors.StripePermissionError)
+    return 'the API key has no permission to use PaymentIntents (403)';
+  return undefined;
+}
+
 /** Whether an error says that the idempotency key has been used for something else. */
 export function isKeyInOtherUse(error: unknown): boolean {
   return error instanceof Stripe.errors.StripeIdempotencyError;

@@ -1,8 +1,15 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
-import type { Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
-import { createStripeClient, isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
+import type { Access, Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
+import {
+  createStripeClient,
+  isKeyInOtherUse,
+  isRefusedByStripe,
+  isSavedAnswer,
+  refusalOfCredentials,
+  type StripeClient,
+} from './client.ts';
 import { createIntents, type Intents, snapshotOrAbsent } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
 import type { StripeParties } from './parties.ts';
@@ -38,12 +45,17 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
 export function createStripeInstitution(
   settings: StripeSettings,
   nowMs: () => number = Date.now,
-): Institution {
+): Institution<StripeSettings> {
   const client = createStripeClient(settings);
-  const intents = createIntents(client.stripe, settings.parties);
+  let known = settings.parties;
+  const intents = createIntents(client.stripe, () => known);
   const carryOut = createInstructions(intents, nowMs);
   return {
-    check: (parties) => strangers(parties, settings.parties),
+    checkAccess: (signal) => checkAccess(client, signal),
+    reload: ({ parties }) => {
+      known = parties;
+    },
+    check: (parties) => strangers(parties, known),
     instruct: (instruction, signal) => client.call(signal, () => carryOut[instruction.kind](instruction)),
     lookUp: (order, signal) =>
       client.call(signal, async () => {
@@ -53,6 +65,25 @@ export function createStripeInstitution(
     readNotification: (sent) => readStripeNotification(sent, settings.webhookSecret),
     close: async () => client.close(),
   };
+}
+
+/** Lists one PaymentIntent: what the service cannot do without, so that a restricted key needs no permission for this alone. */
+async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal): Promise<Access> {
+  const ask = async (): Promise<Access> => {
+    try {
+      await stripe.paymentIntents.list({ limit: 1 });
+      return { kind: 'ACCEPTED' };
+    } catch (error) {
+      const why = refusalOfCredentials(error);
+      if (why === undefined) throw error;
+      return { kind: 'REJECTED', why };
+    }
+  };
+  try {
+    return await call(signal, ask);
+  } catch (error) {
+    return { kind: 'UNREACHABLE', why: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 /** The key by which a PaymentIntent without money is cancelled that no instruction says to cancel. */

@@ -36,9 +36,10 @@ export function snapshotOrAbsent(intent: Stripe.PaymentIntent): PaymentSnapshot 
   return snapshotOf(intent) ?? { status: 'ABSENT' };
 }
 
-/** Access to the PaymentIntents, all calls being made inside StripeClient.call. */
-export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: StripeParties): Intents {
-  const buyerOf = (order: PaymentOrder): StripeBuyer => known(buyers.get(order.buyerId), 'buyer');
+/** Access to the PaymentIntents of the parties as they are known then, all calls being made inside StripeClient.call. */
+export function createIntents({ paymentIntents }: Stripe, parties: () => StripeParties): Intents {
+  const buyerOf = ({ buyerId }: PaymentOrder): StripeBuyer => known(parties().buyers.get(buyerId), 'buyer');
+  const sellerOf = ({ sellerId }: PaymentOrder): string => known(parties().sellers.get(sellerId), 'seller');
   const retrieve = (intentId: string) => paymentIntents.retrieve(intentId, withCharge);
 
   async function find(order: PaymentOrder): Promise<Stripe.PaymentIntent | undefined> {
@@ -102,7 +103,7 @@ export function createIntents({ paymentIntents }: Stripe, { buyers, sellers }: S
       payment_method: buyerOf(order).paymentMethod,
       confirm: true,
       off_session: true,
-      transfer_data: { destination: known(sellers.get(order.sellerId), 'seller') },
+      transfer_data: { destination: sellerOf(order) },
     };
     const intent = await make(order, params);
     // A saved answer is one of the past: the money may have gone on since.
