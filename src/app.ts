@@ -7,10 +7,11 @@ import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
-import { type Config, type ListenAddress, settings } from './config.ts';
+import { type Config, type ListenAddress, type ReloadableSettings, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
+import { type InstitutionWatch, watchInstitution } from './institution-watch.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { readPackaged } from './packaged-files.ts';
@@ -18,12 +19,15 @@ import type { Institution, Setting } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { openForServing, type Registry, systemClock, trustedFiles } from './registry.ts';
+import { createReload } from './reload.ts';
+import { institutionPart, masterKeyPart } from './reload-parts.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createOpenRoutes } from './rest/open-routes.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
+import { createServingTeller, removeServingRecord } from './serving-record.ts';
 import type { Execute } from './store/store.ts';
 import { createStorePart } from './store-readiness.ts';
 import { watchStore } from './store-watch.ts';
@@ -32,6 +36,9 @@ import { watchStore } from './store-watch.ts';
 const drainTimeoutMs = 10_000;
 /** How often closing looks for connections that fell idle, in milliseconds. */
 const idleCheckMs = 50;
+
+/** How long the start waits for the institution's word on the credentials, in milliseconds. */
+const institutionPatienceMs = 1_000;
 
 /** What tests replace: time, patience, the institution, and the thread of the store, which takes long to start. */
 export interface Simulated {
@@ -49,6 +56,10 @@ export interface App extends Registry {
   readonly internalAddress: string;
   /** Says from now on that it is not ready; calls are taken as before. */
   drain(): void;
+  /** What is known of the credentials at the institution. */
+  readonly institutionWatch: Pick<InstitutionWatch, 'state' | 'findFault'>;
+  /** Reads anew what can be, and logs what came of it: each part in full, or as it was. */
+  reload(settings: ReloadableSettings): Promise<void>;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
@@ -73,6 +84,9 @@ export async function startApp(
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
   await store.beginServing();
+  // Not before: it may be that of another process that serves. An earlier one may have left it behind.
+  removeServingRecord(config.dataDir);
+  opened.defer(() => removeServingRecord(config.dataDir));
   await execute({ kind: 'UseInstitution', name: config.institution.name });
 
   let publicAddress: string | undefined;
@@ -81,6 +95,12 @@ export async function startApp(
   const institution =
     simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
   opened.defer(() => institution.close());
+  const institutionWatch = watchInstitution({
+    ...{ institution, clock, log },
+    name: config.institution.name,
+    random: Math.random,
+  });
+  opened.defer(institutionWatch.stop);
   const calendar = createCalendar(config.timeZone);
   const service = createService({
     ...{ store, keyRing, institution, clock, calendar, log },
@@ -99,10 +119,12 @@ export async function startApp(
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
     createClockPart(clock, await newestFilingMs(execute)),
+    { name: 'institution', findFault: institutionWatch.findFault },
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
+  institutionWatch.onChange(() => void readiness.check());
   const openRoutes = createOpenRoutes({
     openApi: readPackaged('openapi.yaml'),
     version: {
@@ -133,6 +155,7 @@ export async function startApp(
     await Promise.all(closed);
   });
 
+  await institutionWatch.answeredWithin(institutionPatienceMs);
   await readiness.start();
   publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
   const internalAddress = await listen(
@@ -141,9 +164,19 @@ export async function startApp(
     settings.internalAddress,
   );
   await service.start();
+
+  const tellServing = createServingTeller(config.dataDir, keyRing, [publicAddress, internalAddress], log);
+  tellServing();
+  const reload = createReload(log);
   const running = opened.move();
   return {
-    ...{ ...registry, publicAddress, internalAddress },
+    ...{ ...registry, publicAddress, internalAddress, institutionWatch },
+    reload: ({ masterKeys, institution: named }) =>
+      reload([
+        masterKeyPart(masterKeys, registry, clock, tellServing),
+        // Most institutions have no file.
+        ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
+      ]),
     drain: () => {
       isDraining = true;
       // Those who watch are told at once.

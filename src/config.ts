@@ -168,6 +168,41 @@ export function readPublicAddress(env: NodeJS.ProcessEnv): string {
   return textOf(env, settings.publicAddress);
 }
 
+/** Something that a running service can read anew, as far as it is in files. */
+export interface Reloadable<Value> {
+  /** The files; none if all of it is in variables. */
+  readonly files: readonly string[];
+  /** Throws ConfigRefused. */
+  read(): Value;
+}
+
+/** What a running service can read anew; all other settings are those of its start. */
+export interface ReloadableSettings {
+  readonly masterKeys: Reloadable<MasterKeySource>;
+  /** Of the institution that is chosen. */
+  readonly institution: Reloadable<unknown>;
+}
+
+/** How a service that runs on these variables reads anew what they name. Throws ConfigRefused. */
+export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
+  const readers = configReaders(env);
+  const { masterKeyFile, masterKey } = settings;
+  const named = (setting: Setting) => (textOf(env, setting) === '' ? [] : [textOf(env, setting)]);
+  const ownFile = () => join(readers.dataDir(), ownMasterKeyFile);
+  return {
+    masterKeys: {
+      files: named(masterKey).length > 0 ? [] : [...named(masterKeyFile), ownFile()].slice(0, 1),
+      read: readers.masterKeys,
+    },
+    institution: {
+      files: Object.values<Setting>(readers.institution().settings).flatMap((setting) =>
+        setting.namesFile ? named(setting) : [],
+      ),
+      read: readers.institutionSettings,
+    },
+  };
+}
+
 /** Variables that look like settings and are none: probably misspelt. */
 export function unknownSettings(env: NodeJS.ProcessEnv): string[] {
   const known = new Set([...allSettings.map(({ variable }) => variable), ...Object.values(clientVariables)]);

@@ -15,8 +15,14 @@ const root = 0;
  * as well, since others may add files to it. Without users, as on Windows, nothing is refused. Throws FilesExposed.
  */
 export function refuseChangeableByOthers(paths: readonly string[], user = process.geteuid?.()): void {
-  if (user === undefined) return;
-  const faults = existing(paths).flatMap(({ path, uid, mode }) => {
+  const faults = changeableByOthers(paths, user);
+  if (faults.length > 0) throw new FilesExposed(`${faults.join('; ')}.`);
+}
+
+/** What of these files and folders is refused for it, each in a sentence without its end that says what to do. */
+export function changeableByOthers(paths: readonly string[], user = process.geteuid?.()): readonly string[] {
+  if (user === undefined) return [];
+  return existing(paths).flatMap(({ path, uid, mode }) => {
     if (uid !== user && uid !== root)
       return [`${path} belongs to the user with id ${uid}, who may change it: chown ${user} '${path}'`];
     if ((mode & writableByGroupOrOthers) !== 0)
@@ -25,7 +31,6 @@ export function refuseChangeableByOthers(paths: readonly string[], user = proces
       ];
     return [];
   });
-  if (faults.length > 0) throw new FilesExposed(`${faults.join('; ')}.`);
 }
 
 /** The files and folders that every user of this machine may read, with their modes as chmod takes them. */

@@ -8,13 +8,16 @@ import { MasterKeyRefused } from './keys/sealed-secrets.ts';
  * its store is empty: later a new key would open nothing. Throws MasterKeyRefused.
  */
 export function openKeyRing(source: MasterKeySource, isEmpty: boolean): KeyRing {
+  if ('ownFile' in source && isEmpty && !existsSync(source.ownFile)) makeOwnFile(source.ownFile);
+  return readKeyRing(source);
+}
+
+/** The key ring of a deployment that has one. Nothing is made. Throws MasterKeyRefused. */
+export function readKeyRing(source: MasterKeySource): KeyRing {
   if ('keys' in source) return createKeyRing(source.keys);
   const { ownFile } = source;
-  if (!existsSync(ownFile)) {
-    if (!isEmpty)
-      throw new MasterKeyRefused(`${ownFile} is missing: put the master key of this database back.`);
-    makeOwnFile(ownFile);
-  }
+  if (!existsSync(ownFile))
+    throw new MasterKeyRefused(`${ownFile} is missing: put the master key of this database back.`);
   try {
     return createKeyRing(parseMasterKeys(readFileSync(ownFile, 'utf8')));
   } catch (error) {

@@ -2,7 +2,7 @@ import { type Config, faultsForServing } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { createIssuance, type Issuance } from './keys/issuance.ts';
-import type { KeyRing } from './keys/key-ring.ts';
+import { createReplaceableKeyRing, type ReplaceableKeyRing } from './keys/key-ring.ts';
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { openKeyRing } from './master-key.ts';
 import { institutions } from './payment/institutions.ts';
@@ -16,7 +16,7 @@ export interface Registry {
   readonly store: Store;
   /** Carries out commands on the store. */
   readonly execute: Execute;
-  readonly keyRing: KeyRing;
+  readonly keyRing: ReplaceableKeyRing;
   readonly issuance: Issuance;
 }
 
@@ -56,18 +56,26 @@ export async function openForServing(config: Config, serving: Serving = {}): Pro
   if (faults.length > 0) throw new ConfigRefused(faults);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  return openRegistry(config, opening, serving.clock, serving);
+  return openRegistry(config, opening, { clock: serving.clock, serving });
+}
+
+/** How a registry is opened otherwise than for a command like any other. */
+export interface RegistryOptions {
+  readonly clock?: Clock | undefined;
+  /** Set for a process that takes calls. */
+  readonly serving?: Serving | undefined;
+  /** Whether it is opened although there may be secrets that do not open. */
+  readonly isMasterKeyLost?: boolean;
 }
 
 /**
- * Opens the store and what issues credentials into it; `serving` for a process that takes calls. Throws FilesExposed if
- * other users may change what is trusted, DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
+ * Opens the store and what issues credentials into it. Throws FilesExposed if other users may change what is trusted,
+ * DatabaseRefused, and MasterKeyRefused if the secrets in the store do not open.
  */
 export async function openRegistry(
   config: Config,
   opening: StoreOptions['opening'],
-  clock: Clock = systemClock,
-  serving?: Serving,
+  { clock = systemClock, serving, isMasterKeyLost = false }: RegistryOptions = {},
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
@@ -75,8 +83,9 @@ export async function openRegistry(
   const store = await openStore(options, serving === undefined || serving.isStoreInThisThread === true);
   try {
     const execute = executorOf(store);
-    const keyRing = openKeyRing(config.masterKeys, !(await execute({ kind: 'HasCallers' })));
-    await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
+    const isEmpty = !(await execute({ kind: 'HasCallers' }));
+    const keyRing = createReplaceableKeyRing(openKeyRing(config.masterKeys, isEmpty));
+    if (!isMasterKeyLost) await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
     return {
       store,
       execute,

@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes, timingSafeEqual } from 'node:crypto';
 import { statusAt } from '../domain/caller.ts';
-import { Refusal } from '../domain/reason.ts';
-import type { KeyRing } from '../keys/key-ring.ts';
+import { Refusal, unavailable } from '../domain/reason.ts';
+import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import type { NonceClaim, Store } from '../store/store.ts';
 import { type CanonicalRequest, canonicalMessage, signature } from './canonical-request.ts';
@@ -17,7 +17,7 @@ export interface Authenticated {
   readonly nonce: NonceClaim;
 }
 
-/** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED. */
+/** Verifies the signature of a call at `nowS`, Unix seconds. Throws SIGNATURE_INVALID, KEY_SUSPENDED, UNAVAILABLE. */
 export type Authenticate = (credentials: Credentials, request: SignedRequest, nowS: number) => Authenticated;
 
 /** What authentication works with. */
@@ -58,14 +58,24 @@ function signatureInvalid(request: CanonicalRequest): Refusal {
   return new Refusal('SIGNATURE_INVALID', `${why}: ${canonicalMessage(request)}`);
 }
 
-/** Opens each key's secret once: opening costs more than all the rest of verifying. */
+const cannotVerify = 'The API key cannot be verified at present; the operator finds the cause in the log.';
+
+/**
+ * Opens each key's secret once: opening costs more than all the rest of verifying. Throws UNAVAILABLE if it does not open,
+ * which the operator alone can mend.
+ */
 function createSecretCache(keyRing: KeyRing): (key: StoredKey) => KeyObject {
   const opened = new Map<number, KeyObject>();
   return ({ id, keyId, sealedSecret }) => {
     const known = opened.get(id);
     if (known !== undefined) return known;
-    const secret = keyRing.open(sealedSecret, keyId);
-    opened.set(id, secret);
-    return secret;
+    try {
+      const secret = keyRing.open(sealedSecret, keyId);
+      opened.set(id, secret);
+      return secret;
+    } catch (error) {
+      if (error instanceof SecretNotOpened) throw unavailable(cannotVerify, error);
+      throw error;
+    }
   };
 }

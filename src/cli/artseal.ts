@@ -22,6 +22,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['platform', async () => (await import('./platform.ts')).platform],
   ['key', async () => (await import('./key.ts')).key],
   ['token', async () => (await import('./token.ts')).token],
+  ['secrets', async () => (await import('./secrets.ts')).secrets],
   ['escrow', async () => (await import('./escrow.ts')).escrow],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],

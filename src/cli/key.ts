@@ -14,14 +14,16 @@ import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
+import { refuseUnknownToServing } from './sealing.ts';
 
 const create: Action = {
   usage: `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--json]`,
   details: ['registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ issuance }) =>
-      showIssued(await issuance.issueKey(agreementOf(words)), words, terminal),
-    ),
+    withRegistry(terminal, async (registry, { dataDir }) => {
+      refuseUnknownToServing(dataDir, registry);
+      showIssued(await registry.issuance.issueKey(agreementOf(words)), words, terminal);
+    }),
 };
 
 const list: Action = {
@@ -43,7 +45,9 @@ const rotate: Action = {
   run: async (words, terminal) => {
     const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
     refuseViolations(checkOverlap(overlap));
-    return withRegistry(terminal, async ({ store, issuance }) => {
+    return withRegistry(terminal, async (registry, { dataDir }) => {
+      const { store, issuance } = registry;
+      refuseUnknownToServing(dataDir, registry);
       const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap);
       const { status, platformStatus } = rotated.key;
       showIssued(rotated, words, terminal, { status, platformStatus });

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { buildInfo, commandName } from '../build-info.ts';
-import { type Config, readServingConfig, unknownSettings } from '../config.ts';
+import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
@@ -19,6 +19,7 @@ export const serve: Command = {
   details: [
     'Prints one line, "artseal ready", with both addresses once it accepts connections.',
     'Writes one JSON line a call to standard error.',
+    'SIGHUP has it read master keys and the files of the institution anew.',
   ],
   run: async (_, terminal) => {
     // First, since what a setting names may be a pipe, which only one process can read.
@@ -30,7 +31,6 @@ export const serve: Command = {
     const output = createLogOutput(process.stderr);
     const log = pino({ level: config.logLevel, base: null }, output);
     writeRegularly(output, log);
-    process.on('SIGHUP', () => log.info('SIGHUP is ignored: settings are read at the start alone'));
     log.info(buildInfo, 'starting');
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
     try {
@@ -56,6 +56,7 @@ function writeRegularly(output: LogOutput, log: Logger): void {
 
 async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal): Promise<void> {
   const [stopped, stoppedAgain] = stopSignals();
+  const reloads = reloadSignals(log);
   // The thread of the store starts while the rest is loaded, which takes as long.
   const { openForServing } = await import('../registry.ts');
   const opening = openForServing(config);
@@ -64,6 +65,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
+    reloads.answer(() => app.reload(reloadableSettings(terminal.env)));
     terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
     const lost = app.store.lost.then((error) => {
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
@@ -97,6 +99,26 @@ function passed(seconds: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   setTimeout(resolve, seconds * 1_000).unref();
   return promise;
+}
+
+/** Takes SIGHUP from now on; one that comes before there is an answer to it is answered then. */
+function reloadSignals(log: Logger): { answer(reload: () => Promise<void>): void } {
+  let isAsked = false;
+  let reload = async () => {
+    isAsked = true;
+  };
+  process.on('SIGHUP', () => {
+    log.info(
+      'SIGHUP: files that settings name are read anew; all other settings stay as they were at the start',
+    );
+    void reload();
+  });
+  return {
+    answer: (answer) => {
+      reload = answer;
+      if (isAsked) void reload();
+    },
+  };
 }
 
 /** Gives an empty sandbox its first credentials and says what to do with them. */

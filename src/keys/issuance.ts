@@ -9,7 +9,7 @@ import type { Clock } from '../domain/clock.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { NewKey, NewPlatform, NewToken, StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { Execute } from '../store/store.ts';
-import type { KeyRing } from './key-ring.ts';
+import { type KeyRing, SecretNotOpened } from './key-ring.ts';
 import { mintKey, mintToken, tokenHash } from './mint.ts';
 
 /** Issues credentials. What it returns of a secret or token is the only time that it is seen. */
@@ -74,11 +74,19 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
     return { token, text };
   }
 
+  const secretOf = ({ sealedSecret, keyId }: StoredKey): string =>
+    keyRing.open(sealedSecret, keyId).export().toString();
+
   /** A key with its secret: that of the stored key, which a repeated call may have made before. */
-  const issued = (key: StoredKey): IssuedKey => ({
-    key,
-    apiSecret: keyRing.open(key.sealedSecret, key.keyId).export().toString(),
-  });
+  async function issued(key: StoredKey): Promise<IssuedKey> {
+    try {
+      return { key, apiSecret: secretOf(key) };
+    } catch (error) {
+      if (!(error instanceof SecretNotOpened)) throw error;
+      // A repeated call is given the key as it was stored, which may have been sealed anew since.
+      return { key, apiSecret: secretOf(await execute({ kind: 'FindKey', keyId: key.keyId })) };
+    }
+  }
 
   return {
     issueKey: async (agreement) => {

@@ -1,12 +1,35 @@
-import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { seal, sealKeyBytes, unseal } from './seal.ts';
 
 /** Seals API secrets at rest with AES-256-GCM. */
 export interface KeyRing {
   /** Seals a secret for one key id; it opens for that id alone. */
   seal(secret: string, keyId: string): Uint8Array;
-  /** Opens a sealed secret; throws if it was altered, moved to another id, or sealed under a key not in the ring. */
+  /**
+   * Opens a sealed secret. Throws SecretNotOpened if it was altered, moved to another id, or sealed under a key not in the
+   * ring.
+   */
   open(sealed: Uint8Array, keyId: string): KeyObject;
+  /** The master keys, the one that seals first. */
+  readonly masterKeys: readonly [MasterKeyId, ...MasterKeyId[]];
+}
+
+/** A ring whose keys can be replaced while it is in use. */
+export interface ReplaceableKeyRing extends KeyRing {
+  /** Seals and opens with the keys of this ring from now on. */
+  replace(ring: KeyRing): void;
+}
+
+/** A master key without its bytes. */
+export interface MasterKeyId {
+  readonly name: string;
+  /** 16 hex digits that are the same for the same bytes, and tell nothing of them. */
+  readonly check: string;
+}
+
+/** A sealed secret does not open; the message names the key and says why, in words for the operator. */
+export class SecretNotOpened extends Error {
+  override name = 'SecretNotOpened';
 }
 
 /** A master key with the name that its seals bear. */
@@ -51,7 +74,7 @@ export function sealingKeyName(sealed: Uint8Array): string {
 
 /** The ring of these keys, of which the first seals. A sealed secret is the name of its key, NUL, and the seal. */
 export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
-  const [active] = keys;
+  const [active, ...others] = keys;
   if (active === undefined) throw new RangeError('A key ring needs a key.');
   const ring = new Map(keys.map(({ name, key }) => [name, key]));
   return {
@@ -61,10 +84,36 @@ export function createKeyRing(keys: readonly MasterKey[]): KeyRing {
       const name = sealingKeyName(sealed);
       const key = ring.get(name);
       if (key === undefined)
-        throw new Error(
+        throw new SecretNotOpened(
           `The secret of ${keyId} is sealed under master key '${name}', which is not in the ring.`,
         );
-      return createSecretKey(unseal(key, sealed.subarray(sealed.indexOf(0) + 1), keyId));
+      try {
+        return createSecretKey(unseal(key, sealed.subarray(sealed.indexOf(0) + 1), keyId));
+      } catch (cause) {
+        const why = `was altered, or sealed under another master key of the name '${name}'`;
+        throw new SecretNotOpened(`The secret of ${keyId} ${why}.`, { cause });
+      }
+    },
+    masterKeys: [idOf(active), ...others.map(idOf)],
+  };
+}
+
+/** A ring that begins with the keys of another one. */
+export function createReplaceableKeyRing(first: KeyRing): ReplaceableKeyRing {
+  let current = first;
+  return {
+    seal: (secret, keyId) => current.seal(secret, keyId),
+    open: (sealed, keyId) => current.open(sealed, keyId),
+    get masterKeys() {
+      return current.masterKeys;
+    },
+    replace: (ring) => {
+      current = ring;
     },
   };
+}
+
+function idOf({ name, key }: MasterKey): MasterKeyId {
+  const check = createHmac('sha256', key).update('artseal master key').digest('hex').slice(0, 16);
+  return { name, check };
 }

@@ -1,12 +1,27 @@
 import { statusAt } from '../domain/caller.ts';
+import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import type { Execute } from '../store/store.ts';
-import { type KeyRing, sealingKeyName } from './key-ring.ts';
+import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
 export class MasterKeyRefused extends Error {
   override name = 'MasterKeyRefused';
 }
+
+/** What of a key its sealed secret is judged by. */
+export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
+
+/** Secrets that are sealed under master keys of one name. */
+export interface Seals {
+  readonly masterKey: string;
+  readonly secrets: number;
+  /** Those of them whose keys are still good: without the master key, calls of these are refused. */
+  readonly needed: number;
+}
+
+/** How many seals are changed in one unit, which other units wait for. */
+const sealsPerUnit = 200;
 
 /**
  * Opens the secret of every key that is still good at `nowS`, Unix seconds. Throws MasterKeyRefused for the first
@@ -14,15 +29,69 @@ export class MasterKeyRefused extends Error {
  */
 export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, nowS: number): Promise<void> {
   for await (const key of allOf((page) => execute({ kind: 'ListKeys', page }))) {
-    if (statusAt(key, nowS) === 'REVOKED') continue;
-    const { sealedSecret, keyId, caller } = key;
-    try {
-      keyRing.open(sealedSecret, keyId);
-    } catch {
-      throw new MasterKeyRefused(
-        `the master key does not open the secret of ${keyId} (${caller}): ` +
-          `set ARTSEAL_MASTER_KEY_FILE to the file with the key ${sealingKeyName(sealedSecret)} of this database.`,
-      );
-    }
+    if (findUnopened([key], keyRing, nowS).length === 0) continue;
+    throw new MasterKeyRefused(
+      `the master key does not open the secret of ${key.keyId} (${key.caller}): ` +
+        `set ARTSEAL_MASTER_KEY_FILE to the file with the key ${sealingKeyName(key.sealedSecret)} of this database.`,
+    );
   }
+}
+
+/** Those of the keys whose secrets do not open although they are still good at `nowS`, Unix seconds. */
+export function findUnopened(
+  keys: readonly SealedKey[],
+  keyRing: KeyRing,
+  nowS: number,
+): readonly SealedKey[] {
+  return keys.filter((key) => statusAt(key, nowS) !== 'REVOKED' && secretOf(key, keyRing) === undefined);
+}
+
+/** The secret of a key; undefined if its seal does not open. */
+function secretOf({ sealedSecret, keyId }: SealedKey, keyRing: KeyRing): string | undefined {
+  try {
+    return keyRing.open(sealedSecret, keyId).export().toString();
+  } catch (error) {
+    if (error instanceof SecretNotOpened) return undefined;
+    throw error;
+  }
+}
+
+/** How many secrets are sealed under which master key, as of `nowS`, Unix seconds; in the order of their names. */
+export function countSeals(keys: readonly SealedKey[], nowS: number): readonly Seals[] {
+  const byName = Map.groupBy(keys, ({ sealedSecret }) => sealingKeyName(sealedSecret));
+  return [...byName]
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+    .map(([masterKey, sealed]) => {
+      const needed = sealed.filter((key) => statusAt(key, nowS) !== 'REVOKED').length;
+      return { masterKey, secrets: sealed.length, needed };
+    });
+}
+
+/**
+ * Seals every secret anew that is not sealed under the first master key of the ring, some at a time; `beforeUnit` may refuse
+ * to go on. What was done stays done, so that another run goes on from there. A secret that does not open stays as it is,
+ * which those of revoked keys alone may. Gives how many were sealed anew.
+ */
+export async function resealSecrets(
+  execute: Execute,
+  keyRing: KeyRing,
+  beforeUnit: () => void,
+): Promise<number> {
+  let resealed = 0;
+  let from: number | undefined;
+  do {
+    beforeUnit();
+    const page = await execute({ kind: 'ListKeys', page: { from, size: sealsPerUnit } });
+    const seals = page.items.flatMap((key) => sealedAnew(key, keyRing));
+    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', seals });
+    from = page.next;
+  } while (from !== undefined);
+  return resealed;
+}
+
+function sealedAnew(key: SealedKey, keyRing: KeyRing) {
+  const { keyId, sealedSecret: from } = key;
+  const [{ name }] = keyRing.masterKeys;
+  const secret = sealingKeyName(from) === name ? undefined : secretOf(key, keyRing);
+  return secret === undefined ? [] : [{ keyId, from, to: keyRing.seal(secret, keyId) }];
 }

@@ -40,6 +40,14 @@ export interface NewToken extends Pick<StoredToken, 'tokenId' | 'operator' | 'cr
   readonly sha256: Uint8Array;
 }
 
+/** Another seal of the same secret. */
+export interface NewSeal {
+  readonly keyId: string;
+  /** What it takes the place of. */
+  readonly from: Uint8Array;
+  readonly to: Uint8Array;
+}
+
 /** A platform to register. */
 export interface NewPlatform {
   readonly name: string;
@@ -90,6 +98,10 @@ export interface CallerCommands {
     readonly takes: { readonly keyId: string; readonly status: KeyStatus };
     readonly gives: StoredKey;
   };
+  /** Refused with NOT_FOUND. */
+  FindKey: { readonly takes: { readonly keyId: string }; readonly gives: StoredKey };
+  /** Replaces seals, but those that are not as given any more; how many were. */
+  ReplaceSeals: { readonly takes: { readonly seals: readonly NewSeal[] }; readonly gives: number };
   /** Finds a platform by name. */
   FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
   /** Platforms by age, oldest first. */

@@ -64,7 +64,7 @@ test('a restored backup takes requests again that were carried out after it, for
   assertRefused(await fileArtwork(late, platform, request), 401, 'TIMESTAMP_EXPIRED');
 });
 
-test('a master key added while the service runs is known to it after a restart alone', async (t) => {
+test('a key sealed under a master key that was added in the variable is refused until a restart', async (t) => {
   const dataDir = temporaryFolder(t);
   const [old, added] = [`old:${'0'.repeat(64)}`, `added:${'1'.repeat(64)}`];
   const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });
@@ -79,7 +79,7 @@ test('a master key added while the service runs is known to it after a restart a
   await store.close();
   const platform = { apiKey: key.apiKey, apiSecret };
 
-  assertRefused(await fileArtwork(running, platform), 500, 'INTERNAL');
+  assertRefused(await fileArtwork(running, platform), 503, 'UNAVAILABLE', /cannot be verified/);
   await running.close();
   const restarted = await startService(t, { dataDir, env: both });
   assert.equal((await fileArtwork(restarted, platform)).status, 200);

@@ -14,6 +14,7 @@ import type {
   CallerCommands,
   NewKey,
   NewPlatform,
+  NewSeal,
   NewToken,
   Platform,
   StoredKey,
@@ -111,6 +112,15 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
     return keyOf(key.keyId);
   }
 
+  function replaceSeal({ keyId, from, to }: NewSeal): number {
+    const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
+    return database
+      .update(apiKey)
+      .set({ sealedSecret: Buffer.from(to) })
+      .where(isAsGiven)
+      .run().changes;
+  }
+
   function addPlatform({ name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
     refuseTakenName(callerNamed(name));
     const { id } = database
@@ -161,6 +171,8 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
       database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
       return keyOf(keyId);
     }),
+    FindKey: reads(({ keyId }) => keyOf(keyId)),
+    ReplaceSeals: writes(({ seals }) => seals.reduce((replaced, seal) => replaced + replaceSeal(seal), 0)),
     FindPlatform: reads(({ name }) => platformNamed(name)),
     ListPlatforms: reads(({ page }) => {
       const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();

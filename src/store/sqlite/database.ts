@@ -104,8 +104,13 @@ function alreadyThere(file: string): DatabaseRefused {
 }
 
 /** How many migrations a database has seen; 0 for an empty file. */
-function schemaVersion(client: Sqlite.Database): number {
+export function schemaVersion(client: Sqlite.Database): number {
   return Number(client.pragma('user_version', { simple: true }));
+}
+
+/** The schema that this version works on. */
+export function knownSchema(): number {
+  return readMigrations().length;
 }
 
 /**

@@ -2,7 +2,11 @@ import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { makePrivateFile, privateMode, servingLockName } from './database.ts';
+import { isBusy } from './failure.ts';
 import { DatabaseRefused } from './location.ts';
+
+/** How long a lock is waited for, in milliseconds: those who only look whether it is held are done far sooner. */
+const lookedAtMs = 200;
 
 /** Held by the process that takes calls; the operating system lets go of it when the process ends, however it ends. */
 export interface ServingLock {
@@ -23,15 +27,30 @@ export function takeServingLock(dataDir: string): ServingLock {
   makePrivateFile(file);
   // Whoever can read it can lock it; earlier versions let everybody.
   chmodSync(file, privateMode);
-  const lock = new Sqlite(file, { timeout: 0 });
+  const lock = new Sqlite(file, { timeout: lookedAtMs });
   try {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     lock.close();
-    const isHeld = error instanceof Sqlite.SqliteError && error.code === 'SQLITE_BUSY';
-    throw isHeld
+    throw isBusy(error)
       ? new DatabaseRefused(`another artseal serves ${dataDir} already; stop it or use another folder.`)
       : error;
   }
   return { release: () => lock.close() };
+}
+
+/** Whether a process takes calls on a data folder. It is looked at without locking anybody out. */
+export function isServed(dataDir: string): boolean {
+  const file = join(dataDir, servingLockName);
+  if (!existsSync(file)) return false;
+  const lock = new Sqlite(file, { readonly: true, timeout: 0 });
+  try {
+    lock.prepare('SELECT 1 FROM sqlite_schema').get();
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    lock.close();
+  }
 }

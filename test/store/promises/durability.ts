@@ -82,6 +82,8 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ListKeys: { kind: 'ListKeys', page },
   RotateKey: { kind: 'RotateKey', keyId: 'key', key: newKey(), endsAtS: nowS },
   SetKeyStatus: { kind: 'SetKeyStatus', keyId: 'key', status: 'SUSPENDED' },
+  FindKey: { kind: 'FindKey', keyId: 'key' },
+  ReplaceSeals: { kind: 'ReplaceSeals', seals: [] },
   FindPlatform: { kind: 'FindPlatform', name: 'gallery' },
   ListPlatforms: { kind: 'ListPlatforms', page },
   SetPlatformStatus: { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' },

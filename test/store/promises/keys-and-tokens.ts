@@ -18,6 +18,24 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findKey(apiKey)?.status, 'REVOKED');
   });
 
+  test('a seal is replaced where it is as given, and found at once', async (t) => {
+    const store = await openStore(t, engine);
+    const [one, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
+    const seals = [
+      { keyId: one.keyId, from: one.sealedSecret, to: Buffer.from('anew') },
+      { keyId: other.keyId, from: one.sealedSecret, to: Buffer.from('of another key') },
+      { keyId: 'key_unknown', from: one.sealedSecret, to: Buffer.from('of none') },
+    ];
+    assert.equal(await perform(store, { kind: 'ReplaceSeals', seals }), 1);
+    assert.equal(await perform(store, { kind: 'ReplaceSeals', seals }), 0, 'it is not as given any more');
+    assert.deepEqual(Buffer.from(store.findKey(one.apiKey)?.sealedSecret ?? []), Buffer.from('anew'));
+    const found = await perform(store, { kind: 'FindKey', keyId: one.keyId });
+    assert.deepEqual({ ...found }, { ...store.findKey(one.apiKey) });
+    const kept = await perform(store, { kind: 'FindKey', keyId: other.keyId });
+    assert.deepEqual(Buffer.from(kept.sealedSecret), Buffer.from(other.sealedSecret));
+    await refused(perform(store, { kind: 'FindKey', keyId: 'key_unknown' }), 'NOT_FOUND');
+  });
+
   test('a status is that of one key, not of its caller', async (t) => {
     const store = await openStore(t, engine);
     const first = await addPlatform(store, 'gallery');

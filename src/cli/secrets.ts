@@ -1,0 +1,100 @@
+import { countSeals, findUnopened, resealSecrets, type Seals } from '../keys/sealed-secrets.ts';
+import type { Registry } from '../registry.ts';
+import type { StoredKey } from '../store/caller-commands.ts';
+import { allOf } from '../store/paging.ts';
+import { isServed } from '../store/sqlite/serving-lock.ts';
+import type { Action, CommandGroup } from './command.ts';
+import { withRegistry } from './registry.ts';
+import { refuseUnknownToServing } from './sealing.ts';
+
+const reseal: Action = {
+  usage: 'secrets reseal [--json]',
+  details: [
+    'seals every API secret anew under the first master key, so that the others can go. Works with the server running,',
+    'which must know that key first: SIGHUP has it read the file anew. Cut off, it goes on where it was when run again.',
+  ],
+  run: (words, terminal) =>
+    withRegistry(terminal, async (registry, { dataDir }) => {
+      const { execute, keyRing } = registry;
+      const [{ name }] = keyRing.masterKeys;
+      const refuse = () => refuseUnknownToServing(dataDir, registry);
+      const before = await sealsIn(registry);
+      const resealed = await resealSecrets(execute, keyRing, refuse);
+      // It may have been restarted meanwhile, with other keys.
+      refuse();
+      const after = await sealsIn(registry);
+      if (words.has('json'))
+        return terminal.print(JSON.stringify({ masterKey: name, resealed, before, after }));
+      terminal.print(`before       ${shown(before)}`);
+      terminal.print(`sealed anew  ${resealed} under ${name}`);
+      terminal.print(`after        ${shown(after)}`);
+      for (const line of whatNow(registry, after)) terminal.print(line);
+    }),
+};
+
+const reissue: Action = {
+  usage: 'secrets reissue [--json]',
+  details: [
+    'for a master key that is lost: ends each key whose secret does not open, and issues another one in its place, whose',
+    'secret is shown this once. The server has to be stopped: as long as it runs it has the lost master key in memory.',
+  ],
+  run: (words, terminal) =>
+    withRegistry(
+      terminal,
+      async (registry, { dataDir }) => {
+        if (isServed(dataDir))
+          throw new Error('the server runs: stop it first, it would refuse the new keys.');
+        const lost = findUnopened(await keysIn(registry), registry.keyRing, nowS());
+        for (const { keyId: replaced, caller } of lost) {
+          const { key, apiSecret } = await registry.issuance.rotateKey(replaced, 0);
+          const { keyId, apiKey } = key;
+          const issued = { caller, replaced, keyId, apiKey, apiSecret };
+          if (words.has('json')) terminal.print(JSON.stringify(issued));
+          else
+            for (const [name, value] of Object.entries(issued)) terminal.print(`${name.padEnd(9)} ${value}`);
+        }
+        if (words.has('json')) return;
+        terminal.print(
+          lost.length === 0
+            ? 'every secret opens: there is nothing to issue anew'
+            : `${lost.length} issued anew. The secrets are shown this once; hand them over by a safe way.`,
+        );
+      },
+      { isMasterKeyLost: true },
+    ),
+};
+
+/** `artseal secrets` */
+export const secrets: CommandGroup = {
+  summary: 'rotate the master key, and go on when it is lost',
+  actions: [reseal, reissue],
+  details: ['How to rotate the master key, step by step: docs/operations.md.'],
+};
+
+function keysIn({ execute }: Registry): Promise<StoredKey[]> {
+  return Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
+}
+
+async function sealsIn(registry: Registry): Promise<readonly Seals[]> {
+  return countSeals(await keysIn(registry), nowS());
+}
+
+const nowS = (): number => Math.floor(Date.now() / 1000);
+
+/** How many secrets are sealed under which master key, in words. */
+function shown(seals: readonly Seals[]): string {
+  const texts = seals.map(({ masterKey, secrets, needed }) => {
+    const ended = secrets - needed;
+    return `${masterKey}: ${secrets}${ended === 0 ? '' : ` (${ended} of them of keys that have ended)`}`;
+  });
+  return texts.join(', ') || 'no secret';
+}
+
+/** Which master keys can go, and how. */
+function whatNow({ keyRing }: Registry, after: readonly Seals[]): string[] {
+  const [, ...others] = keyRing.masterKeys;
+  const free = others.filter(({ name }) => !after.some(({ masterKey }) => masterKey === name));
+  if (free.length === 0) return [];
+  const names = free.map(({ name }) => name).join(', ');
+  return [`${names} opens nothing any more: take it out of the file, then send the server SIGHUP`];
+}

@@ -1,0 +1,46 @@
+import type { ReloadableSettings } from './config.ts';
+import type { Clock } from './domain/clock.ts';
+import { checkSealedSecrets } from './keys/sealed-secrets.ts';
+import { readKeyRing } from './master-key.ts';
+import type { Institution } from './payment/institution.ts';
+import type { Registry } from './registry.ts';
+import type { ReloadPart } from './reload.ts';
+
+/**
+ * Master keys: those of the file, where every secret opens with them. The commands beside this process are told of them by
+ * `tellServing`.
+ */
+export function masterKeyPart(
+  { files, read }: ReloadableSettings['masterKeys'],
+  { execute, keyRing }: Pick<Registry, 'execute' | 'keyRing'>,
+  clock: Clock,
+  tellServing: () => void,
+): ReloadPart {
+  return {
+    what: 'master keys',
+    files,
+    reload: async () => {
+      const next = readKeyRing(read());
+      await checkSealedSecrets(execute, next, Math.floor(clock.nowMs() / 1000));
+      keyRing.replace(next);
+      tellServing();
+      return { names: next.masterKeys.map(({ name }) => name) };
+    },
+  };
+}
+
+/** What the institution has in files, such as parties. */
+export function institutionPart(
+  { files, read }: ReloadableSettings['institution'],
+  name: string,
+  institution: Pick<Institution, 'reload'>,
+): ReloadPart {
+  return {
+    what: `settings of ${name}`,
+    files,
+    reload: async () => {
+      institution.reload(read());
+      return {};
+    },
+  };
+}

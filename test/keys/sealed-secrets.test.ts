@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { createIssuance } from '../../src/keys/issuance.ts';
+import { createKeyRing, createReplaceableKeyRing, type MasterKey } from '../../src/keys/key-ring.ts';
+import { checkSealedSecrets, countSeals, resealSecrets } from '../../src/keys/sealed-secrets.ts';
+import type { NewSeal } from '../../src/store/caller-commands.ts';
+import { allOf } from '../../src/store/paging.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { executorOf } from '../../src/store/store.ts';
+import { sandbox } from '../store/promises/fixtures.ts';
+import { createManualClock } from '../support/clock.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const masterKey = (name: string): MasterKey => ({ name, key: randomBytes(32) });
+const goOn = () => {};
+
+/** A store with platforms whose secrets are sealed under k1. */
+async function sealedUnderOld(t: TestContext, platforms: number) {
+  const store = createSqliteStore({ dataDir: temporaryFolder(t), ...sandbox });
+  t.after(() => store.close());
+  const execute = executorOf(store);
+  const [k1, k2] = [masterKey('k1'), masterKey('k2')];
+  const clock = createManualClock();
+  const nowS = Math.floor(clock.nowMs() / 1000);
+  const old = createKeyRing([k1]);
+  const issuance = createIssuance({ execute, keyRing: old, environment: 'sandbox', clock });
+  const issued = [];
+  for (let number = 1; number <= platforms; number += 1) {
+    const agreement = {
+      name: `platform-${number}`,
+      tier: 'TRIAL',
+      monthlyQuota: undefined,
+      unlimited: false,
+    } as const;
+    issued.push(await issuance.issueKey(agreement));
+  }
+  const seals = async () =>
+    countSeals(await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page }))), nowS);
+  return { store, execute, k1, k2, old, clock, nowS, issued, seals };
+}
+
+test('every secret is sealed anew, opens as before, and needs the old master key no more', async (t) => {
+  const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 3);
+  const both = createKeyRing([k2, k1]);
+  assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 3, needed: 3 }]);
+  assert.equal(await resealSecrets(execute, both, goOn), 3);
+  assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 3, needed: 3 }]);
+  const young = createKeyRing([k2]);
+  await checkSealedSecrets(execute, young, nowS);
+  for (const { key, apiSecret } of issued) {
+    const { sealedSecret, keyId } = await execute({ kind: 'FindKey', keyId: key.keyId });
+    assert.equal(young.open(sealedSecret, keyId).export().toString(), apiSecret);
+  }
+  assert.equal(await resealSecrets(execute, both, goOn), 0, 'a second run finds nothing to do');
+});
+
+test('units are bounded, and what was done stays done when it is not to go on', async (t) => {
+  const platforms = 401;
+  const { execute, k1, k2, seals } = await sealedUnderOld(t, platforms);
+  const both = createKeyRing([k2, k1]);
+  const sizes: number[] = [];
+  const counting: typeof execute = (command) => {
+    if ('seals' in command) sizes.push((command.seals as readonly NewSeal[]).length);
+    return execute(command);
+  };
+  let units = 0;
+  const stopping = () => {
+    units += 1;
+    if (units === 2) throw new Error('not any more');
+  };
+  await assert.rejects(resealSecrets(counting, both, stopping), /not any more/);
+  assert.deepEqual(
+    (await seals()).map(({ masterKey, secrets }) => [masterKey, secrets]),
+    [
+      ['k1', 201],
+      ['k2', 200],
+    ],
+  );
+  assert.equal(await resealSecrets(counting, both, goOn), 201);
+  assert.deepEqual(sizes, [200, 200, 1]);
+});
+
+test('a revoked key whose master key is gone keeps its seal and keeps nobody from going on', async (t) => {
+  const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 2);
+  const [gone = assert.fail()] = issued;
+  await execute({ kind: 'SetKeyStatus', keyId: gone.key.keyId, status: 'REVOKED' });
+  const [k0, k3] = [{ ...masterKey('k1') }, masterKey('k3')];
+  assert.equal(
+    await resealSecrets(execute, createKeyRing([k3, k0]), goOn),
+    0,
+    'of other bytes, it opens none',
+  );
+  await assert.rejects(checkSealedSecrets(execute, createKeyRing([k3, k0]), nowS), /with the key k1/);
+  assert.equal(
+    await resealSecrets(execute, createKeyRing([k2, k1]), goOn),
+    2,
+    'it is sealed anew if it opens',
+  );
+  assert.equal(await resealSecrets(execute, createKeyRing([k3]), goOn), 0);
+  assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 2, needed: 1 }]);
+});
+
+test('a key that is created again, under its idempotency key, shows its secret though it was sealed anew', async (t) => {
+  const { store, execute, k1, k2, old, clock, nowS } = await sealedUnderOld(t, 0);
+  const keyRing = createReplaceableKeyRing(old);
+  const repeatable: typeof execute = async (command) => {
+    const idempotency = { callerId: 1, key: 'again', fingerprint: Buffer.alloc(32), requestId: 'r' };
+    const admission = command.kind === 'AddPlatform' ? { nowS, idempotency } : undefined;
+    const { outcome } = await store.execute<typeof command.kind>({ admission, effect: command });
+    assert.equal(outcome.kind, 'DONE');
+    return outcome.kind === 'DONE' ? (outcome.result as never) : assert.fail();
+  };
+  const issuance = createIssuance({ execute: repeatable, keyRing, environment: 'sandbox', clock });
+  const agreement = {
+    name: 'gallery',
+    tier: 'TRIAL',
+    monthlyQuota: undefined,
+    unlimited: false,
+  } as const;
+  const first = await issuance.issueKey(agreement);
+  keyRing.replace(createKeyRing([k2, k1]));
+  await resealSecrets(execute, keyRing, goOn);
+  keyRing.replace(createKeyRing([k2]));
+  const again = await issuance.issueKey(agreement);
+  assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
+});
