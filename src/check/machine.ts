@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { createClockPart } from '../clock-readiness.ts';
+import { type Config, type ListenAddress, settings } from '../config.ts';
+import type { Clock } from '../domain/clock.ts';
+import { changeableByOthers, readableByOthers } from '../file-access.ts';
+import { trustedFiles } from '../registry.ts';
+import type { ServingRecord } from '../serving-record.ts';
+import { type Finding, findingsOf, messageOf } from './finding.ts';
+
+/** Free disk below which it is a fault or a warning, in MiB; the log of the database alone takes 16 before it is folded. */
+const freeMiB = { fault: 64, warning: 1_024 } as const;
+/** How long a write may take to be on disk before it is a warning, in milliseconds. */
+const slowWriteMs = 1_000;
+/** Touched by systemd-timesyncd each time that it has set the clock. */
+const timesyncFile = '/run/systemd/timesync/synchronized';
+const bytesOfMiB = 1_048_576;
+const root = 0;
+
+/** Who may change or read the folder and the files that the deployment trusts. */
+export function checkFiles(config: Config): Finding[] {
+  const { ok, warning, fault, unchecked } = findingsOf('files');
+  const user = process.geteuid?.();
+  if (user === undefined) return [unchecked('this system has no users and modes as they are meant here')];
+  const owner = statSync(config.dataDir, { throwIfNoEntry: false })?.uid ?? user;
+  const trusted = trustedFiles(config);
+  const faults = changeableByOthers(trusted, user === root ? owner : user).map(fault);
+  const warnings = readableByOthers(trusted).map(({ path, mode }) =>
+    warning(`${path} (mode ${mode}) may be read by every user of this machine: chmod o-r '${path}'`),
+  );
+  if (user === root && owner !== root)
+    warnings.push(
+      warning(
+        `run this as the user with id ${owner}, who owns the folder: root may do what that user may not`,
+      ),
+    );
+  const found = [...faults, ...warnings];
+  return found.length > 0
+    ? found
+    : [ok('no other user of this machine may change or read what the service trusts')];
+}
+
+/** Whether there is room on the disk, and whether a write arrives there. */
+export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
+  const { ok, warning, fault, unchecked } = findingsOf('disk');
+  if (statSync(dataDir, { throwIfNoEntry: false }) === undefined)
+    return unchecked(`there is no folder ${dataDir} yet`);
+  try {
+    const { bavail, bsize } = statfsSync(dataDir);
+    const free = Math.floor((bavail * bsize) / bytesOfMiB);
+    const startedMs = monotonicMs();
+    writeThrough(dataDir);
+    const ms = Math.ceil(monotonicMs() - startedMs);
+    const text = `${free} MiB are free under ${dataDir}, and a write was on disk in ${ms} ms`;
+    if (free < freeMiB.fault) return fault(`${text}: make room, or writes are refused soon`);
+    if (free < freeMiB.warning) return warning(`${text}: make room`);
+    return ms > slowWriteMs ? warning(`${text}: calls wait as long, so look at the disk`) : ok(text);
+  } catch (error) {
+    return fault(`${dataDir} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/** Writes a file of its own, has it synchronised and removes it. */
+function writeThrough(dataDir: string): void {
+  const file = join(dataDir, `.check-${randomUUID()}`);
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    writeSync(descriptor, Buffer.alloc(4_096));
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+    rmSync(file);
+  }
+}
+
+/** Whether the clock can be right, by when the newest filing was made: Unix milliseconds, if one is known. */
+export async function checkClock(clock: Clock, newestFilingMs: number | undefined): Promise<Finding> {
+  const { ok, warning, fault } = findingsOf('clock');
+  const doubt = await createClockPart(clock, newestFilingMs).findFault();
+  const nowMs = clock.nowMs();
+  const toDo = 'set it, or wait if it was ahead before, and have NTP keep it';
+  if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
+  if (newestFilingMs !== undefined && nowMs < newestFilingMs)
+    return warning(`it says ${iso(nowMs)}, and the newest filing is of ${iso(newestFilingMs)}: ${toDo}`);
+  const order = newestFilingMs === undefined ? '' : ', after the newest filing';
+  return ok(`it says ${iso(nowMs)}${order}; ${keptBy()}`);
+}
+
+/** Whether something keeps the clock right, as far as it can be known from here. */
+function keptBy(): string {
+  const synchronised = statSync(timesyncFile, { throwIfNoEntry: false });
+  return synchronised === undefined
+    ? 'whether NTP keeps it right was not checked: timedatectl or chronyc tracking tells'
+    : `systemd-timesyncd set it last at ${iso(synchronised.mtimeMs)}`;
+}
+
+const iso = (atMs: number): string => new Date(atMs).toISOString();
+
+/** Whether the addresses of both doors are free, or held by the process that serves this folder. */
+export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {
+  const doors = [
+    [config.publicAddress, settings.publicAddress.variable],
+    [config.internalAddress, settings.internalAddress.variable],
+  ] as const;
+  return Promise.all(doors.map(([address, variable]) => checkAddress(address, variable, serving)));
+}
+
+async function checkAddress(
+  { host, port }: ListenAddress,
+  variable: string,
+  serving: ServingRecord | undefined,
+): Promise<Finding> {
+  const { ok, fault } = findingsOf('address');
+  const named = `${host}:${port} of ${variable}`;
+  if (port === 0) return ok(`${named}: the system chooses a free port`);
+  const held = serving?.addresses.find((address) => address.endsWith(`:${port}`));
+  // Not tried then: what serves is not to be disturbed.
+  if (held !== undefined)
+    return ok(`${named} is held by the process ${serving?.pid} that serves this folder, as ${held}`);
+  try {
+    await listenOnce(host, port);
+    return ok(`${named} is free`);
+  } catch (error) {
+    return fault(
+      `${named} cannot be listened on: ${messageOf(error)}; stop what holds it, or set another address`,
+    );
+  }
+}
+
+async function listenOnce(host: string, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const server = createServer((socket) => socket.destroy());
+  server.once('error', reject);
+  server.listen({ host, port }, () => server.close(() => resolve()));
+  await promise;
+}

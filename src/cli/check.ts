@@ -1,0 +1,30 @@
+import { checkDeployment, settingsPart } from '../check/deployment.ts';
+import type { Finding } from '../check/finding.ts';
+import { systemClock } from '../registry.ts';
+import { type Command, exitCodes } from './command.ts';
+
+/** `artseal check` */
+export const check: Command = {
+  usage: 'check [--json]',
+  summary: 'look whether the deployment is sound: settings, files, disk, database, keys, institution',
+  details: [
+    'Prints a line for each part: ok, warning, fault or unchecked, the part, and what was found or is to be done.',
+    'Changes nothing, and may run beside serve. It reads the whole database once, which takes long for a large one.',
+    'Exit codes: 0 no fault (warnings do not count), 1 a part has a fault, 2 a setting cannot be used.',
+  ],
+  run: async (words, { env, print, printError }) => {
+    const faults: Finding[] = [];
+    for await (const finding of checkDeployment(env, systemClock)) {
+      print(words.has('json') ? JSON.stringify(finding) : line(finding));
+      if (finding.level === 'fault') faults.push(finding);
+    }
+    if (!faults.some(({ part }) => part === settingsPart))
+      return faults.length === 0 ? exitCodes.done : exitCodes.failed;
+    printError('artseal: nothing else was checked: put the settings right first');
+    return exitCodes.usage;
+  },
+};
+
+function line({ level, part, text }: Finding): string {
+  return `${level.padEnd(9)} ${part.padEnd(11)} ${text.replaceAll(/\s+/g, ' ')}`;
+}

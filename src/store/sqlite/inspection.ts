@@ -1,0 +1,85 @@
+import { existsSync, statSync } from 'node:fs';
+import Sqlite from 'better-sqlite3';
+import { desc, eq } from 'drizzle-orm';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
+import type { StoredKey } from '../caller-commands.ts';
+import { keyColumns } from './callers.ts';
+import { busyTimeoutMs, type Database, knownSchema, schemaVersion } from './database.ts';
+import { databaseFile } from './location.ts';
+import { apiKey, caller, deployment, filing } from './schema.ts';
+
+/** What a database says of itself. */
+export interface Inspection {
+  readonly bytes: number;
+  readonly schema: number;
+  /** The schema that this version works on. */
+  readonly knownSchema: number;
+  /** What SQLite finds wrong with the file, in its own words. */
+  readonly damages: readonly string[];
+  /** What only a database of the known schema can be asked. */
+  readonly content: Content | undefined;
+}
+
+/** What is in a database. */
+export interface Content {
+  readonly environment: string;
+  readonly currency: string | null;
+  readonly institution: string | null;
+  readonly keys: readonly StoredKey[];
+  /** Unix milliseconds; undefined if there is none. */
+  readonly newestFilingMs: number | undefined;
+}
+
+/** How many damages are told. */
+const damagesMax = 3;
+
+/**
+ * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
+ * nothing is migrated, and no file is left behind that was not there. Reads the whole file.
+ */
+export function inspectDatabase(dataDir: string): Inspection | undefined {
+  const file = databaseFile(dataDir);
+  const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (bytes === 0) return undefined;
+  // Opened for reading alone, SQLite leaves a log behind where there was none; opened for writing, it writes down a log
+  // that was there when it closes.
+  const readonly = existsSync(`${file}-wal`);
+  const client = new Sqlite(file, { readonly, fileMustExist: true, timeout: busyTimeoutMs });
+  try {
+    client.pragma('query_only = ON');
+    client.pragma('trusted_schema = OFF');
+    const schema = schemaVersion(client);
+    const known = knownSchema();
+    const damages = damagesOf(client);
+    const isReadable = damages.length === 0 && schema === known;
+    const content = isReadable ? contentOf(drizzle({ client })) : undefined;
+    return { bytes, schema, knownSchema: known, damages, content };
+  } finally {
+    client.close();
+  }
+}
+
+function damagesOf(client: Sqlite.Database): readonly string[] {
+  const found = client.prepare(`PRAGMA quick_check(${damagesMax})`).pluck().all() as string[];
+  if (found.length === 1 && found[0] === 'ok') return [];
+  const lines = found.flatMap((text) => text.split('\n')).filter((line) => !line.startsWith('***'));
+  return lines.slice(0, damagesMax);
+}
+
+function contentOf(database: Database): Content | undefined {
+  const stamps = database.select().from(deployment).get();
+  if (stamps === undefined) return undefined;
+  const { environment, currency, institution } = stamps;
+  const keys = database
+    .select(keyColumns)
+    .from(apiKey)
+    .innerJoin(caller, eq(caller.id, apiKey.callerId))
+    .all();
+  const newest = database
+    .select({ filedAtS: filing.filedAtS })
+    .from(filing)
+    .orderBy(desc(filing.id))
+    .limit(1)
+    .get();
+  return { environment, currency, institution, keys, newestFilingMs: newest && newest.filedAtS * 1_000 };
+}

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { checkDeployment } from '../../src/check/deployment.ts';
+import type { Finding } from '../../src/check/finding.ts';
+import { runHere } from '../support/artseal.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { createManualClock } from '../support/clock.ts';
+import { runCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { freeAddress } from '../support/free-address.ts';
+import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
+import { listenLocally } from '../support/local-server.ts';
+import { startService } from '../support/service.ts';
+import { startStripeStandIn } from '../support/stripe-stand-in.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { serveWatched } from '../support/watched-command.ts';
+
+const withinMs = 60_000;
+const hexKey = '0123456789abcdef'.repeat(4);
+const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+
+/** Runs `artseal check --json` in this process. */
+async function check(env: Record<string, string>) {
+  const { code, printed, errors } = await runHere(['check', '--json'], { ...freePorts, ...env });
+  const findings: Finding[] = printed.map((line) => JSON.parse(line));
+  const of = (part: string) =>
+    findings.filter((finding) => finding.part === part).map(({ level, text }) => `${level}: ${text}`);
+  const faulty = () => findings.filter(({ level }) => level === 'fault').map(({ part }) => part);
+  return { code, findings, errors, of, faulty };
+}
+
+/** All bytes of a folder, by the names of its files. */
+const contentOf = (folder: string) =>
+  readdirSync(folder).map((name) => [
+    name,
+    createHash('sha256')
+      .update(readFileSync(join(folder, name)))
+      .digest('hex'),
+  ]);
+
+/** The settings of a deployment whose institution is Stripe, and the stand-in that takes its place. */
+async function withStripe(t: TestContext, dataDir: string) {
+  const standIn = await startStripeStandIn(t);
+  const parties = join(temporaryFolder(t), 'parties.json');
+  writeFileSync(parties, '{"buyers":{},"sellers":{}}', { mode: 0o600 });
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
+    ARTSEAL_STRIPE_PARTIES_FILE: parties,
+    ARTSEAL_STRIPE_URL: standIn.url,
+  };
+  return { standIn, env };
+}
+
+test('six settings that cannot be used give six lines in one run', async () => {
+  const { code, stdout, stderr } = await runCommand(['check'], {
+    ARTSEAL_ENVIRONMENT: 'staging',
+    ARTSEAL_PUBLIC_ADDR: '8080',
+    ARTSEAL_TIME_ZONE: 'Mars/Olympus',
+    ARTSEAL_CURRENCY: 'cny',
+    ARTSEAL_MASTER_KEY: 'secret',
+    ARTSEAL_LOG_LEVEL: 'loud',
+  });
+  assert.equal(code, 2);
+  const lines = stdout.trimEnd().split('\n');
+  assert.deepEqual(
+    lines.map((line) => /^fault +settings +(ARTSEAL_\w+) /.exec(line)?.[1]),
+    [
+      'ARTSEAL_ENVIRONMENT',
+      'ARTSEAL_PUBLIC_ADDR',
+      'ARTSEAL_TIME_ZONE',
+      'ARTSEAL_CURRENCY',
+      'ARTSEAL_MASTER_KEY',
+      'ARTSEAL_LOG_LEVEL',
+    ],
+  );
+  assert.equal(stderr, 'artseal: nothing else was checked: put the settings right first\n');
+});
+
+test('a sound deployment has no fault, served or not, and is left as it is', {
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 2);
+  const [platform] = platforms as [IssuedPlatform];
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_ADDR: await freeAddress(),
+    ARTSEAL_INTERNAL_ADDR: await freeAddress(),
+  };
+  const before = contentOf(dataDir);
+  const stopped = await check(env);
+  assert.deepEqual([stopped.code, stopped.faulty(), stopped.errors], [0, [], []]);
+  assert.deepEqual(contentOf(dataDir), before, 'no file more, none less, and the same bytes');
+  assert.deepEqual(stopped.of('serving'), ['ok: no process serves this folder']);
+  assert.deepEqual(stopped.of('master key'), ['ok: main seals and is needed by 2 secrets']);
+  assert.match(
+    stopped.of('database').join(),
+    /^ok: .*sandbox in CNY, schema \d+, .*quick_check finds no damage/,
+  );
+  assert.match(stopped.of('disk').join(), /^(ok|warning): \d+ MiB are free .* a write was on disk in \d+ ms/);
+  assert.match(stopped.of('clock').join(), /^ok: it says 20.*(timedatectl|timesyncd)/);
+  assert.equal(stopped.of('address').filter((text) => /^ok: .* is free$/.test(text)).length, 2);
+
+  const service = await serveWatched(t, env);
+  const filed = await fileArtwork(service, platform);
+  assert.equal(filed.status, 200);
+  const names = readdirSync(dataDir);
+  const database = readFileSync(join(dataDir, 'artseal.db'));
+  const { stdout, stderr, code } = await runCommand(['check'], env);
+  assert.deepEqual([code, stderr], [0, ''], stdout);
+  const pid = service.child.pid ?? assert.fail();
+  const { host } = new URL(service.publicUrl);
+  assert.match(
+    stdout,
+    new RegExp(`^ok +serving +the process ${pid} serves this folder at ${host} and `, 'm'),
+  );
+  assert.match(
+    stdout,
+    new RegExp(`^ok +address +${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${pid} `, 'm'),
+  );
+  assert.deepEqual(readdirSync(dataDir), names);
+  assert.ok(database.equals(readFileSync(join(dataDir, 'artseal.db'))));
+  assert.equal((await fileArtwork(service, platform)).status, 200);
+
+  assert.equal(await service.stop('SIGKILL'), null);
+  const killed = contentOf(dataDir).filter(([name]) => !name?.endsWith('-shm'));
+  assert.deepEqual((await check(env)).of('serving'), ['ok: no process serves this folder']);
+  assert.deepEqual(
+    contentOf(dataDir).filter(([name]) => !name?.endsWith('-shm')),
+    killed,
+    'the log that was left is read, and stays',
+  );
+  const again = await serveWatched(t, env);
+  assert.equal(await again.stop(), 0);
+});
+
+test('all that is wrong is told in one run, each with what to do', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await issueInto(dataDir, 2);
+  const { standIn, env } = await withStripe(t, dataDir);
+  standIn.revokeKey(true);
+  const held = new URL(await listenLocally(t, createServer(), () => {})).host;
+  chmodSync(join(dataDir, 'artseal.db'), 0o666);
+  const { code, of, faulty, findings } = await check({
+    ...env,
+    ARTSEAL_DATADIR: '/srv',
+    ARTSEAL_MASTER_KEY: `next:${hexKey}`,
+    ARTSEAL_INTERNAL_ADDR: held,
+  });
+  assert.equal(code, 1);
+  assert.deepEqual(faulty(), ['files', 'master key', 'address', 'institution']);
+  assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
+  assert.deepEqual(of('master key'), [
+    'fault: 2 secrets sealed under a master key main that is not there: put it back, calls of their keys are refused',
+  ]);
+  assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
+  assert.match(of('institution').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
+  assert.match(of('settings').join(), /warning: ARTSEAL_DATADIR is no setting/);
+  const text = JSON.stringify(findings);
+  for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
+    assert.equal(text.includes(secret), false);
+});
+
+test('an institution is asked with the credentials, and may give no answer', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const { standIn, env } = await withStripe(t, dataDir);
+  const accepted = await check(env);
+  assert.deepEqual([accepted.code, accepted.of('institution')], [0, ['ok: stripe accepts the credentials']]);
+  assert.deepEqual(
+    standIn.requests.map(({ method }) => method),
+    ['GET'],
+  );
+  const nobody = await check({ ...env, ARTSEAL_STRIPE_URL: `http://${await freeAddress()}` });
+  assert.equal(nobody.code, 1);
+  assert.match(nobody.of('institution').join(), /^fault: stripe gives no answer: .*ECONNREFUSED/);
+});
+
+describe('a database', () => {
+  /** Has the database of a new sandbox changed by its bytes or by SQL, and checks it. */
+  async function changed(t: TestContext, change: (file: string) => void, env: Record<string, string> = {}) {
+    const dataDir = temporaryFolder(t);
+    await issueInto(dataDir, 1);
+    const file = join(dataDir, 'artseal.db');
+    change(file);
+    const before = readFileSync(file);
+    const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir, ...env });
+    assert.ok(before.equals(readFileSync(file)));
+    return { code, of, told: of('database').join('\n') };
+  }
+  const withSchema = (version: number) => (file: string) => {
+    const client = new Sqlite(file);
+    client.pragma(`user_version = ${version}`);
+    client.close();
+  };
+
+  test('that is damaged is found out', async (t) => {
+    const { code, told, of } = await changed(t, (file) => {
+      const bytes = readFileSync(file);
+      randomBytes(4_096 * 4).copy(bytes, 4_096 * 3);
+      writeFileSync(file, bytes);
+    });
+    assert.equal(code, 1);
+    assert.match(told, /^fault: .*artseal\.db .*(damaged|malformed).*restore a backup/);
+    assert.match(of('master key').join(), /^unchecked: /);
+  });
+
+  test('that is no database at all', async (t) => {
+    const { code, told } = await changed(t, (file) => writeFileSync(file, 'not a database'.repeat(500)));
+    assert.equal(code, 1);
+    assert.match(told, /^fault: .*not a database/);
+  });
+
+  test('of an older schema is not migrated, that of a newer one is refused', async (t) => {
+    const older = await changed(t, withSchema(11));
+    assert.equal(older.code, 0);
+    assert.match(older.told, /^warning: .*of schema 11: the next start brings it to \d+/);
+    assert.match(older.of('master key').join(), /^unchecked: /);
+    const newer = await changed(t, withSchema(99));
+    assert.equal(newer.code, 1);
+    assert.match(newer.told, /^fault: .*newer artseal \(schema 99;/);
+  });
+
+  test('of another deployment is refused by its stamps', async (t) => {
+    const { code, told } = await changed(t, () => {}, { ARTSEAL_CURRENCY: 'EUR' });
+    assert.equal(code, 1);
+    assert.match(told, /^fault: .* is in CNY: set ARTSEAL_CURRENCY to match$/);
+  });
+
+  test('that is not there is made by a sandbox alone', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const sandbox = await check({ ARTSEAL_DATA_DIR: dataDir });
+    assert.equal(sandbox.code, 0);
+    assert.match(sandbox.of('database').join(), /^warning: there is no database .* yet/);
+    assert.deepEqual(readdirSync(dataDir), []);
+    const { env } = await withStripe(t, dataDir);
+    const { ARTSEAL_STRIPE_URL: _, ...live } = env;
+    const production = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
+    const findings = checkDeployment(
+      { ...freePorts, ...live, ...production, ARTSEAL_MASTER_KEY: hexKey },
+      createManualClock(),
+    );
+    for await (const { part, level, text } of findings) {
+      if (part !== 'database') continue;
+      assert.match(`${level}: ${text}`, /^fault: there is no database .*artseal init/);
+      return;
+    }
+    assert.fail('the database was not told of');
+  });
+});
+
+test('a folder that cannot be written is a fault of the disk', async () => {
+  const { code, of } = await check({ ARTSEAL_DATA_DIR: '/proc/self' });
+  assert.equal(code, 1);
+  assert.match(of('disk').join(), /^fault: \/proc\/self cannot be written: /);
+});
+
+test('a clock is doubted by the newest filing', async (t) => {
+  const clock = createManualClock();
+  const filedMs = clock.nowMs();
+  const service = await startService(t, { clock });
+  const { dataDir } = service;
+  assert.equal((await fileArtwork(service, await service.platform())).status, 200);
+  await service.close();
+  const told = async (nowMs: number): Promise<string> => {
+    const env = { ...freePorts, ARTSEAL_DATA_DIR: dataDir };
+    for await (const { part, level, text } of checkDeployment(env, createManualClock(nowMs)))
+      if (part === 'clock') return `${level}: ${text}`;
+    return assert.fail();
+  };
+  assert.match(await told(filedMs + 10_000), /^ok: .*, after the newest filing; /);
+  assert.match(await told(filedMs - 100_000), /^warning: .*, and the newest filing is of 20.*: set it/);
+  assert.match(await told(filedMs - 400_000), /^fault: .* before the newest .*: set it, or wait/);
+  assert.match(await told(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
+});
+
+test('a start with credentials that the institution rejects says so at once, and serves what needs none', {
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const { standIn, env } = await withStripe(t, dataDir);
+  standIn.revokeKey(true);
+  const service = await serveWatched(t, env);
+  const line = await eventually('it is logged', withinMs, () =>
+    service
+      .stderr()
+      .split('\n')
+      .find((text) => text.includes('rejects the credentials')),
+  );
+  const { level, institution, why } = JSON.parse(line);
+  assert.deepEqual([level, institution], [50, 'stripe']);
+  assert.match(why, /API key.*401/);
+  const ready = async () => {
+    const answer = await fetch(`${service.publicUrl}/readyz`);
+    return { status: answer.status, text: await answer.text() };
+  };
+  const { status, text } = await ready();
+  assert.deepEqual([status, /institution/.test(text)], [503, true], text);
+  assert.equal((await fileArtwork(service, platform)).status, 200);
+  assert.equal(await service.stop(), 0);
+});
