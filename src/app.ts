@@ -1,24 +1,27 @@
 import { randomUUIDv7 } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Logger } from 'pino';
 import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
-import { type Config, type ListenAddress, type ReloadableSettings, settings } from './config.ts';
+import { type Config, type ReloadableSettings, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
 import { type InstitutionWatch, watchInstitution } from './institution-watch.ts';
 import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
+import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
+import { createClientOf } from './listening/clients.ts';
+import { openTlsDoor, type TlsDoor } from './listening/tls-door.ts';
+import type { TlsFiles } from './listening/tls-files.ts';
 import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
-import { openForServing, type Registry, systemClock, trustedFiles } from './registry.ts';
+import { confidentialFiles, openForServing, type Registry, systemClock } from './registry.ts';
 import { createReload } from './reload.ts';
 import { institutionPart, masterKeyPart } from './reload-parts.ts';
 import { notificationPath } from './rest/notification-call.ts';
@@ -53,16 +56,26 @@ export interface Simulated {
 export interface App extends Registry {
   /** host:port as bound. */
   readonly publicAddress: string;
+  /** host:port as bound, or unix:/path. */
   readonly internalAddress: string;
   /** Says from now on that it is not ready; calls are taken as before. */
   drain(): void;
   /** What is known of the credentials at the institution. */
   readonly institutionWatch: Pick<InstitutionWatch, 'state' | 'findFault'>;
-  /** Reads anew what can be, and logs what came of it: each part in full, or as it was. */
+  /** Reads anew what can be, certificates included, and logs what came of it: each part in full, or as it was. */
   reload(settings: ReloadableSettings): Promise<void>;
+  /** http or https before the address. */
+  readonly publicUrl: string;
+  /** http or https before the address, or unix:/path. */
+  readonly internalUrl: string;
+  /** Until when the certificates in force are good, in Unix milliseconds, by the doors that speak TLS. */
+  certificateEnds(): ReadonlyMap<DoorName, number>;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
+
+/** The two doors. */
+export type DoorName = 'public' | 'internal';
 
 /**
  * Starts serving on what was opened for it; resolves once both listeners accept connections. What was opened is closed
@@ -80,7 +93,7 @@ export async function startApp(
   const registry = await opening;
   const { store, execute, keyRing } = registry;
   opened.defer(() => store.close());
-  for (const file of readableByOthers(trustedFiles(config)))
+  for (const file of readableByOthers(confidentialFiles(config)))
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
   await store.beginServing();
@@ -89,9 +102,24 @@ export async function startApp(
   opened.defer(() => removeServingRecord(config.dataDir));
   await execute({ kind: 'UseInstitution', name: config.institution.name });
 
-  let publicAddress: string | undefined;
-  const notificationUrl = () => publicAddress && `http://${publicAddress}${notificationPath}`;
-  const surroundings = { dataDir: config.dataDir, clock, notificationUrl };
+  const clientOf = createClientOf(config.trustedProxies);
+  const tlsDoors = new Map<DoorName, TlsDoor>();
+  const openTls = (door: DoorName, files: TlsFiles | undefined, protocols: readonly string[]) => {
+    if (files === undefined) return undefined;
+    const tls = openTlsDoor({ files, protocols, clientOf, clock, log: log.child({ door }) });
+    opened.defer(tls.end);
+    tlsDoors.set(door, tls);
+    return tls;
+  };
+  const publicTls = openTls('public', config.publicTls, ['http/1.1']);
+  const internalTls = openTls('internal', config.internalTls, ['h2', 'http/1.1']);
+
+  let publicUrl: string | undefined;
+  const ownDoor = () =>
+    publicUrl === undefined
+      ? undefined
+      : { url: `${publicUrl}${notificationPath}`, certificate: publicTls?.certificate() };
+  const surroundings = { dataDir: config.dataDir, clock, ownDoor };
   const institution =
     simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
   opened.defer(() => institution.close());
@@ -136,7 +164,8 @@ export async function startApp(
   });
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ calls, routes }),
-    ...{ takeNotification, openRoutes, log },
+    ...{ takeNotification, openRoutes, clientOf, log },
+    tls: publicTls?.front,
   });
   const bearerCheck = createBearerCheck(store);
   const draining = new AbortController();
@@ -145,24 +174,25 @@ export async function startApp(
       ...{ calls, services: dispatcher.services, bearerCheck, readiness },
       draining: draining.signal,
     }),
+    clientOf,
+    tls: internalTls?.front,
     log,
   });
   opened.defer(async () => {
     isDraining = true;
     draining.abort();
     const closed = [stop(publicListener, log), stop(internalListener.server, log, internalListener.destroy)];
+    publicTls?.front.endHandshakes();
     internalListener.drain();
     await Promise.all(closed);
   });
 
   await institutionWatch.answeredWithin(institutionPatienceMs);
   await readiness.start();
-  publicAddress = await listen(publicListener, config.publicAddress, settings.publicAddress);
-  const internalAddress = await listen(
-    internalListener.server,
-    config.internalAddress,
-    settings.internalAddress,
-  );
+  const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
+  publicUrl = urlOf(publicAddress, publicTls !== undefined);
+  const { server } = internalListener;
+  const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
   await service.start();
 
   const tellServing = createServingTeller(config.dataDir, keyRing, [publicAddress, internalAddress], log);
@@ -170,13 +200,18 @@ export async function startApp(
   const reload = createReload(log);
   const running = opened.move();
   return {
-    ...{ ...registry, publicAddress, internalAddress, institutionWatch },
-    reload: ({ masterKeys, institution: named }) =>
-      reload([
+    ...registry,
+    ...{ publicAddress, internalAddress, publicUrl, institutionWatch },
+    internalUrl: urlOf(internalAddress, internalTls !== undefined),
+    certificateEnds: () => new Map([...tlsDoors].map(([door, { endsAtMs }]) => [door, endsAtMs()])),
+    reload: async ({ masterKeys, institution: named }) => {
+      for (const tls of tlsDoors.values()) tls.reload();
+      await reload([
         masterKeyPart(masterKeys, registry, clock, tellServing),
         // Most institutions have no file.
         ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
-      ]),
+      ]);
+    },
     drain: () => {
       isDraining = true;
       // Those who watch are told at once.
@@ -194,18 +229,15 @@ async function newestFilingMs(execute: Execute): Promise<number | undefined> {
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */
-async function listen(server: Server, { host, port }: ListenAddress, { variable }: Setting): Promise<string> {
-  server.listen({ host, port });
+async function listenAt(server: Server, address: ListenAddress, { variable }: Setting): Promise<string> {
   try {
-    await once(server, 'listening');
+    return await listen(server, address);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(
-      `cannot serve on ${host}:${port}: ${reason}; set ${variable} to a free address of this machine.`,
+      `cannot serve on ${addressText(address)}: ${reason}; set ${variable} to a free address of this machine.`,
     );
   }
-  const bound = server.address() as AddressInfo;
-  return bound.family === 'IPv6' ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`;
 }
 
 /** Stops accepting and waits for the calls in flight, but not for ever. */

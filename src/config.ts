@@ -1,23 +1,25 @@
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { createCalendar } from './domain/calendar.ts';
 import type { Environment } from './domain/caller.ts';
 import { type MasterKey, parseMasterKeys } from './keys/key-ring.ts';
+import { type ListenAddress, type TcpAddress, urlOf } from './listening/address.ts';
+import { type Network, parseNetwork } from './listening/clients.ts';
+import { readTlsFiles, TlsFileRefused, type TlsFiles } from './listening/tls-files.ts';
+import { socketPathBytesMax } from './listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from './payment/institution.ts';
 import { institutions } from './payment/institutions.ts';
 import { faultOf, oneOf, type Readers, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 
-/** An address to listen on. */
-export interface ListenAddress {
-  readonly host: string;
-  /** 0 lets the system choose. */
-  readonly port: number;
-}
-
 /** The settings of a deployment, checked. */
 export interface Config {
   readonly environment: Environment;
-  readonly publicAddress: ListenAddress;
+  readonly publicAddress: TcpAddress;
+  /** What the public door speaks TLS with; undefined where it speaks none. */
+  readonly publicTls: TlsFiles | undefined;
   readonly internalAddress: ListenAddress;
+  readonly internalTls: TlsFiles | undefined;
+  /** Those whose X-Forwarded-For is believed, for the log. */
+  readonly trustedProxies: readonly Network[];
   readonly dataDir: string;
   /** IANA name. */
   readonly timeZone: string;
@@ -58,17 +60,61 @@ export const settings = {
     meaning: 'where external platforms call: signed REST',
     read: parseAddress,
   },
+  publicTlsCert: {
+    variable: 'ARTSEAL_PUBLIC_TLS_CERT',
+    fallback: '',
+    meaning:
+      'PEM file of the certificate with which that door speaks TLS, its chain behind it; read again when it changes',
+    watchesFile: true,
+    read: asItIs,
+  },
+  publicTlsKey: {
+    variable: 'ARTSEAL_PUBLIC_TLS_KEY',
+    fallback: '',
+    meaning: 'PEM file of its private key, without a passphrase',
+    watchesFile: true,
+    read: asItIs,
+  },
   internalAddress: {
     variable: 'ARTSEAL_INTERNAL_ADDR',
     fallback: '127.0.0.1:8081',
-    meaning: 'where internal systems call: Connect, gRPC, gRPC-Web',
-    read: parseAddress,
+    meaning: 'where internal systems call: Connect, gRPC, gRPC-Web; or unix:/path for a Unix socket',
+    read: parseInternalAddress,
+  },
+  internalTlsCert: {
+    variable: 'ARTSEAL_INTERNAL_TLS_CERT',
+    fallback: '',
+    meaning: 'PEM file of the certificate with which that door speaks TLS',
+    watchesFile: true,
+    read: asItIs,
+  },
+  internalTlsKey: {
+    variable: 'ARTSEAL_INTERNAL_TLS_KEY',
+    fallback: '',
+    meaning: 'PEM file of its private key, without a passphrase',
+    watchesFile: true,
+    read: asItIs,
+  },
+  internalTlsClientCa: {
+    variable: 'ARTSEAL_INTERNAL_TLS_CLIENT_CA',
+    fallback: '',
+    meaning:
+      'PEM file of authorities; internal systems then need a certificate of theirs, beside their token',
+    watchesFile: true,
+    read: asItIs,
+  },
+  trustedProxies: {
+    variable: 'ARTSEAL_TRUSTED_PROXIES',
+    fallback: '',
+    meaning:
+      'proxies whose X-Forwarded-For is believed for the log: addresses and networks (10.0.0.0/8), by commas',
+    read: parseNetworks,
   },
   dataDir: {
     variable: 'ARTSEAL_DATA_DIR',
     fallback: './data',
     meaning: 'the folder that holds artseal.db',
-    read: (folder: string) => folder,
+    read: asItIs,
   },
   timeZone: {
     variable: 'ARTSEAL_TIME_ZONE',
@@ -117,6 +163,23 @@ export const settings = {
   },
 } as const satisfies Record<string, Setting>;
 
+/** The settings that name the files of a door. */
+interface TlsSettings {
+  readonly certificate: Setting<string>;
+  readonly key: Setting<string>;
+  readonly clientCa?: Setting<string>;
+}
+
+const publicTlsSettings: TlsSettings = {
+  certificate: settings.publicTlsCert,
+  key: settings.publicTlsKey,
+};
+const internalTlsSettings: TlsSettings = {
+  certificate: settings.internalTlsCert,
+  key: settings.internalTlsKey,
+  clientCa: settings.internalTlsClientCa,
+};
+
 /** All settings, in the order in which the help shows them and faults are told. */
 export const allSettings: readonly Setting[] = [
   ...Object.values(settings),
@@ -145,8 +208,11 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
  * sentence for each fault. It is no fault elsewhere: keys and tokens of a production are issued without any institution.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, institution, publicAddress, internalAddress } = config;
-  const faults: string[] = [];
+  const { environment, institution, publicAddress, internalAddress, publicTls, internalTls } = config;
+  const faults = [
+    ...faultsOfTls(publicTls, publicTlsSettings),
+    ...faultsOfTls(internalTls, internalTlsSettings),
+  ];
   if (publicAddress && internalAddress && areSame(publicAddress, internalAddress)) {
     faults.push(faultOf(settings.publicAddress, `and ${settings.internalAddress.variable} must differ`));
   }
@@ -158,14 +224,26 @@ export function faultsForServing(config: Partial<Config>): readonly string[] {
 }
 
 /** Two doors cannot listen at one address, unless the system chooses their ports. */
-function areSame(one: ListenAddress, other: ListenAddress): boolean {
-  return one.port !== 0 && one.port === other.port && one.host === other.host;
+function areSame(one: TcpAddress, other: ListenAddress): boolean {
+  return 'port' in other && one.port !== 0 && one.port === other.port && one.host === other.host;
 }
 
-/** host:port of the public door, as it is set. Throws ConfigRefused. */
-export function readPublicAddress(env: NodeJS.ProcessEnv): string {
-  configReaders(env).publicAddress();
-  return textOf(env, settings.publicAddress);
+/** What is wrong with the files of a door. */
+function faultsOfTls(files: TlsFiles | undefined, settingOf: TlsSettings): readonly string[] {
+  try {
+    if (files !== undefined) readTlsFiles(files);
+    return [];
+  } catch (error) {
+    if (!(error instanceof TlsFileRefused)) throw error;
+    return [faultOf(settingOf[error.file] ?? settingOf.certificate, error.message)];
+  }
+}
+
+/** Where the public door is, as it is set: http://host:port, or https. Throws ConfigRefused. */
+export function readPublicUrl(env: NodeJS.ProcessEnv): string {
+  const { publicAddress, publicTls } = configReaders(env);
+  publicAddress();
+  return urlOf(textOf(env, settings.publicAddress), publicTls() !== undefined);
 }
 
 /** Something that a running service can read anew, as far as it is in files. */
@@ -215,7 +293,10 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
   return {
     environment: () => source.read(settings.environment),
     publicAddress: () => source.read(settings.publicAddress),
+    publicTls: () => readTls(source, publicTlsSettings),
     internalAddress: () => source.read(settings.internalAddress),
+    internalTls: () => readInternalTls(source),
+    trustedProxies: () => source.read(settings.trustedProxies),
     dataDir: () => source.read(settings.dataDir),
     timeZone: () => source.read(settings.timeZone),
     currency: () => readCurrency(source),
@@ -226,7 +307,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     institutionSettings: () => readInstitutionSettings(source),
     namedFiles: () =>
       allSettings
-        .filter((setting) => setting.namesFile && source.isSet(setting))
+        .filter((setting) => (setting.namesFile || setting.watchesFile) && source.isSet(setting))
         .map((setting) => textOf(env, setting)),
   };
 }
@@ -237,6 +318,28 @@ function readCurrency({ read }: Source): string {
   return otherUnits.includes(currency)
     ? refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at ${name}`)
     : currency;
+}
+
+function readTls({ isSet, read }: Source, { certificate, key, clientCa }: TlsSettings): TlsFiles | undefined {
+  const given = [certificate, key, clientCa].find((setting) => setting !== undefined && isSet(setting));
+  if (given === undefined) return undefined;
+  for (const needed of [certificate, key])
+    if (!isSet(needed)) refuse(needed, `is required where ${given.variable} is set`);
+  return {
+    certificate: read(certificate),
+    key: read(key),
+    clientCa: clientCa && isSet(clientCa) ? read(clientCa) : undefined,
+  };
+}
+
+function readInternalTls(source: Source): TlsFiles | undefined {
+  const files = readTls(source, internalTlsSettings);
+  if (files !== undefined && 'path' in source.read(settings.internalAddress))
+    refuse(
+      settings.internalTlsCert,
+      `must not be set where ${settings.internalAddress.variable} is a Unix socket`,
+    );
+  return files;
 }
 
 function readMasterKeys({ isSet, read }: Source): MasterKeySource {
@@ -264,7 +367,34 @@ function inHelp({ name, movesMoney }: InstitutionKind): string {
   return movesMoney ? name : `${name} (sandbox only)`;
 }
 
-function parseAddress(text: string): ListenAddress {
+function asItIs(text: string): string {
+  return text;
+}
+
+function parseInternalAddress(text: string): ListenAddress {
+  const path = /^unix:(.*)$/s.exec(text)?.[1];
+  if (path === undefined) return parseAddress(text);
+  const isGood = isAbsolute(path) && Buffer.byteLength(path) <= socketPathBytesMax && !/\s/.test(path);
+  if (!isGood)
+    throw new SettingRefused(
+      `must have an absolute path of at most ${socketPathBytesMax} bytes, without blanks, behind unix:`,
+    );
+  return { path };
+}
+
+function parseNetworks(text: string): Network[] {
+  return text
+    .split(',')
+    .filter((part) => part.trim() !== '')
+    .map((part) => {
+      const network = parseNetwork(part.trim());
+      if (network === undefined)
+        throw new SettingRefused('must be addresses and networks such as 127.0.0.1,10.0.0.0/8,fd00::/8');
+      return network;
+    });
+}
+
+function parseAddress(text: string): TcpAddress {
   const [, host = '', digits = ''] = /^(\[[0-9a-fA-F:.]+\]|[^:[\]\s]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
   if (host === '' || port > 65_535) throw new SettingRefused('must be host:port with a port up to 65535');

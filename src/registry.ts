@@ -43,6 +43,12 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
   return [dataDir, databaseFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys, ...namedFiles];
 }
 
+/** Those among them that nobody else has to read: certificates are shown to everybody anyway. */
+export function confidentialFiles(config: Config): string[] {
+  const shown = [config.publicTls, config.internalTls].flatMap((tls) => [tls?.certificate, tls?.clientCa]);
+  return trustedFiles(config).filter((file) => !shown.includes(file));
+}
+
 /** How a process that takes calls opens the store. */
 export interface Serving {
   readonly clock?: Clock | undefined;

@@ -27,7 +27,10 @@ describe('without any setting', () => {
     assert.deepEqual(readConfig({}), {
       environment: 'sandbox',
       publicAddress: { host: '127.0.0.1', port: 8080 },
+      publicTls: undefined,
       internalAddress: { host: '127.0.0.1', port: 8081 },
+      internalTls: undefined,
+      trustedProxies: [],
       dataDir: './data',
       timeZone: 'UTC',
       currency: 'CNY',
@@ -61,6 +64,20 @@ describe('a valid value is taken', () => {
       { publicAddress: { host: 'artseal.example', port: 65_535 } },
     ],
     ['ARTSEAL_INTERNAL_ADDR', '[::1]:0', { internalAddress: { host: '::1', port: 0 } }],
+    ['ARTSEAL_INTERNAL_ADDR', 'unix:/run/a/b.sock', { internalAddress: { path: '/run/a/b.sock' } }],
+    [
+      'ARTSEAL_TRUSTED_PROXIES',
+      '127.0.0.1, 10.0.0.0/8,::1,FD00::/8, ::ffff:192.0.2.0/120,',
+      {
+        trustedProxies: [
+          { family: 'ipv4', address: '127.0.0.1', bits: 32 },
+          { family: 'ipv4', address: '10.0.0.0', bits: 8 },
+          { family: 'ipv6', address: '::1', bits: 128 },
+          { family: 'ipv6', address: 'fd00::', bits: 8 },
+          { family: 'ipv4', address: '192.0.2.0', bits: 24 },
+        ],
+      },
+    ],
     ['ARTSEAL_DATA_DIR', '/var/lib/art seal', { dataDir: '/var/lib/art seal' }],
     ['ARTSEAL_TIME_ZONE', 'Asia/Shanghai', { timeZone: 'Asia/Shanghai' }],
     ['ARTSEAL_TIME_ZONE', 'America/Argentina/Buenos_Aires', { timeZone: 'America/Argentina/Buenos_Aires' }],
@@ -90,6 +107,25 @@ describe('another value is refused, naming the variable', () => {
     ['ARTSEAL_PAYMENT_INSTITUTION', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
     ['ARTSEAL_LOG_LEVEL', ['loud', 'INFO', '30']],
     ['ARTSEAL_DRAIN_DELAY', ['61', '-1', '1.5', '5s', '1e1', ' 5', '١']],
+    ['ARTSEAL_PUBLIC_ADDR', ['unix:/run/artseal/public.sock']],
+    [
+      'ARTSEAL_INTERNAL_ADDR',
+      ['unix:', 'unix:artseal.sock', 'unix:/run/a b', `unix:/${'x'.repeat(103)}`, '/run/artseal.sock'],
+    ],
+    [
+      'ARTSEAL_TRUSTED_PROXIES',
+      [
+        'proxy',
+        '10.0.0.0/33',
+        '::/129',
+        '10.0.0',
+        '10.0.0.0/',
+        '/8',
+        'fe80::1%eth0',
+        '127.0.0.1 ::1',
+        '10.0.0.0/8/8',
+      ],
+    ],
     ...['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR'].map((variable): [string, string[]] => [
       variable,
       [
@@ -178,6 +214,50 @@ describe('master keys', () => {
     writeFileSync(file, hex);
     const env = { ARTSEAL_MASTER_KEY_FILE: file, ARTSEAL_MASTER_KEY: hex };
     assert.throws(() => readConfig(env), naming('ARTSEAL_MASTER_KEY'));
+  });
+});
+
+describe('certificates', () => {
+  const at = (path: string) => ({
+    ARTSEAL_PUBLIC_TLS_CERT: `${path}/cert`,
+    ARTSEAL_PUBLIC_TLS_KEY: `${path}/key`,
+    ARTSEAL_INTERNAL_TLS_CERT: `${path}/internal/cert`,
+    ARTSEAL_INTERNAL_TLS_KEY: `${path}/internal/key`,
+    ARTSEAL_INTERNAL_TLS_CLIENT_CA: `${path}/internal/ca`,
+  });
+
+  test('are named by paths, whose files others must not change; a command that serves nothing reads none', () => {
+    const { publicTls, internalTls, namedFiles } = readConfig(at('/nowhere'));
+    assert.deepEqual(publicTls, { certificate: '/nowhere/cert', key: '/nowhere/key', clientCa: undefined });
+    const internal = '/nowhere/internal';
+    assert.deepEqual(internalTls, {
+      certificate: `${internal}/cert`,
+      key: `${internal}/key`,
+      clientCa: `${internal}/ca`,
+    });
+    assert.deepEqual(namedFiles, Object.values(at('/nowhere')));
+  });
+
+  test('need their keys and keys their certificates, and authorities of clients both', () => {
+    for (const door of ['PUBLIC', 'INTERNAL']) {
+      const [certificate, key] = [`ARTSEAL_${door}_TLS_CERT`, `ARTSEAL_${door}_TLS_KEY`];
+      assert.throws(() => readConfig({ [certificate]: '/x' }), naming(key));
+      assert.throws(() => readConfig({ [key]: '/x' }), naming(certificate));
+    }
+    const clientCa = { ARTSEAL_INTERNAL_TLS_CLIENT_CA: '/x' };
+    assert.throws(() => readConfig(clientCa), naming('ARTSEAL_INTERNAL_TLS_CERT'));
+  });
+
+  test('have no place on a Unix socket', () => {
+    const env = { ...at('/x'), ARTSEAL_INTERNAL_ADDR: 'unix:/run/artseal.sock' };
+    assert.throws(() => readConfig(env), naming('ARTSEAL_INTERNAL_TLS_CERT'));
+  });
+
+  test('that cannot be read are faults of what serves, of both doors at once', () => {
+    const [one, other, ...more] = faultsForServing(readConfig(at('/nowhere')));
+    assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: ENOENT.*\/nowhere\/cert/);
+    assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: ENOENT/);
+    assert.deepEqual(more, []);
   });
 });
 
@@ -297,6 +377,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_ENVIRONMENT',
         'ARTSEAL_PUBLIC_ADDR',
         'ARTSEAL_INTERNAL_ADDR',
+        'ARTSEAL_TRUSTED_PROXIES',
         'ARTSEAL_TIME_ZONE',
         'ARTSEAL_CURRENCY',
         'ARTSEAL_MASTER_KEY_FILE',

@@ -131,7 +131,8 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./routes.ts', '../../gen/a_pb.ts', '../calls/pipeline.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', '../readiness.ts', 'node:http'],
+      ...['../domain/violation.ts', '../observe/trace.ts', '../listening/clients.ts', '../readiness.ts'],
+      'node:http',
     ],
     refused: [
       ...[
@@ -148,13 +149,18 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./typed-calls.ts', '../../gen/a_pb.ts', '../calls/bearer.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', '../readiness.ts', ...connect, ...web],
+      ...['../domain/violation.ts', '../observe/trace.ts', '../listening/clients.ts', '../readiness.ts'],
+      ...[...connect, ...web],
     ],
     refused: [
       ...['../rpc/filing-service.ts', '../store/store.ts', '../keys/mint.ts', '../domain/filing.ts'],
       '../rest/routes.ts',
       ...drivers,
     ],
+  },
+  'src/listening/any.ts': {
+    allowed: ['./address.ts', '../domain/clock.ts', '../file-access.ts', 'pino', 'node:tls', ...web],
+    refused: ['../config.ts', '../domain/money.ts', '../rest/routes.ts', ...drivers, ...connect],
   },
   'src/observe/any.ts': {
     allowed: ['./trace.ts', '../domain/reason.ts', 'pino', 'node:stream'],

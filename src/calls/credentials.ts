@@ -1,4 +1,5 @@
 import { Refusal } from '../domain/reason.ts';
+import { isApiKey } from '../keys/mint.ts';
 
 /** The four headers that identify and sign a call, by what they carry. */
 export const credentialHeaders = {
@@ -52,6 +53,11 @@ export function readCredentials(sent: SentCredentials): Credentials {
     nonce: only(sent.nonce),
     signature: only(sent.signature),
   };
+}
+
+/** The API key that a call claims to be signed with; undefined for anything that cannot be one, such as a secret. */
+export function claimedKey({ apiKey: [value = '', ...more] }: SentCredentials): string | undefined {
+  return more.length === 0 && isApiKey(value) ? value : undefined;
 }
 
 /** Throws TIMESTAMP_EXPIRED unless the timestamp is Unix seconds within clockDifferenceMaxS of now. */

@@ -1,6 +1,6 @@
 import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
-import { clientVariables, readPublicAddress, settings } from '../config.ts';
+import { clientVariables, readPublicUrl, settings } from '../config.ts';
 import { readSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { ConfigRefused, readAll, textOf } from '../settings.ts';
 
@@ -38,10 +38,7 @@ export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
       } catch (error) {
         // The one error of fetch that is about the network.
         if (!(error instanceof TypeError && error.message === 'fetch failed')) throw error;
-        throw new Error(
-          `nothing answers at ${url} (${reasonOf(error.cause)}): start it with artseal serve, ` +
-            `or set ${clientVariables.url} to where the service is`,
-        );
+        throw new Error(failureAt(url, reasonOf(error.cause)));
       }
     },
   };
@@ -50,13 +47,34 @@ export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
 /** Where the public door of the service is, as an origin. Throws ConfigRefused. */
 function publicUrl(env: NodeJS.ProcessEnv): string {
   const given = env[clientVariables.url];
-  if (!given) return `http://${readPublicAddress(env)}`;
+  if (!given) return readPublicUrl(env);
   const url = URL.parse(given);
   if (url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
   // Not repeated: it may hold a password.
   const rule = 'must be a URL such as http://127.0.0.1:8080, of http or https, without a path or a password';
   throw new ConfigRefused([`${clientVariables.url} ${rule}.`]);
 }
+
+/** What a failed connection means, and what to do. */
+function failureAt(url: string, reason: string): string {
+  if (reason === 'ERR_TLS_CERT_ALTNAME_INVALID')
+    return `the certificate at ${url} has another name: set ${clientVariables.url} to https:// and a name that it has`;
+  if (untrusted.has(reason))
+    return `the certificate at ${url} is not trusted (${reason}): set NODE_EXTRA_CA_CERTS to a PEM file of its authority`;
+  return (
+    `nothing answers at ${url} (${reason}): start it with artseal serve, ` +
+    `or set ${clientVariables.url} to where the service is`
+  );
+}
+
+/** The words of OpenSSL for a certificate whose authority is not known. */
+const untrusted: ReadonlySet<string> = new Set([
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+]);
 
 /** Why a connection failed, in a word: the code of the system or of TLS, or what fetch says by itself. */
 function reasonOf(cause: unknown): string {

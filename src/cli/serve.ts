@@ -66,7 +66,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
     reloads.answer(() => app.reload(reloadableSettings(terminal.env)));
-    terminal.print(`artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}`);
+    terminal.print(`artseal ready public=${app.publicUrl} internal=${app.internalUrl}`);
     const lost = app.store.lost.then((error) => {
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
       throw new Error('the store is lost, so there is nothing left to serve', { cause: error });

@@ -1,14 +1,25 @@
+import type { SecureClientSessionOptions } from 'node:http2';
+import { connect } from 'node:net';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 
+/** What a client shows and believes where the service speaks TLS: PEM. */
+export type ClientTls = Pick<SecureClientSessionOptions, 'ca' | 'cert' | 'key'>;
+
 /**
  * The transport for generated clients of internal systems: Connect over HTTP/2, with the bearer token on every
- * call. `createClient(FilingService, createTypedTransport(baseUrl, token))` is a client.
+ * call. `createClient(FilingService, createTypedTransport(baseUrl, token))` is a client. The base URL is http://host:port,
+ * https://host:port, or unix:/path for a Unix socket; `tls` is needed where the service has a certificate of a private
+ * authority, or asks for one of the client.
  */
-export function createTypedTransport(baseUrl: string, token: string): Transport {
+export function createTypedTransport(baseUrl: string, token: string, tls: ClientTls = {}): Transport {
   const authorize: Interceptor = (next) => (request) => {
     request.header.set('Authorization', `Bearer ${token}`);
     return next(request);
   };
-  return createConnectTransport({ baseUrl, httpVersion: '2', interceptors: [authorize] });
+  const common = { httpVersion: '2' as const, interceptors: [authorize] };
+  const path = /^unix:(.+)$/.exec(baseUrl)?.[1];
+  if (path === undefined) return createConnectTransport({ ...common, baseUrl, nodeOptions: tls });
+  const nodeOptions = { createConnection: () => connect({ path }) };
+  return createConnectTransport({ ...common, baseUrl: 'http://localhost', nodeOptions });
 }

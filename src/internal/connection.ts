@@ -13,7 +13,8 @@ export const lingerMs = 1_000;
 
 /** A connection that was accepted. */
 export interface Connection {
-  readonly socket: Socket;
+  /** The connection, or what secures it once its handshake is done. */
+  socket: Socket;
   /** Once it is known to speak HTTP/2. */
   session?: ServerHttp2Session;
   /** The answers of its open calls: those whose answers have not left. */

@@ -6,6 +6,8 @@ import { createUnidentified } from './unidentified.ts';
 
 /** A call whose answer has not left. */
 export interface OpenCall {
+  /** What its connection goes over. */
+  readonly socket: Socket;
   /** Tells that the call came with a valid token. */
   identify(): void;
 }
@@ -22,6 +24,8 @@ export interface ConnectionPatience {
 export interface Connections {
   /** Takes in a connection that was accepted. */
   add(socket: Socket): void;
+  /** Tells that a connection is secured: by what it goes on. */
+  secure(socket: Socket, secured: Socket): void;
   /** Tells that a connection speaks HTTP/2. */
   addSession(socket: Socket, session: ServerHttp2Session): void;
   /**
@@ -69,6 +73,12 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       });
       unidentified.add(connection);
     },
+    secure: (socket, secured) => {
+      const connection = byCarrier.get(socket);
+      if (connection === undefined) return;
+      connection.socket = secured;
+      byCarrier.set(secured, connection);
+    },
     addSession: (socket, session) => {
       const connection = byCarrier.get(socket);
       if (connection === undefined) return;
@@ -88,7 +98,9 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
         cutOff(connection);
       }
       if (connection.socket.destroyed) return;
-      unidentified.run(connection, () => carryOut({ identify: () => unidentified.identify(connection) }));
+      const { socket } = connection;
+      const identify = () => unidentified.identify(connection);
+      unidentified.run(connection, () => carryOut({ socket, identify }));
     },
     owesNothing: (socket) => {
       const calls = byCarrier.get(socket)?.calls.values() ?? [];

@@ -3,12 +3,14 @@ import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
+import type { ClientOf } from '../listening/clients.ts';
+import type { TlsFront } from '../listening/tls-front.ts';
 import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
-import { sniffPreface } from './preface.ts';
+import { type FindVersion, handOver, sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
 import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
 
@@ -26,6 +28,9 @@ const timeouts = {
 /** What the typed listener works with. */
 export interface InternalListenerDependencies {
   readonly typedCalls: TypedCalls;
+  readonly clientOf: ClientOf;
+  /** What connections are secured with first; undefined for plain HTTP. */
+  readonly tls: TlsFront | undefined;
   readonly log: Logger;
   /** How long a connection may stay idle, in milliseconds; tests wait less. */
   readonly idleMs?: number;
@@ -38,7 +43,7 @@ const connectionsMax = 1_000;
 
 /** The server of internal systems. */
 export interface InternalListener {
-  /** Accepts HTTP/1.1 and HTTP/2 without TLS on one port. It does not listen yet. */
+  /** Accepts HTTP/1.1 and HTTP/2 on one port. It does not listen yet. */
   readonly server: Server;
   /** Lets the HTTP/2 connections end once their calls are answered, and ends those that never said what they are. */
   drain(): void;
@@ -49,6 +54,8 @@ export interface InternalListener {
 /** The listener of Connect, gRPC and gRPC-Web. */
 export function createInternalListener({
   typedCalls,
+  clientOf,
+  tls,
   log,
   idleMs = timeouts.idleMs,
   unidentifiedMs = timeouts.unidentifiedMs,
@@ -64,7 +71,7 @@ export function createInternalListener({
 
   function answer(request: AnyRequest, response: AnyResponse, call: OpenCall): void {
     const startedMs = performance.now();
-    const event = eventOf(call);
+    const event = eventOf(call, clientOf(call.socket, request.headers));
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
     response.once('close', () => logCall(log, event, response.statusCode, performance.now() - startedMs));
@@ -78,7 +85,8 @@ export function createInternalListener({
       socket.destroy();
       return;
     }
-    const event = { requestId: randomUUIDv7(), refusal: unreadableRefusal(error.code) };
+    const refusal = unreadableRefusal(error.code);
+    const event = { requestId: randomUUIDv7(), client: clientOf(socket, {}), refusal };
     logCall(log, event, endWithRefusal(socket, event.refusal, event.requestId), 0);
   }
 
@@ -100,6 +108,15 @@ export function createInternalListener({
   http1.on('clientError', refuseUnreadable);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
+  /** Secures a connection, whose client says by ALPN which HTTP it speaks. */
+  const negotiated =
+    ({ handshake }: TlsFront): FindVersion =>
+    (socket, found) =>
+      handshake(socket, (secured) => {
+        connections.secure(socket, secured);
+        found(secured, secured.alpnProtocol === 'h2');
+      });
+
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
   });
@@ -112,13 +129,15 @@ export function createInternalListener({
   http2.on('checkExpectation', handle);
   http2.on('connect', handle);
 
-  const undecided = sniffPreface(http1, (socket) => {
+  // Whoever is gone by the time that it is logged has no address any more.
+  http1.on('connection', (socket: Socket) => clientOf(socket, {}));
+  const undecided = handOver(http1, tls === undefined ? sniffPreface : negotiated(tls), (socket) => {
     // The session begins while the connection is emitted.
     http2.once('session', (session) => connections.addSession(socket, session));
     // HTTP/2 expects a socket that ends when its peer does; one that stays half open is never let go.
     socket.allowHalfOpen = false;
     // What was read goes on in one piece: Node's session fails on a second if the first ends it.
-    socket.unshift(socket.read(socket.readableLength));
+    if (socket.readableLength > 0) socket.unshift(socket.read(socket.readableLength));
     http2.emit('connection', socket);
   });
   http1.prependListener('connection', connections.add);
@@ -133,10 +152,11 @@ export function createInternalListener({
 }
 
 /** The event of a call, which identifies its connection as soon as its caller is known. */
-function eventOf(call: OpenCall): RequestEvent {
+function eventOf(call: OpenCall, client: string | undefined): RequestEvent {
   let caller: string | undefined;
   return {
     requestId: randomUUIDv7(),
+    client,
     get caller() {
       return caller;
     },

@@ -16,6 +16,8 @@ export interface MintedToken {
 
 const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Record<Environment, string>;
 
+const apiKeyPattern = new RegExp(`^ak_(${Object.values(words).join('|')})_[0-9a-f]{32}$`);
+
 const random = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** Makes an API key that says which kind of deployment it is for. */
@@ -26,6 +28,11 @@ export function mintKey(environment: Environment): MintedKey {
     apiKey: `ak_${word}_${random(16)}`,
     apiSecret: `sk_${word}_${random(32)}`,
   };
+}
+
+/** Whether a text is of the form of the API keys that `mintKey` makes, for whichever kind of deployment. */
+export function isApiKey(text: string): boolean {
+  return apiKeyPattern.test(text);
 }
 
 /** Makes a service token. */

@@ -5,8 +5,12 @@ import { type Refusal, reasons } from '../domain/reason.ts';
 export interface RequestEvent {
   /** UUIDv7, the server's own. */
   readonly requestId: string;
+  /** The address that it came from; `unix` over a Unix socket. */
+  readonly client?: string | undefined;
   /** Name of the caller, once identified. */
   caller?: string | undefined;
+  /** The API key that it was sent with, where it was refused before its caller was known. */
+  claimedKey?: string | undefined;
   /** Full name of the RPC, once routed. */
   operation?: string;
   /** Why it was refused. */
@@ -20,9 +24,9 @@ export interface RequestEvent {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, caller, operation, refusal, isProbe } = event;
+  const { requestId, client, caller, claimedKey, operation, refusal, isProbe } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
-  const line = { requestId, caller, operation, status, reason: refusal?.reason, ms };
+  const line = { requestId, client, caller, claimedKey, operation, status, reason: refusal?.reason, ms };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');

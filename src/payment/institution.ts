@@ -129,7 +129,14 @@ export interface Surroundings {
   readonly dataDir: string;
   readonly clock: Clock;
   /** Where an institution within this process posts its notifications; undefined until the service listens. */
-  notificationUrl(): string | undefined;
+  ownDoor(): OwnDoor | undefined;
+}
+
+/** Where the service itself takes notifications. */
+export interface OwnDoor {
+  readonly url: string;
+  /** PEM: of the certificate that it shows, whatever its name and whoever issued it; undefined without TLS. */
+  readonly certificate: string | undefined;
 }
 
 /** A setting: its variable of the environment, and how what it says is read. */
@@ -143,6 +150,8 @@ export interface Setting<Value = unknown> {
   readonly secret?: true;
   /** Set where the value names a file whose text is read; other users of the machine must not be able to change it. */
   readonly namesFile?: true;
+  /** Set where the value names a file that is read later, and again when it changes; others must not change it either. */
+  readonly watchesFile?: true;
   /**
    * Reads the value, or the text of the file that it names. Throws SettingRefused with the rule that it breaks, any other
    * Error with the reason why it cannot be used, and what `environment` throws where that cannot be read.

@@ -40,9 +40,9 @@ export interface Connections {
 /**
  * Keeps peers, whoever they are, from holding memory with requests that never end and answers that are never read: as soon
  * as all requests together may take too much, the connection on which some have waited longest is cut off. Were the new
- * one refused instead, whoever holds on would keep everybody else out. `onCutOff` is told the reason.
+ * one refused instead, whoever holds on would keep everybody else out. `onCutOff` is told whom, and the reason.
  */
-export function createConnections(onCutOff: (why: string) => void): Connections {
+export function createConnections(onCutOff: (socket: Socket, why: string) => void): Connections {
   /** Those on which requests wait, in the order in which they began to. */
   const connections = new Map<Socket, Connection>();
   let heldBytes = 0;
@@ -71,7 +71,7 @@ export function createConnections(onCutOff: (why: string) => void): Connections 
   function cutOff({ socket }: Connection, why: string): void {
     forget(socket);
     socket.destroy();
-    onCutOff(why);
+    onCutOff(socket, why);
   }
 
   function cutOffLongest(): void {

@@ -3,6 +3,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { asRefusal, unavailable } from '../domain/reason.ts';
+import type { ClientOf } from '../listening/clients.ts';
+import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
 import { logCall, type RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
 import { type Connection, createConnections, isAhead, isLast } from './connections.ts';
@@ -18,6 +20,9 @@ export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
   readonly takeNotification: TakeNotification;
   readonly openRoutes: OpenRoutes;
+  readonly clientOf: ClientOf;
+  /** What connections are secured with first; undefined for plain HTTP. */
+  readonly tls: TlsFront | undefined;
   readonly log: Logger;
 }
 
@@ -44,7 +49,7 @@ const timeouts = {
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, takeNotification, openRoutes, log } = dependencies;
+  const { signedCalls, takeNotification, openRoutes, clientOf, tls, log } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -60,8 +65,13 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   server.maxHeadersCount = requestLimits.headers;
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
-  const connections = createConnections((why) => {
-    logCall(log, { requestId: randomUUIDv7(), refusal: unavailable(why) }, 0, 0);
+  const connections = createConnections((socket, why) => {
+    logCall(
+      log,
+      { requestId: randomUUIDv7(), client: clientOf(socket, {}), refusal: unavailable(why) },
+      0,
+      0,
+    );
   });
 
   async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
@@ -79,7 +89,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', ignore);
     const connection = connections.begin(request, response);
     if (connection === undefined) return;
-    const event: RequestEvent = { requestId: randomUUIDv7() };
+    const client = clientOf(connection.socket, request.headers);
+    const event: RequestEvent = { requestId: randomUUIDv7(), client };
     const exchange = { request, response, connection, event };
     let status = 0;
     try {
@@ -128,13 +139,17 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       const requestId = randomUUIDv7();
       const answer = refusalAnswer(refusal, requestId);
       endWithAnswer(socket, answer, requestId);
-      logCall(log, { requestId, refusal }, answer.status, 0);
+      logCall(log, { requestId, client: clientOf(socket, {}), refusal }, answer.status, 0);
     } else {
       socket.destroy();
     }
   }
 
-  server.on('connection', (socket: Socket) => socket.once('close', () => connections.forget(socket)));
+  server.on('connection', (socket: Socket) => {
+    // Whoever is gone by the time that it is logged has no address any more.
+    clientOf(socket, {});
+    socket.once('close', () => connections.forget(socket));
+  });
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', (_request, socket: Socket) => {
@@ -144,6 +159,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     refuseConnection(new Error('CONNECT'), socket);
   });
   server.on('clientError', refuseConnection);
+  if (tls !== undefined) shakeHandsFirst(server, tls);
   return server;
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Message } from '@bufbuild/protobuf';
-import { credentialHeaders, type SentCredentials } from '../calls/credentials.ts';
+import { claimedKey, credentialHeaders, type SentCredentials } from '../calls/credentials.ts';
 import type { Outcome, RoutedCall, SignedCall } from '../calls/incoming-call.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, Refusal } from '../domain/reason.ts';
@@ -31,6 +31,7 @@ export function createSignedCalls({ calls, routes }: SignedCallDependencies): Si
       return refused(error, event);
     }
     const outcome = await calls.signed(call, event);
+    if (event.caller === undefined) event.claimedKey = claimedKey(call.credentials);
     try {
       return written(outcome, call, event);
     } catch (error) {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { type Certificate, makeSelfSigned } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { installed } from '../support/installed.ts';
@@ -16,25 +17,11 @@ const deploy = join(import.meta.dirname, '..', '..', 'deploy');
 /** The longest that a proxy may take to listen, in milliseconds; far longer than any needs. */
 const startMs = 20_000;
 
-/** A certificate for localhost, and its private key. */
-interface Certificate {
-  readonly certificateFile: string;
-  readonly keyFile: string;
-  /** Both in one file. */
-  readonly combinedFile: string;
-}
-
-/** Has openssl make a self-signed certificate in a folder, which this process trusts from then on. */
-function selfSigned(folder: string): Certificate {
-  const [certificateFile, keyFile] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')];
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
-  const subject = ['-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-  execFileSync('openssl', ['req', '-x509', ...key, ...subject, '-out', certificateFile], { stdio: 'ignore' });
-  const certificate = readFileSync(certificateFile, 'utf8');
-  setDefaultCACertificates([...getCACertificates('default'), certificate]);
-  const combinedFile = join(folder, 'combined.pem');
-  writeFileSync(combinedFile, certificate + readFileSync(keyFile, 'utf8'));
-  return { certificateFile, keyFile, combinedFile };
+/** A certificate for localhost, which this process trusts from then on. */
+function trustedCertificate(folder: string): Certificate {
+  const made = makeSelfSigned(folder);
+  setDefaultCACertificates([...getCACertificates('default'), made.certificate]);
+  return made;
 }
 
 /** Where one start of a proxy differs from its file in deploy/. */
@@ -138,7 +125,12 @@ export async function startProxy(
 ): Promise<string> {
   const folder = temporaryFolder(test);
   const address = await freeAddress();
-  const place = { address, upstream: new URL(upstreamUrl).host, certificate: selfSigned(folder), folder };
+  const place = {
+    address,
+    upstream: new URL(upstreamUrl).host,
+    certificate: trustedCertificate(folder),
+    folder,
+  };
   const configuration = join(folder, proxy.file);
   writeFileSync(configuration, spoil(changed(proxy.file, proxy.changes(place))));
   const program = installed(proxy.program) ?? proxy.program;

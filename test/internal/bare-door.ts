@@ -3,24 +3,32 @@ import pino from 'pino';
 import type { ConnectionPatience } from '../../src/internal/connections.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { createClientOf } from '../../src/listening/clients.ts';
+import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { listenLocally } from '../support/local-server.ts';
 
 interface DoorPatience extends Partial<ConnectionPatience> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
+  readonly tls?: TlsFront;
 }
 
 /** The internal listener alone, with calls of the test's own. */
 export async function openBareDoor(
   t: TestContext,
   typedCalls: TypedCalls,
-  { headersMs, ...patience }: DoorPatience = {},
+  { headersMs, tls, ...patience }: DoorPatience = {},
 ) {
-  const listener = createInternalListener({ typedCalls, log: pino({ level: 'silent' }), ...patience });
+  const listener = createInternalListener({
+    ...{ typedCalls, tls, ...patience },
+    clientOf: createClientOf([]),
+    log: pino({ level: 'silent' }),
+  });
   const { server } = listener;
   if (headersMs !== undefined) {
     // The server takes the interval as it begins to listen.
     Object.assign(server, { headersTimeout: headersMs, connectionsCheckingInterval: headersMs });
   }
-  return { server, baseUrl: await listenLocally(t, server, () => listener.destroy()) };
+  const baseUrl = await listenLocally(t, server, () => listener.destroy());
+  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:') };
 }

@@ -19,6 +19,7 @@ import { unavailable } from '../../src/domain/reason.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
+import { createClientOf } from '../../src/listening/clients.ts';
 import { systemClock } from '../../src/registry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSwitchedReadiness } from '../support/readiness.ts';
@@ -73,7 +74,7 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
   const { services } = dispatcher;
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, readiness, draining });
-  const listener = createInternalListener({ typedCalls, log });
+  const listener = createInternalListener({ typedCalls, clientOf: createClientOf([]), tls: undefined, log });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');

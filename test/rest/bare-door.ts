@@ -1,5 +1,7 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
+import { createClientOf } from '../../src/listening/clients.ts';
+import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { createOpenRoutes } from '../../src/rest/open-routes.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
@@ -9,6 +11,8 @@ interface DoorOptions {
   readonly openApi?: Uint8Array;
   /** How long a request may take, in milliseconds, where it is not as long as in the service. */
   readonly requestMs?: number;
+  /** With TLS, and how long a handshake may take. */
+  readonly tls?: TlsFront;
 }
 
 export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
@@ -17,7 +21,7 @@ export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
 export async function openBareDoor(
   t: TestContext,
   signedCalls: SignedCalls,
-  { openApi = Buffer.from('openapi: 3.1.0'), requestMs }: DoorOptions = {},
+  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, tls }: DoorOptions = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
@@ -25,12 +29,18 @@ export async function openBareDoor(
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
   const openRoutes = createOpenRoutes({ openApi, version, readiness });
-  const server = createPublicListener({ signedCalls, takeNotification, openRoutes, log });
+  const server = createPublicListener({
+    ...{ signedCalls, takeNotification, openRoutes, log, tls },
+    clientOf: createClientOf([]),
+  });
   if (requestMs !== undefined) {
     const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
     // The server takes the interval as it begins to listen.
     Object.assign(server, limits, { connectionsCheckingInterval: requestMs / 10 });
   }
-  const baseUrl = await listenLocally(t, server, () => server.closeAllConnections());
-  return { server, baseUrl, logLines };
+  const baseUrl = await listenLocally(t, server, () => {
+    server.closeAllConnections();
+    tls?.endHandshakes();
+  });
+  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:'), logLines };
 }

@@ -2,32 +2,35 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { readBody } from '../../src/rest/body.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { openBareDoor as openBareInternalDoor } from '../internal/bare-door.ts';
+import { frontOf, makeAuthority, trust } from '../support/certificates.ts';
+import { fileScope } from '../support/file-scope.ts';
 import { holdsNone } from '../support/local-server.ts';
 import { allReceived, openSocket } from '../support/raw-talk.ts';
 import { openBareDoor } from './bare-door.ts';
 
 /** The public door alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
-function openPublic(t: TestContext) {
+function openPublic(t: TestContext, tls?: TlsFront) {
   const signedCalls: SignedCalls = async (request) => {
     await readBody(request);
     if (request.url === '/late') await once(request.socket, 'end');
     return { status: 200, headers: {}, body: '{}' };
   };
-  return openBareDoor(t, signedCalls);
+  return openBareDoor(t, signedCalls, tls && { tls });
 }
 
 /** The internal door alone, which answers as the public one. */
-function openInternal(t: TestContext) {
+function openInternal(t: TestContext, tls?: TlsFront) {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
       if (request.url === '/late') await once(request.socket, 'end');
       response.end('{}');
     });
   };
-  return openBareInternalDoor(t, typedCalls);
+  return openBareInternalDoor(t, typedCalls, tls && { tls });
 }
 
 /** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
@@ -44,7 +47,16 @@ const late = 'POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
 const early = late.replace('/late', '/early');
 const headEnd = late.indexOf('\r\n\r\n');
 
-for (const [name, open] of Object.entries({ public: openPublic, internal: openInternal })) {
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('door');
+
+for (const [name, open] of Object.entries({
+  public: openPublic,
+  internal: openInternal,
+  'public, with TLS,': (t: TestContext) => openPublic(t, frontOf(certificate)),
+  'internal, with TLS,': (t: TestContext) => openInternal(t, frontOf(certificate)),
+})) {
   test(`a client that closes its half behind its request is answered, however long that takes: ${name} door`, async (t) => {
     const door = await open(t);
     assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);

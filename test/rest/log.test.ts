@@ -18,11 +18,7 @@ const marked = {
 test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
   const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
-  const confidential = new Set<string>([
-    platform.apiSecret,
-    platform.apiKey,
-    ...Object.values(marked).map(String),
-  ]);
+  const confidential = new Set<string>([platform.apiSecret, ...Object.values(marked).map(String)]);
   const answers: RestAnswer[] = [];
 
   const call = async (target: string, body: string, more: { apiSecret?: string; nonce?: string } = {}) => {
@@ -90,6 +86,38 @@ test('a line names the caller once it is identified and the operation once it is
   assert.equal(lost.operation, undefined);
 });
 
+test('a line tells where the call came from, and of a refused one which key it claimed', async (t) => {
+  const proxies = { ARTSEAL_TRUSTED_PROXIES: '127.0.0.0/8,::1' };
+  const service = await startService(t, { env: proxies });
+  const platform = await service.platform();
+  const target = '/api/v1/filing';
+  const lineOf = async (headers: Record<string, string>) => {
+    const { headers: answered } = await send(service.publicUrl, platform, { target, headers });
+    const line = service.logLines.find((text) => text.includes(String(answered['x-request-id'])));
+    return JSON.parse(line ?? '');
+  };
+  const forged = { 'X-Signature': '0'.repeat(64) };
+
+  const admitted = await lineOf({ 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
+  assert.equal(admitted.client, '198.51.100.7');
+  assert.equal(admitted.caller, platform.caller);
+  assert.equal(admitted.claimedKey, undefined);
+
+  const refused = await lineOf({ ...forged, 'X-Forwarded-For': 'marked' });
+  assert.equal(refused.client, '127.0.0.1');
+  assert.equal(refused.caller, undefined);
+  assert.equal(refused.claimedKey, platform.apiKey);
+
+  const unknown = `ak_live_${'0a'.repeat(16)}`;
+  assert.equal((await lineOf({ 'X-Api-Key': unknown })).claimedKey, unknown);
+  for (const claimed of [platform.apiSecret, `${unknown}0`, 'marked', 'a'.repeat(10_000)]) {
+    assert.equal((await lineOf({ 'X-Api-Key': claimed })).claimedKey, undefined, claimed);
+  }
+  const log = service.logLines.join('\n');
+  assert.doesNotMatch(log, /marked|aaaa/);
+  assert.ok(!log.includes(platform.apiSecret));
+});
+
 test('an order that is pending is logged as a warning with its cause, a refusal is not', async (t) => {
   const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
   const platform = await service.platform();
@@ -110,7 +138,8 @@ test('bytes that are no request leave a line without a byte of theirs', async (t
   const service = await startService(t);
   await rawExchange(service.publicUrl, 'marked-garbage\r\nX-Signature: marked\r\n\r\n');
   assert.equal(service.logLines.length, 1);
-  const { status, reason } = JSON.parse(String(service.logLines[0]));
-  assert.deepEqual({ status, reason }, { status: 400, reason: 'BAD_REQUEST_TARGET' });
+  const { client, status, reason } = JSON.parse(String(service.logLines[0]));
+  const told = { client: '127.0.0.1', status: 400, reason: 'BAD_REQUEST_TARGET' };
+  assert.deepEqual({ client, status, reason }, told);
   assert.doesNotMatch(service.logLines.join(), /marked/);
 });

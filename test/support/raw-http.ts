@@ -1,4 +1,4 @@
-import { connect } from 'node:net';
+import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { RestAnswer } from './signed-request.ts';
 
@@ -34,7 +34,10 @@ export function rawExchange(
   const { protocol, hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<RawResult>();
   const peer = { host: hostname, port: Number(port), allowHalfOpen: true };
-  const socket = protocol === 'https:' ? connectTls({ ...peer, servername: hostname }) : connect(peer);
+  const socket =
+    protocol === 'https:'
+      ? connectTls(isIP(hostname) === 0 ? { ...peer, servername: hostname } : peer)
+      : connect(peer);
   let received: Buffer = Buffer.alloc(0);
   const finish = (closed: boolean) => {
     socket.destroy();

@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 
-/** Opens a connection to a service. */
-export async function openSocket(baseUrl: string): Promise<Socket> {
-  const { hostname, port } = new URL(baseUrl);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
+/** Opens a connection to a service, with TLS to an https URL. */
+export async function openSocket(baseUrl: string, tls: ConnectionOptions = {}): Promise<Socket> {
+  const { protocol, hostname, port } = new URL(baseUrl);
+  const peer = { host: hostname, port: Number(port), allowHalfOpen: true };
+  const isSecure = protocol === 'https:';
+  const socket = isSecure ? connectTls({ ...peer, ...tls }) : connect(peer);
   socket.setNoDelay(true);
-  await once(socket, 'connect');
+  await once(socket, isSecure ? 'secureConnect' : 'connect');
   // A reset is an end like any other.
   socket.on('error', () => {});
   return socket;

@@ -9,10 +9,6 @@ import { temporaryFolder } from './temporary-folder.ts';
 /** A service in this process, on real sockets and a real database file. */
 export interface TestService extends App {
   readonly dataDir: string;
-  /** http://host:port of the public door. */
-  readonly publicUrl: string;
-  /** http://host:port of the internal door. */
-  readonly internalUrl: string;
   /** The lines logged so far. */
   readonly logLines: readonly string[];
   /** Registers a platform under a name of its own. */
@@ -55,8 +51,6 @@ export async function startService(
     close,
     dataDir,
     logLines,
-    publicUrl: `http://${app.publicAddress}`,
-    internalUrl: `http://${app.internalAddress}`,
     platform: async (tier = 'ENTERPRISE', monthlyQuota) => {
       named += 1;
       const unlimited = tier === 'ENTERPRISE' && monthlyQuota === undefined;

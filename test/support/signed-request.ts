@@ -1,5 +1,6 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { request as requestSecurely } from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { assertDocumented } from './openapi.ts';
@@ -94,10 +95,10 @@ function methodOf({ method, body }: SignedRequest): string {
 
 function exchange(baseUrl: string, credentials: ApiCredentials, sent: SignedRequest): Promise<RestAnswer> {
   const method = methodOf(sent);
-  const { hostname, port } = new URL(baseUrl);
+  const { protocol, hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<RestAnswer>();
   const headers = headersOf(credentials, sent);
-  const outgoing = request(
+  const outgoing = (protocol === 'https:' ? requestSecurely : request)(
     { hostname, port, method, path: sent.target, headers, agent: false },
     async (incoming) => {
       const body = await text(incoming);

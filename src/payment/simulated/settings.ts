@@ -9,19 +9,15 @@ export const simulated: InstitutionKind<object> = {
   otherUnits: [],
   ownFiles: [ledgerFileName],
   settings: {},
-  open: async (_, { dataDir, clock, notificationUrl }) => {
+  open: async (_, { dataDir, clock, ownDoor }) => {
     const { createSimulatedInstitution } = await import('./institution.ts');
     const deliver = async (notification: SignedNotification, signal: AbortSignal) => {
-      const url = notificationUrl();
-      if (url === undefined) throw new Error('The service does not listen yet.');
-      await post(url, notification, signal);
+      const door = ownDoor();
+      if (door === undefined) throw new Error('The service does not listen yet.');
+      // Not at the start, which would take longer for it.
+      const { post } = await import('./post.ts');
+      await post(door, notification, signal);
     };
     return createSimulatedInstitution({ dataDir, clock, deliver });
   },
 };
-
-async function post(url: string, { headers, body }: SignedNotification, signal: AbortSignal): Promise<void> {
-  const { ok, status, body: answer } = await fetch(url, { method: 'POST', headers, body, signal });
-  await answer?.cancel();
-  if (!ok) throw new Error(`The notification was answered with ${status}.`);
-}

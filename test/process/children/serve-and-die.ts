@@ -69,11 +69,12 @@ function watchCalls(institution: Institution): Institution {
 
 watchCommits();
 const config = readConfig(process.env);
-let address: string | undefined;
+let publicUrl: string | undefined;
 const surroundings = {
   dataDir: config.dataDir,
   clock: systemClock,
-  notificationUrl: () => address && `http://${address}${notificationPath}`,
+  ownDoor: () =>
+    publicUrl === undefined ? undefined : { url: publicUrl + notificationPath, certificate: undefined },
 };
 const institution = watchCalls(await config.institution.open(config.institutionSettings, surroundings));
 const app = await startApp(config, pino({ level: 'silent' }), {
@@ -81,7 +82,5 @@ const app = await startApp(config, pino({ level: 'silent' }), {
   // Its commits are watched, which is done in the thread that makes them.
   isStoreInThisThread: true,
 });
-address = app.publicAddress;
-process.stdout.write(
-  `artseal ready public=http://${app.publicAddress} internal=http://${app.internalAddress}\n`,
-);
+publicUrl = app.publicUrl;
+process.stdout.write(`artseal ready public=${app.publicUrl} internal=${app.internalUrl}\n`);

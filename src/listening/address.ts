@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { listenOnUnixSocket } from './unix-socket.ts';
+
+/** A host and a port to listen on. */
+export interface TcpAddress {
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+}
+
+/** A Unix socket to listen on. */
+export interface UnixAddress {
+  /** Absolute. */
+  readonly path: string;
+}
+
+/** An address to listen on. */
+export type ListenAddress = TcpAddress | UnixAddress;
+
+/** An address as settings and messages have it: `host:port`, `[host]:port` for IPv6, `unix:/path`. */
+export function addressText(address: ListenAddress): string {
+  if ('path' in address) return `unix:${address.path}`;
+  const { host, port } = address;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** How clients write where a server is: http, or https where it speaks TLS, before an address; `unix:/path` as it is. */
+export function urlOf(address: string, isTls: boolean): string {
+  return address.startsWith('unix:') ? address : `${isTls ? 'https' : 'http'}://${address}`;
+}
+
+/** Has a server listen; the address as bound, as `addressText` has it. Rejects with the reason where it cannot. */
+export async function listen(server: Server, address: ListenAddress): Promise<string> {
+  if ('path' in address) {
+    await listenOnUnixSocket(server, address.path);
+    return addressText(address);
+  }
+  const { host, port } = address;
+  server.listen({ host, port });
+  await once(server, 'listening');
+  const bound = server.address() as AddressInfo;
+  return addressText({ host: bound.address, port: bound.port });
+}

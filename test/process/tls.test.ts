@@ -1,0 +1,383 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { type ConnectionOptions, connect } from 'node:tls';
+import { closingOf } from '../internal/closing-support.ts';
+import { openBareDoor } from '../rest/bare-door.ts';
+import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { holdsNone } from '../support/local-server.ts';
+import { rawExchange } from '../support/raw-http.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { headersOf } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
+
+const limitMs = 60_000;
+const day = 86_400_000;
+
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('first');
+const renewed = authority.issue('second', 3);
+const settingsOf = ({ certificateFile, keyFile }: Pick<Certificate, 'certificateFile' | 'keyFile'>) => ({
+  ARTSEAL_PUBLIC_TLS_CERT: certificateFile,
+  ARTSEAL_PUBLIC_TLS_KEY: keyFile,
+});
+
+const service = await startService(fileScope, { env: settingsOf(certificate) });
+const platform = await service.platform();
+
+/** Shakes hands and goes; what was agreed upon. Rejects where the handshake fails. */
+async function shakeHands({ publicUrl }: Pick<TestService, 'publicUrl'>, options: ConnectionOptions = {}) {
+  const { hostname: host, port } = new URL(publicUrl);
+  const socket = connect({ host, port: Number(port), ...options });
+  try {
+    await once(socket, 'secureConnect');
+    const { alpnProtocol: protocol } = socket;
+    return {
+      version: socket.getProtocol(),
+      protocol,
+      shown: socket.getPeerX509Certificate()?.fingerprint256,
+    };
+  } finally {
+    socket.destroy();
+  }
+}
+
+const fingerprintOf = ({ certificate: pem }: Certificate) => new X509Certificate(pem).fingerprint256;
+const linesOf = ({ logLines }: TestService) => logLines.map((line) => JSON.parse(line));
+
+async function assertServes(one = service, caller = platform): Promise<void> {
+  const answer = await fileArtwork(one, caller);
+  assert.equal(answer.status, 200, answer.text);
+}
+
+test('the public door speaks TLS 1.2 and 1.3 and HTTP/1.1 over it', async () => {
+  assert.match(service.publicUrl, /^https:\/\/127\.0\.0\.1:\d+$/);
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const agreed = await shakeHands(service, {
+      ...{ minVersion: version, maxVersion: version },
+      ALPNProtocols: ['h2', 'http/1.1'],
+    });
+    assert.deepEqual(agreed, { version, protocol: 'http/1.1', shown: fingerprintOf(certificate) });
+  }
+  await assertServes();
+});
+
+for (const [what, options] of Object.entries({
+  'TLS 1.1': { minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+  'a cipher without forward secrecy': { maxVersion: 'TLSv1.2', ciphers: 'AES256-GCM-SHA384' },
+  'a cipher without authenticated encryption': {
+    maxVersion: 'TLSv1.2',
+    ciphers: 'ECDHE-ECDSA-AES256-SHA384',
+  },
+  'HTTP/2 alone': { ALPNProtocols: ['h2'] },
+} satisfies Record<string, ConnectionOptions>)) {
+  test(`whoever speaks ${what} is refused`, async () => {
+    await assert.rejects(shakeHands(service, options), /alert/);
+    await assertServes();
+  });
+}
+
+test('openssl and curl are served, and curl refuses the door without its authority', async (t) => {
+  const { host, port } = new URL(service.publicUrl);
+  const { code, stdout, stderr } = await runShell(
+    t,
+    `curl -sS --cacert "$CA" -o /dev/null -w '%{http_code} %{http_version}\\n' "$URL/openapi.yaml"
+     curl -sS "$URL/openapi.yaml" > /dev/null || echo "curl $?"
+     openssl s_client -connect "$PLACE" -CAfile "$CA" -verify_return_error < /dev/null | grep 'Verification: OK'
+     openssl s_client -connect "$PLACE" -tls1_1 -cipher 'DEFAULT@SECLEVEL=0' < /dev/null > /dev/null || echo "TLS 1.1: $?"`,
+    { CA: authority.certificateFile, URL: service.publicUrl, PLACE: host || port },
+  );
+  assert.equal(code, 0, stderr);
+  assert.equal(stdout, '200 1.1\ncurl 60\nVerification: OK\nTLS 1.1: 1\n');
+});
+
+test('nothing is negotiated again over a connection', async () => {
+  const { hostname: host, port } = new URL(service.publicUrl);
+  const socket = connect({ host, port: Number(port), maxVersion: 'TLSv1.2' });
+  await once(socket, 'secureConnect');
+  socket.renegotiate({}, () => {});
+  const [error] = await once(socket, 'error');
+  assert.match(error.code, /NO_RENEGOTIATION/);
+});
+
+test('plain HTTP sent to it ends the connection, and leaves one line without a byte of it', async (t) => {
+  const own = await startService(t, { env: settingsOf(certificate) });
+  const { hostname: host, port } = new URL(own.publicUrl);
+  const socket = connectPlain({ host, port: Number(port) });
+  socket.end('GET /marked HTTP/1.1\r\nHost: marked\r\n\r\n');
+  const received = await text(socket);
+  assert.doesNotMatch(received, /HTTP/);
+  await eventually('it is logged', limitMs, () => own.logLines.length > 0);
+  const [line, ...more] = linesOf(own);
+  const { level, client, code, msg } = line;
+  const told = {
+    level: 30,
+    client: '127.0.0.1',
+    code: 'ERR_SSL_HTTP_REQUEST',
+    msg: 'a TLS handshake failed',
+  };
+  assert.deepEqual({ level, client, code, msg }, told);
+  assert.deepEqual(more, []);
+  assert.doesNotMatch(own.logLines.join(), /marked/);
+});
+
+/** The beginning of a first message that is never whole. */
+const halfHello = Buffer.from(`1603010200010001fc0303${'00'.repeat(400)}`, 'hex');
+
+for (const [what, bytes] of Object.entries({
+  nothing: [],
+  'half a handshake': [halfHello],
+  'a byte at a time': Array.from(halfHello, (byte) => Buffer.of(byte)),
+})) {
+  test(`whoever sends ${what} is let go of when the time for a handshake is over`, async (t) => {
+    const tls = frontOf(certificate, { handshakeMs: 200 });
+    const { server, baseUrl } = await openBareDoor(t, async () => assert.fail(), { tls });
+    const { hostname: host, port } = new URL(baseUrl);
+    const socket = connectPlain({ host, port: Number(port) });
+    await once(socket, 'connect');
+    const sending = setInterval(() => {
+      const next = bytes.shift();
+      if (next !== undefined) socket.write(next);
+    }, 5);
+    t.after(() => clearInterval(sending));
+    socket.on('error', () => {}).resume();
+    await eventually('the connection is ended', limitMs, () => socket.destroyed);
+    await holdsNone(server, limitMs);
+  });
+}
+
+test('connections whose handshakes are not done count among those that are accepted', async (t) => {
+  const { server, baseUrl } = await openBareDoor(t, async () => assert.fail(), { tls: frontOf(certificate) });
+  server.maxConnections = 10;
+  const { hostname: host, port } = new URL(baseUrl);
+  const silent = Array.from({ length: 10 }, () => connectPlain({ host, port: Number(port) }));
+  t.after(() => {
+    for (const socket of silent) socket.destroy();
+  });
+  await Promise.all(silent.map((socket) => once(socket, 'connect')));
+  await assert.rejects(shakeHands({ publicUrl: baseUrl }), /disconnected|ECONNRESET/);
+});
+
+test('a handshake that is not done does not hold up closing', async (t) => {
+  const own = await startService(t, { env: settingsOf(certificate) });
+  const { hostname: host, port } = new URL(own.publicUrl);
+  const sockets = [Buffer.alloc(0), halfHello].map((bytes) => {
+    const socket = connectPlain({ host, port: Number(port) });
+    socket.on('error', () => {}).write(bytes);
+    return socket;
+  });
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  // Once another one is answered, these have been taken.
+  assert.equal(
+    (await rawExchange(own.publicUrl, 'GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n')).answers.length,
+    1,
+  );
+  assert.equal(await closingOf(t, own, sockets), 'by itself');
+});
+
+test('the simulated institution notifies the service over TLS', async (t) => {
+  const own = await startService(t, { env: settingsOf(certificate) });
+  const seller = await own.platform();
+  const { filingNo } = (await fileArtwork(own, seller)).json;
+  assert.equal((await openEscrow(own, seller, filingNo)).status, 200);
+  const notified = () => linesOf(own).find(({ operation }) => operation === 'payment notification');
+  const line = await eventually('a notification is logged', limitMs, notified);
+  assert.equal(line.status, 200);
+});
+
+/** Files that a service is started with and that can be replaced. */
+function replaceable(t: TestContext, first: Certificate) {
+  const folder = temporaryFolder(t);
+  const files = { certificateFile: join(folder, 'tls.pem'), keyFile: join(folder, 'tls.key') };
+  const put = (path: string, content: string) => {
+    writeFileSync(`${path}.new`, content, { mode: 0o600 });
+    renameSync(`${path}.new`, path);
+  };
+  const replace = (by: Pick<Certificate, 'certificate' | 'key'>) => {
+    put(files.keyFile, by.key);
+    put(files.certificateFile, by.certificate);
+  };
+  replace(first);
+  return { folder, files, replace };
+}
+
+/** A service whose time the test moves on. */
+async function startWithClock(t: TestContext, files: Pick<Certificate, 'certificateFile' | 'keyFile'>) {
+  const clock = createManualClock();
+  const own = await startService(t, { env: settingsOf(files), clock });
+  const errors = () => linesOf(own).filter(({ level }) => level >= 50);
+  return { own, errors, clock, pass: (ms: number) => clock.advance(ms) };
+}
+
+test('a certificate that is replaced is used within seconds, once it has stayed the same', async (t) => {
+  const { files, replace } = replaceable(t, certificate);
+  const { own, errors, pass } = await startWithClock(t, files);
+  assert.equal(
+    own.certificateEnds().get('public'),
+    +new X509Certificate(certificate.certificate).validToDate,
+  );
+  replace(renewed);
+  pass(2_000);
+  assert.equal((await shakeHands(own)).shown, fingerprintOf(certificate));
+  pass(2_000);
+  assert.equal((await shakeHands(own)).shown, fingerprintOf(renewed));
+  assert.equal(own.certificateEnds().get('public'), +new X509Certificate(renewed.certificate).validToDate);
+  assert.deepEqual(errors(), []);
+});
+
+test('a folder of certificates that a link leads to is replaced by another link', async (t) => {
+  const folder = temporaryFolder(t);
+  for (const [name, { certificate: pem, key }] of Object.entries({ one: certificate, two: renewed })) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, 'tls.crt'), pem);
+    writeFileSync(join(folder, name, 'tls.key'), key, { mode: 0o600 });
+  }
+  const lead = (to: string) => {
+    symlinkSync(to, join(folder, 'next'));
+    renameSync(join(folder, 'next'), join(folder, 'current'));
+  };
+  lead('one');
+  const files = {
+    certificateFile: join(folder, 'current', 'tls.crt'),
+    keyFile: join(folder, 'current', 'tls.key'),
+  };
+  const { own, pass } = await startWithClock(t, files);
+  lead('two');
+  pass(4_000);
+  assert.equal((await shakeHands(own)).shown, fingerprintOf(renewed));
+});
+
+test('files that cannot be used are logged once, and the certificate before stays in force', async (t) => {
+  const { files, replace } = replaceable(t, certificate);
+  const { own, errors, pass } = await startWithClock(t, files);
+  const faulty = async (change: () => void, why: RegExp) => {
+    const before = errors().length;
+    change();
+    pass(60_000);
+    const [error, ...more] = errors().slice(before);
+    assert.match(error?.why ?? '', why);
+    assert.deepEqual([error?.door, more], ['public', []]);
+    assert.equal((await shakeHands(own)).shown, fingerprintOf(certificate));
+  };
+  await faulty(
+    () => replace({ certificate: renewed.certificate, key: certificate.key }),
+    /private key of the first/,
+  );
+  await faulty(() => replace({ certificate: '', key: renewed.key }), /certificate in PEM/);
+  await faulty(() => replace({ certificate: renewed.certificate, key: 'x' }), /private key in PEM/);
+  await faulty(() => renameSync(files.keyFile, `${files.keyFile}.away`), /ENOENT/);
+  await faulty(() => {
+    replace(renewed);
+    chmodSync(files.keyFile, 0o622);
+  }, /chmod go-w/);
+  chmodSync(files.keyFile, 0o600);
+  pass(4_000);
+  assert.equal((await shakeHands(own)).shown, fingerprintOf(renewed));
+});
+
+test('no call is lost while certificates are replaced again and again', async (t) => {
+  const { files, replace } = replaceable(t, certificate);
+  const own = await startService(t, { env: settingsOf(files) });
+  const caller = await own.platform();
+  const kept = new Agent({ keepAlive: true, maxSockets: 2 });
+  t.after(() => kept.destroy());
+  const target = '/api/v1/filing?pageSize=1';
+  const call = async (agent: Agent | false) => {
+    const sent = request(own.publicUrl + target, { agent, headers: headersOf(caller, { target }) });
+    sent.end();
+    const [answer] = await once(sent, 'response');
+    await text(answer);
+    return answer.statusCode;
+  };
+  const shown = new Set<string | undefined>();
+  for (let round = 0; round < 20; round += 1) {
+    const calls = Array.from({ length: 8 }, (_, place) => call(place % 2 === 0 ? kept : false));
+    replace(round % 2 === 0 ? renewed : certificate);
+    own.reloadCertificates();
+    calls.push(call(false), call(kept));
+    assert.deepEqual(new Set(await Promise.all(calls)), new Set([200]));
+    shown.add((await shakeHands(own)).shown);
+  }
+  assert.deepEqual(shown, new Set([fingerprintOf(renewed), fingerprintOf(certificate)]));
+});
+
+test('the log tells once that a certificate is near its end and once that it is over', async (t) => {
+  const { files, replace } = replaceable(t, authority.issue('long', 90));
+  const { own, clock, pass } = await startWithClock(t, files);
+  const ages = () =>
+    linesOf(own).flatMap(({ level, msg, door }) => (door === undefined ? [] : [[level, msg]]));
+  const wait = (ms: number) => {
+    clock.setWall(clock.nowMs() + ms);
+    pass(10_000);
+  };
+  wait(75 * day);
+  assert.deepEqual(ages(), []);
+  const near = [40, 'the certificate is near its end: renew it'];
+  wait(2 * day);
+  assert.deepEqual(ages(), [near]);
+  const over = [50, 'the certificate is over: clients refuse it'];
+  wait(14 * day);
+  assert.deepEqual(ages(), [near, over]);
+  replace(authority.issue('longer', 365));
+  wait(0);
+  assert.deepEqual(ages(), [near, over, [30, 'the certificate was read and is in force']]);
+});
+
+test('a start with files that cannot be used ends with a line for each door', async (t) => {
+  const folder = temporaryFolder(t);
+  const other = { ...settingsOf({ ...certificate, keyFile: renewed.keyFile }), ARTSEAL_DATA_DIR: folder };
+  const mismatched = await runBounded(t, ['serve'], {
+    ...other,
+    ARTSEAL_INTERNAL_TLS_CERT: certificate.certificateFile,
+    ARTSEAL_INTERNAL_TLS_KEY: folder,
+  });
+  assert.equal(mismatched.code, 2);
+  assert.equal(
+    mismatched.stderr,
+    `artseal: ARTSEAL_PUBLIC_TLS_KEY must name the private key of the first certificate.
+artseal: ARTSEAL_INTERNAL_TLS_KEY cannot be used: ${folder} is not an ordinary file.
+`,
+  );
+  const exposed = join(folder, 'key.pem');
+  writeFileSync(exposed, certificate.key);
+  chmodSync(exposed, 0o622);
+  const env = { ...settingsOf({ ...certificate, keyFile: exposed }), ARTSEAL_DATA_DIR: folder };
+  assertOneLine(await runBounded(t, ['serve'], env), 2, /key\.pem \(mode 0622\).*chmod go-w/);
+});
+
+test('the commands call a service with TLS, and say what to do where its authority is unknown', async (t) => {
+  const folder = temporaryFolder(t);
+  const own = makeSelfSigned(folder);
+  const env = { ARTSEAL_DATA_DIR: join(folder, 'data'), ...settingsOf(own) };
+  const serving = await serveWatched(t, env);
+  assert.match(serving.publicUrl, /^https:\/\/127/);
+  assert.match(serving.internalUrl, /^http:\/\/127/);
+  const target = ['call', 'GET', '/api/v1/filing'];
+  const known = { NODE_EXTRA_CA_CERTS: own.certificateFile };
+  const named = { ARTSEAL_URL: serving.publicUrl.replace('127.0.0.1', 'localhost') };
+  const here = { ARTSEAL_PUBLIC_ADDR: new URL(serving.publicUrl).host };
+  const [called, demo, unknown, misnamed] = await Promise.all([
+    runBounded(t, target, { ...env, ...known, ...named }),
+    runBounded(t, ['demo'], { ...env, ...known, ...named }),
+    runBounded(t, target, { ...env, ...named }),
+    runBounded(t, target, { ...env, ...known, ...here }),
+  ]);
+  assert.match(called.stderr, /^HTTP 200 /);
+  assert.equal(demo.code, 0, demo.stderr);
+  assert.match(demo.stdout, /TRANSFER/);
+  assertOneLine(unknown, 1, /NODE_EXTRA_CA_CERTS/, /DEPTH_ZERO_SELF_SIGNED_CERT/);
+  assertOneLine(misnamed, 1, /another name: set ARTSEAL_URL/);
+  assert.equal(await serving.stop(), 0);
+});
