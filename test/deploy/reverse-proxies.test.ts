@@ -16,7 +16,7 @@ import type { RestAnswer } from '../support/signed-request.ts';
 import { droppedTarget, recorderAnswer, recorderRequestId, startRecorder } from './recorder.ts';
 import { reverseProxies, startProxy } from './reverse-proxies.ts';
 
-const service = await startService(fileScope);
+const service = await startService(fileScope, { env: { ARTSEAL_TRUSTED_PROXIES: '127.0.0.1' } });
 const ledger = openLedger(fileScope, service);
 const platform = await service.platform();
 const host = { Host: 'localhost' };
@@ -94,6 +94,14 @@ for (const proxy of Object.values(reverseProxies)) {
 
   test(`behind ${program} with deploy/${file}`, { skip, timeout: 60_000 }, async (t) => {
     const url = await startProxy(t, proxy, service.publicUrl);
+
+    await t.test('the log has the address of the client, whatever the client says of itself', async () => {
+      const forged = { ...host, 'X-Forwarded-For': '203.0.113.9', Forwarded: 'for=203.0.113.9' };
+      const { answers } = await rawExchange(url, rawRequest('GET', '/nowhere', forged), { from: '127.0.0.2' });
+      const requestId = answers[0]?.headers['x-request-id'];
+      const line = service.logLines.map((text) => JSON.parse(text)).find((one) => one.requestId === requestId);
+      assert.equal(line?.client, '127.0.0.2');
+    });
 
     await t.test('the documented calls are carried out as signed', async () => {
       const client = createRestClient(url, platform);

@@ -4,6 +4,8 @@ import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { Filing_Status } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceRecord_Event } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { makeAuthority, trust } from '../support/certificates.ts';
+import { fileScope } from '../support/file-scope.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import { typedClients, typedRefusal } from '../support/typed-clients.ts';
@@ -14,9 +16,19 @@ const makers: Record<string, TransportMaker> = {
   ...transports,
 };
 
-for (const [name, transport] of Object.entries(makers)) {
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const { certificateFile, keyFile } = authority.issue('door');
+const withTls = { ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile };
+
+const ways = Object.entries(makers).flatMap(([name, transport]) => [
+  { name, transport, env: {} },
+  { name: `${name}, with TLS`, transport, env: withTls },
+]);
+
+for (const { name, transport, env } of ways) {
   test(`an internal system files, sells and asks for provenance: ${name}`, async (t) => {
-    const service = await startService(t);
+    const service = await startService(t, { env });
     const { filings, escrows, provenance } = typedClients(
       transport(service.internalUrl, await service.token()),
     );
@@ -45,7 +57,7 @@ for (const [name, transport] of Object.entries(makers)) {
   });
 
   test(`a refusal has its status code, its reason and the request id: ${name}`, async (t) => {
-    const service = await startService(t);
+    const service = await startService(t, { env });
     const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
     await typedRefusal(filings.getFiling({ filingNo: 'AS-2026-000001' }), 'FILING_NOT_FOUND');
     await typedRefusal(escrows.getEscrow({ escrowId: 'ES-2026-0000' }), 'ESCROW_NOT_FOUND');
@@ -59,7 +71,7 @@ for (const [name, transport] of Object.entries(makers)) {
   });
 
   test(`every answer has a request id of its own: ${name}`, async (t) => {
-    const service = await startService(t);
+    const service = await startService(t, { env });
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const ids: (string | null)[] = [];
     const onHeader = (headers: Headers) => ids.push(headers.get('X-Request-Id'));

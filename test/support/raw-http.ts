@@ -13,6 +13,8 @@ export interface RawExchange {
   readonly end?: boolean;
   /** The answers are to HEAD: their Content-Length announces a body that does not follow. */
   readonly head?: boolean;
+  /** The address of this machine that it comes from. */
+  readonly from?: string;
 }
 
 /** What came back. */
@@ -29,11 +31,12 @@ export interface RawResult {
 export function rawExchange(
   baseUrl: string,
   bytes: string | Uint8Array,
-  { count = 1, end = false, head = false }: RawExchange = {},
+  { count = 1, end = false, head = false, from }: RawExchange = {},
 ): Promise<RawResult> {
   const { protocol, hostname, port } = new URL(baseUrl);
   const { promise, resolve, reject } = Promise.withResolvers<RawResult>();
-  const peer = { host: hostname, port: Number(port), allowHalfOpen: true };
+  const local = from === undefined ? {} : { localAddress: from };
+  const peer = { host: hostname, port: Number(port), allowHalfOpen: true, ...local };
   const socket =
     protocol === 'https:'
       ? connectTls(isIP(hostname) === 0 ? { ...peer, servername: hostname } : peer)
