@@ -97,9 +97,13 @@ for (const proxy of Object.values(reverseProxies)) {
 
     await t.test('the log has the address of the client, whatever the client says of itself', async () => {
       const forged = { ...host, 'X-Forwarded-For': '203.0.113.9', Forwarded: 'for=203.0.113.9' };
-      const { answers } = await rawExchange(url, rawRequest('GET', '/nowhere', forged), { from: '127.0.0.2' });
+      const { answers } = await rawExchange(url, rawRequest('GET', '/nowhere', forged), {
+        from: '127.0.0.2',
+      });
       const requestId = answers[0]?.headers['x-request-id'];
-      const line = service.logLines.map((text) => JSON.parse(text)).find((one) => one.requestId === requestId);
+      const line = service.logLines
+        .map((text) => JSON.parse(text))
+        .find((one) => one.requestId === requestId);
       assert.equal(line?.client, '127.0.0.2');
     });
 

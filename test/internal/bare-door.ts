@@ -10,7 +10,7 @@ import { listenLocally } from '../support/local-server.ts';
 interface DoorPatience extends Partial<ConnectionPatience> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
-  readonly tls?: TlsFront;
+  readonly tls?: TlsFront | undefined;
 }
 
 /** The internal listener alone, with calls of the test's own. */

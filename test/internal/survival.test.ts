@@ -7,7 +7,10 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import type { TlsFront } from '../../src/listening/tls-front.ts';
+import { frontOf, makeAuthority, trust } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
 import { heldConnections } from '../support/local-server.ts';
 import { allReceived, openSocket, sendApart } from '../support/raw-talk.ts';
 import { startService, type TestService } from '../support/service.ts';
@@ -327,7 +330,7 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
 const patienceMs = 60_000;
 
 /** The internal door alone, with answers that are larger than the buffers between it and its clients. */
-async function openLargeDoor(t: TestContext, patience: { idleMs?: number } = {}) {
+async function openLargeDoor(t: TestContext, patience: { idleMs?: number; tls?: TlsFront | undefined } = {}) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
   const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);
   return {
@@ -351,13 +354,22 @@ const http2Request = Buffer.concat([
   requestHeaders(1, { ':method': 'GET', ':scheme': 'http', ':path': '/', ':authority': 'x' }),
 ]);
 
-for (const [name, bytes] of Object.entries({
-  'HTTP/1.1': Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
-  'HTTP/2': http2Request,
-})) {
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('door');
+const withTls = () => ({ tls: frontOf(certificate, { protocols: ['h2', 'http/1.1'] }) });
+
+for (const [name, bytes, options] of [
+  ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), () => ({})],
+  ['HTTP/2', http2Request, () => ({})],
+  ['HTTP/1.1 and TLS', Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'), withTls],
+  ['HTTP/2 and TLS', http2Request, withTls],
+] as const) {
+  const ALPNProtocols = [name.startsWith('HTTP/2') ? 'h2' : 'http/1.1'];
+
   test(`a connection whose answer is not read is closed: ${name}`, async (t) => {
-    const door = await openLargeDoor(t, { idleMs: 1_000 });
-    const socket = await openSocket(door.baseUrl);
+    const door = await openLargeDoor(t, { idleMs: 1_000, ...options() });
+    const socket = await openSocket(door.baseUrl, { ALPNProtocols });
     t.after(() => socket.destroy());
     socket.pause().write(bytes);
     const [chunk] = await once(socket, 'readable').then(() => [socket.read(1)]);

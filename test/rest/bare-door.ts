@@ -12,7 +12,7 @@ interface DoorOptions {
   /** How long a request may take, in milliseconds, where it is not as long as in the service. */
   readonly requestMs?: number;
   /** With TLS, and how long a handshake may take. */
-  readonly tls?: TlsFront;
+  readonly tls?: TlsFront | undefined;
 }
 
 export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;

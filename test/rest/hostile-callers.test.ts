@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
 import { Refusal } from '../../src/domain/reason.ts';
 import { ClientGone, readBody } from '../../src/rest/body.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
+import { frontOf, makeAuthority, trust } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
 import { heldConnections, holdsNone } from '../support/local-server.ts';
 import { rawAnswer, rawExchange } from '../support/raw-http.ts';
 import { assertRefused } from '../support/refused.ts';
@@ -18,10 +21,12 @@ const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 /** Opens a connection that may be cut off without harm to the test. */
 async function open(baseUrl: string): Promise<Socket> {
-  const { hostname, port } = new URL(baseUrl);
-  const socket = connect(Number(port), hostname);
+  const { protocol, hostname: host, port } = new URL(baseUrl);
+  const isSecure = protocol === 'https:';
+  const peer = { host, port: Number(port) };
+  const socket = isSecure ? connectTls(peer) : connect(peer);
   socket.on('error', () => {});
-  await once(socket, 'connect');
+  await once(socket, isSecure ? 'secureConnect' : 'connect');
   return socket;
 }
 
@@ -109,73 +114,10 @@ const anyCall = 'GET /any HTTP/1.1\r\nHost: x\r\n\r\n';
 const done: SignedCalls = async () => ({ status: 200, headers: {}, body: '{}' });
 const never: SignedCalls = () => Promise.withResolvers<never>().promise;
 
-for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
-  test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
-    // More than the buffers between the two hold.
-    const door = await openBareDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
-    assert.ok(door.server.timeout > 60_000, 'a call may wait a minute for its answer');
-    door.server.timeout = 100;
-    const socket = await open(door.baseUrl);
-    t.after(() => socket.destroy());
-    socket.pause().write(getOpenApi.repeat(3) + last);
-    await once(door.server, 'request');
-    await holdsNone(door.server, patienceMs);
-  });
-}
-
-test('a connection that sends on and on and waits for no answer is cut off', async (t) => {
-  let calls = 0;
-  const door = await openBareDoor(t, (...call) => {
-    calls += 1;
-    return never(...call);
-  });
-  const socket = await open(door.baseUrl);
-  socket.resume().write(anyCall.repeat(400));
-  await holdsNone(door.server, patienceMs);
-  assert.ok(calls <= 16, `${calls} calls under way for one connection`);
-  assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
-  assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
-});
-
-test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
-  const door = await openBareDoor(t, done);
-  const { maxConnections } = door.server;
-  assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
-  door.server.maxConnections = 2;
-  const [first] = await Promise.all([open(door.baseUrl), open(door.baseUrl)]);
-  assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
-  first.destroy();
-  await eventually(
-    'a connection is let go of',
-    patienceMs,
-    async () => (await heldConnections(door.server)) < 2,
-  );
-  assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
-});
-
 const unforeseen: Record<string, SignedCalls> = {
   'a call that throws': () => Promise.reject(new TypeError('SELECT secret FROM vault')),
   'an answer that cannot be sent': async () => ({ status: 200, headers: { 'X-A': 'secret\n' }, body: '' }),
 };
-
-for (const [what, signedCalls] of Object.entries(unforeseen)) {
-  test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
-    const door = await openBareDoor(t, signedCalls);
-    const answer = await rawAnswer(door.baseUrl, anyCall);
-    assertRefused(answer, 500, 'INTERNAL');
-    assert.doesNotMatch(answer.text, /secret/);
-    const { requestId, status, err } = JSON.parse(door.logLines[0] ?? '{}');
-    assert.deepEqual([requestId, status], [answer.json.requestId, 500]);
-    assert.match(err.stack, /secret|X-A/);
-  });
-}
-
-test('a client that is gone is no failure', async (t) => {
-  const door = await openBareDoor(t, () => Promise.reject(new ClientGone()));
-  assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
-  const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
-  assert.deepEqual([level, reason], [30, undefined]);
-});
 
 const refused: SignedCalls = async () => {
   throw new Refusal('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
@@ -197,51 +139,128 @@ async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
   return received;
 }
 
-for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
-  test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
-    const door = await openBareDoor(t, refused, { requestMs: 200 });
-    const received = await untilEnd(door, tenBytesToCome + sent);
-    assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
-    assert.match(received, /\r\nConnection: close\r\n/);
-    assert.deepEqual(
-      lines(door).map(({ status, reason }) => [status, reason]),
-      [[401, 'AUTH_HEADER_MISSING']],
-    );
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('door');
+
+for (const over of ['plain HTTP', 'TLS']) {
+  const openDoor = (
+    t: TestContext,
+    signedCalls: SignedCalls,
+    options: Parameters<typeof openBareDoor>[2] = {},
+  ) => openBareDoor(t, signedCalls, over === 'TLS' ? { ...options, tls: frontOf(certificate) } : options);
+
+  describe(`over ${over}`, () => {
+    for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
+      test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
+        // More than the buffers between the two hold.
+        const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
+        assert.ok(door.server.timeout > 60_000, 'a call may wait a minute for its answer');
+        door.server.timeout = 100;
+        const socket = await open(door.baseUrl);
+        t.after(() => socket.destroy());
+        socket.pause().write(getOpenApi.repeat(3) + last);
+        await once(door.server, 'request');
+        await holdsNone(door.server, patienceMs);
+      });
+    }
+
+    test('a connection that sends on and on and waits for no answer is cut off', async (t) => {
+      let calls = 0;
+      const door = await openDoor(t, (...call) => {
+        calls += 1;
+        return never(...call);
+      });
+      const socket = await open(door.baseUrl);
+      socket.resume().write(anyCall.repeat(400));
+      await holdsNone(door.server, patienceMs);
+      assert.ok(calls <= 16, `${calls} calls under way for one connection`);
+      assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
+      assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
+    });
+
+    test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
+      const door = await openDoor(t, done);
+      const { maxConnections } = door.server;
+      assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
+      door.server.maxConnections = 2;
+      const [first] = await Promise.all([open(door.baseUrl), open(door.baseUrl)]);
+      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
+      first.destroy();
+      await eventually(
+        'a connection is let go of',
+        patienceMs,
+        async () => (await heldConnections(door.server)) < 2,
+      );
+      assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
+    });
+
+    for (const [what, signedCalls] of Object.entries(unforeseen)) {
+      test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
+        const door = await openDoor(t, signedCalls);
+        const answer = await rawAnswer(door.baseUrl, anyCall);
+        assertRefused(answer, 500, 'INTERNAL');
+        assert.doesNotMatch(answer.text, /secret/);
+        const { requestId, status, err } = JSON.parse(door.logLines[0] ?? '{}');
+        assert.deepEqual([requestId, status], [answer.json.requestId, 500]);
+        assert.match(err.stack, /secret|X-A/);
+      });
+    }
+
+    test('a client that is gone is no failure', async (t) => {
+      const door = await openDoor(t, () => Promise.reject(new ClientGone()));
+      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
+      const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
+      assert.deepEqual([level, reason], [30, undefined]);
+    });
+
+    for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
+      test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
+        const door = await openDoor(t, refused, { requestMs: 200 });
+        const received = await untilEnd(door, tenBytesToCome + sent);
+        assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
+        assert.match(received, /\r\nConnection: close\r\n/);
+        assert.deepEqual(
+          lines(door).map(({ status, reason }) => [status, reason]),
+          [[401, 'AUTH_HEADER_MISSING']],
+        );
+      });
+    }
+
+    test('a refused request whose body never comes is answered long before its time is up', async (t) => {
+      const door = await openDoor(t, refused);
+      const answer = await rawAnswer(door.baseUrl, tenBytesToCome);
+      assert.equal(answer.status, 401);
+      assert.equal(answer.headers.connection, 'close');
+    });
+
+    test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
+      const door = await openDoor(t, refused);
+      const socket = await open(door.baseUrl);
+      t.after(() => socket.destroy());
+      let received = '';
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      for (const count of [1, 2]) {
+        socket.write(tenBytesToCome);
+        await once(door.server, 'request');
+        socket.write('1234567890');
+        const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
+        await eventually('it is answered', patienceMs, async () => answers().length === count);
+      }
+      assert.doesNotMatch(received, /Connection: close/);
+    });
+
+    test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
+      const door = await openDoor(t, readThrough, { requestMs: 200 });
+      const received = await untilEnd(door, `${tenBytesToCome}12345`);
+      assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
+      assert.match(received, /\r\nConnection: close\r\n/);
+      assert.deepEqual(
+        lines(door).map(({ level, reason }) => [level, reason]),
+        [[40, 'TIMEOUT']],
+      );
+    });
   });
 }
-
-test('a refused request whose body never comes is answered long before its time is up', async (t) => {
-  const door = await openBareDoor(t, refused);
-  const answer = await rawAnswer(door.baseUrl, tenBytesToCome);
-  assert.equal(answer.status, 401);
-  assert.equal(answer.headers.connection, 'close');
-});
-
-test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
-  const door = await openBareDoor(t, refused);
-  const socket = await open(door.baseUrl);
-  t.after(() => socket.destroy());
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += chunk;
-  });
-  for (const count of [1, 2]) {
-    socket.write(tenBytesToCome);
-    await once(door.server, 'request');
-    socket.write('1234567890');
-    const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
-    await eventually('it is answered', patienceMs, async () => answers().length === count);
-  }
-  assert.doesNotMatch(received, /Connection: close/);
-});
-
-test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
-  const door = await openBareDoor(t, readThrough, { requestMs: 200 });
-  const received = await untilEnd(door, `${tenBytesToCome}12345`);
-  assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
-  assert.match(received, /\r\nConnection: close\r\n/);
-  assert.deepEqual(
-    lines(door).map(({ level, reason }) => [level, reason]),
-    [[40, 'TIMEOUT']],
-  );
-});
