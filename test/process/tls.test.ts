@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect } from 'node:tls';
+import { createClient } from '@connectrpc/connect';
+import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
+import { createTypedTransport } from '../../src/client/typed.ts';
 import { closingOf } from '../internal/closing-support.ts';
 import { openBareDoor } from '../rest/bare-door.ts';
+import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -380,4 +384,24 @@ test('the commands call a service with TLS, and say what to do where its authori
   assertOneLine(unknown, 1, /NODE_EXTRA_CA_CERTS/, /DEPTH_ZERO_SELF_SIGNED_CERT/);
   assertOneLine(misnamed, 1, /another name: set ARTSEAL_URL/);
   assert.equal(await serving.stop(), 0);
+});
+
+test('the documented commands make certificates that the internal door asks for', async (t) => {
+  const folder = temporaryFolder(t);
+  const manual = readFileSync(join(projectFolder, 'docs', 'operations.md'), 'utf8');
+  const [, commands = ''] = /^```sh\n([^`]*authority\.pem[^`]*)```$/m.exec(manual) ?? [];
+  const made = await runShell(t, `cd '${folder}'\n${commands}`);
+  assert.equal(made.code, 0, made.stderr);
+  const own = await startService(t, {
+    env: {
+      ARTSEAL_INTERNAL_TLS_CERT: join(folder, 'door.pem'),
+      ARTSEAL_INTERNAL_TLS_KEY: join(folder, 'door.key'),
+      ARTSEAL_INTERNAL_TLS_CLIENT_CA: join(folder, 'authority.pem'),
+    },
+  });
+  assert.deepEqual(own.logLines, []);
+  const read = (name: string) => readFileSync(join(folder, name));
+  const tls = { ca: read('authority.pem'), cert: read('client.pem'), key: read('client.key') };
+  const transport = createTypedTransport(own.internalUrl, await own.token(), tls);
+  assert.deepEqual((await createClient(FilingService, transport).listFilings({})).filings, []);
 });
