@@ -51,6 +51,9 @@ export function readTlsFiles(files: TlsFiles): TlsMaterial {
   if (clientCa !== undefined) parsed('clientCa', () => new X509Certificate(clientCa));
   if (!own.checkPrivateKey(privateKey))
     throw new TlsFileRefused('key', 'must name the private key of the first certificate');
+  // Loaded here: most commands have no use for it.
+  const { createSecureContext } = process.getBuiltinModule('node:tls');
+  attempt('certificate', () => createSecureContext({ cert: certificate, key, ca: clientCa }));
   const { validFromDate, validToDate } = own;
   return { certificate, key, clientCa, beginsAtMs: +validFromDate, endsAtMs: +validToDate };
 }
@@ -61,16 +64,22 @@ export function pathsOf({ certificate, key, clientCa }: TlsFiles): readonly stri
 }
 
 function readText(file: keyof TlsFiles, path: string): string {
-  try {
+  return attempt(file, () => {
     // It is read again whenever it changes; a pipe would be waited for without end.
     if (!statSync(path).isFile()) throw new Error(`${path} is not an ordinary file`);
     return readFileSync(path, 'utf8');
+  });
+}
+
+function attempt<T>(file: keyof TlsFiles, attempted: () => T): T {
+  try {
+    return attempted();
   } catch (error) {
     throw new TlsFileRefused(file, `cannot be used: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-/** The words of OpenSSL for what it cannot read would help nobody. */
+/** The words of OpenSSL for what it cannot parse would help nobody. */
 function parsed<T>(file: keyof TlsFiles, parse: () => T): T {
   try {
     return parse();

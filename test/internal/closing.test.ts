@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Code } from '@connectrpc/connect';
 import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { makeAuthority, trust } from '../support/certificates.ts';
+import { fileScope } from '../support/file-scope.ts';
 import { openSocket, sendApart } from '../support/raw-talk.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
@@ -11,10 +14,29 @@ import { errorOf, typedClients } from '../support/typed-clients.ts';
 import { closingOf, endsByForce } from './closing-support.ts';
 import { connectOverHttp1, type TransportMaker, transports } from './transports.ts';
 
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const { certificateFile, keyFile } = authority.issue('door');
+const withTls = { ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile };
+
+/** How an internal system calls. */
+interface Way {
+  readonly name: string;
+  readonly transport: TransportMaker;
+  /** Settings of the service. */
+  readonly env: Record<string, string>;
+}
+
+const ways: readonly Way[] = [
+  ...Object.entries(transports).map(([name, transport]) => ({ name, transport, env: {} })),
+  { name: 'Connect over HTTP/1.1 and TLS', transport: connectOverHttp1, env: withTls },
+  { name: 'Connect over HTTP/2 and TLS', transport: createTypedTransport, env: withTls },
+];
+
 /** A service with a call that waits for the institution. */
-async function startWithCallInFlight(t: TestContext, transport: TransportMaker) {
+async function startWithCallInFlight(t: TestContext, { transport, env }: Way) {
   const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
-  const service = await startService(t, { institution });
+  const service = await startService(t, { institution, env });
   const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
   const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
   const terms = { ...escrowTerms(filingNo), type: Escrow_Type.GUARANTEE, amount: 1n };
@@ -23,9 +45,11 @@ async function startWithCallInFlight(t: TestContext, transport: TransportMaker) 
   return { service, institution, call, filings };
 }
 
-for (const [name, transport] of Object.entries(transports)) {
+for (const way of ways) {
+  const { name, transport, env } = way;
+
   test(`closing answers the call in flight, and its effect is kept: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const { service, institution, call } = await startWithCallInFlight(t, way);
     const closed = closingOf(t, service);
     await institution.answer();
     const { escrowId, state } = await call;
@@ -37,7 +61,7 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 
   test(`a connection whose call was answered does not hold up closing: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const { service, institution, call } = await startWithCallInFlight(t, way);
     const closed = closingOf(t, service);
     await institution.answer();
     await call;
@@ -45,7 +69,7 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 
   test(`what closes takes no more connections: ${name}`, async (t) => {
-    const { service, institution, call } = await startWithCallInFlight(t, transport);
+    const { service, institution, call } = await startWithCallInFlight(t, way);
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     const closed = closingOf(t, service);
     assert.equal((await errorOf(filings.listFilings({}))).code, Code.Unavailable);
@@ -54,7 +78,7 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 
   test(`connections that are idle do not hold up closing: ${name}`, async (t) => {
-    const service = await startService(t);
+    const service = await startService(t, { env });
     const { filings } = typedClients(transport(service.internalUrl, await service.token()));
     await filings.listFilings({});
     assert.equal(await closingOf(t, service), 'by itself');
@@ -62,7 +86,7 @@ for (const [name, transport] of Object.entries(transports)) {
 
   for (const length of [70_000, 2_000_000]) {
     test(`a message of ${length} bytes, refused for its size, does not hold up closing: ${name}`, async (t) => {
-      const service = await startService(t);
+      const service = await startService(t, { env });
       const { filings } = typedClients(transport(service.internalUrl, await service.token()));
       const large = { ...artwork, price: 1n, condition: 'x'.repeat(length) };
       assert.equal((await errorOf(filings.createFiling(large))).code, Code.ResourceExhausted);
@@ -71,7 +95,7 @@ for (const [name, transport] of Object.entries(transports)) {
   }
 
   test(`a caller that was refused does not hold up closing: ${name}`, async (t) => {
-    const service = await startService(t);
+    const service = await startService(t, { env });
     const { filings } = typedClients(transport(service.internalUrl, 'it_unknown'));
     await errorOf(filings.createFiling({ ...artwork, price: 1n, condition: 'x'.repeat(60_000) }));
     assert.equal(await closingOf(t, service), 'by itself');
