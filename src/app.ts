@@ -15,8 +15,7 @@ import { createInternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
 import { createClientOf } from './listening/clients.ts';
-import { openTlsDoor, type TlsDoor } from './listening/tls-door.ts';
-import type { TlsFiles } from './listening/tls-files.ts';
+import { type DoorName, openTlsDoors } from './listening/tls-doors.ts';
 import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
@@ -74,9 +73,6 @@ export interface App extends Registry {
   close(): Promise<void>;
 }
 
-/** The two doors. */
-export type DoorName = 'public' | 'internal';
-
 /**
  * Starts serving on what was opened for it; resolves once both listeners accept connections. What was opened is closed
  * with it, or if it cannot start.
@@ -103,22 +99,17 @@ export async function startApp(
   await execute({ kind: 'UseInstitution', name: config.institution.name });
 
   const clientOf = createClientOf(config.trustedProxies);
-  const tlsDoors = new Map<DoorName, TlsDoor>();
-  const openTls = (door: DoorName, files: TlsFiles | undefined, protocols: readonly string[]) => {
-    if (files === undefined) return undefined;
-    const tls = openTlsDoor({ files, protocols, clientOf, clock, log: log.child({ door }) });
-    opened.defer(tls.end);
-    tlsDoors.set(door, tls);
-    return tls;
-  };
-  const publicTls = openTls('public', config.publicTls, ['http/1.1']);
-  const internalTls = openTls('internal', config.internalTls, ['h2', 'http/1.1']);
+  const tls = openTlsDoors(
+    { public: config.publicTls, internal: config.internalTls },
+    { clientOf, clock, log },
+  );
+  opened.defer(tls.end);
 
   let publicUrl: string | undefined;
   const ownDoor = () =>
     publicUrl === undefined
       ? undefined
-      : { url: `${publicUrl}${notificationPath}`, certificate: publicTls?.certificate() };
+      : { url: `${publicUrl}${notificationPath}`, certificate: tls.public?.certificate() };
   const surroundings = { dataDir: config.dataDir, clock, ownDoor };
   const institution =
     simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
@@ -165,7 +156,7 @@ export async function startApp(
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ calls, routes }),
     ...{ takeNotification, openRoutes, clientOf, log },
-    tls: publicTls?.front,
+    tls: tls.public?.front,
   });
   const bearerCheck = createBearerCheck(store);
   const draining = new AbortController();
@@ -175,14 +166,14 @@ export async function startApp(
       draining: draining.signal,
     }),
     clientOf,
-    tls: internalTls?.front,
+    tls: tls.internal?.front,
     log,
   });
   opened.defer(async () => {
     isDraining = true;
     draining.abort();
     const closed = [stop(publicListener, log), stop(internalListener.server, log, internalListener.destroy)];
-    publicTls?.front.endHandshakes();
+    tls.public?.front.endHandshakes();
     internalListener.drain();
     await Promise.all(closed);
   });
@@ -190,7 +181,7 @@ export async function startApp(
   await institutionWatch.answeredWithin(institutionPatienceMs);
   await readiness.start();
   const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
-  publicUrl = urlOf(publicAddress, publicTls !== undefined);
+  publicUrl = urlOf(publicAddress, tls.public !== undefined);
   const { server } = internalListener;
   const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
   await service.start();
@@ -202,10 +193,10 @@ export async function startApp(
   return {
     ...registry,
     ...{ publicAddress, internalAddress, publicUrl, institutionWatch },
-    internalUrl: urlOf(internalAddress, internalTls !== undefined),
-    certificateEnds: () => new Map([...tlsDoors].map(([door, { endsAtMs }]) => [door, endsAtMs()])),
+    internalUrl: urlOf(internalAddress, tls.internal !== undefined),
+    certificateEnds: tls.ends,
     reload: async ({ masterKeys, institution: named }) => {
-      for (const tls of tlsDoors.values()) tls.reload();
+      tls.reload();
       await reload([
         masterKeyPart(masterKeys, registry, clock, tellServing),
         // Most institutions have no file.
