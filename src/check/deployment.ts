@@ -193,7 +193,7 @@ async function checkInstitution(config: Config, clock: Clock): Promise<Finding> 
   const institution = await open(config.institutionSettings, {
     dataDir: config.dataDir,
     clock,
-    notificationUrl: () => undefined,
+    ownDoor: () => undefined,
   });
   const patience = new AbortController();
   const giveUp = setTimeout(

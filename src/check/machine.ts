@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createClockPart } from '../clock-readiness.ts';
-import { type Config, type ListenAddress, settings } from '../config.ts';
+import { type Config, settings } from '../config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { changeableByOthers, readableByOthers } from '../file-access.ts';
+import { addressText, type ListenAddress, listen } from '../listening/address.ts';
 import { trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
@@ -108,19 +110,19 @@ export async function checkAddresses(config: Config, serving: ServingRecord | un
 }
 
 async function checkAddress(
-  { host, port }: ListenAddress,
+  address: ListenAddress,
   variable: string,
   serving: ServingRecord | undefined,
 ): Promise<Finding> {
   const { ok, fault } = findingsOf('address');
-  const named = `${host}:${port} of ${variable}`;
-  if (port === 0) return ok(`${named}: the system chooses a free port`);
-  const held = serving?.addresses.find((address) => address.endsWith(`:${port}`));
+  const named = `${addressText(address)} of ${variable}`;
+  if ('port' in address && address.port === 0) return ok(`${named}: the system chooses a free port`);
+  const held = serving?.addresses.find((bound) => isBoundAt(bound, address));
   // Not tried then: what serves is not to be disturbed.
   if (held !== undefined)
     return ok(`${named} is held by the process ${serving?.pid} that serves this folder, as ${held}`);
   try {
-    await listenOnce(host, port);
+    await listenOnce(address);
     return ok(`${named} is free`);
   } catch (error) {
     return fault(
@@ -129,10 +131,15 @@ async function checkAddress(
   }
 }
 
-async function listenOnce(host: string, port: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
+/** Whether an address as bound may be this one: of a host by name, the port alone tells. */
+function isBoundAt(bound: string, address: ListenAddress): boolean {
+  return 'path' in address ? bound === addressText(address) : bound.endsWith(`:${address.port}`);
+}
+
+async function listenOnce(address: ListenAddress): Promise<void> {
   const server = createServer((socket) => socket.destroy());
-  server.once('error', reject);
-  server.listen({ host, port }, () => server.close(() => resolve()));
-  await promise;
+  await listen(server, address);
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
 }

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { listenOnUnixSocket } from './unix-socket.ts';
 
 /** A host and a port to listen on. */

@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { chmodSync, lstatSync, type Stats, unlinkSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Server } from 'node:net';
 
 /** Who may connect: the user and the group of the process, since to connect is to write. */
 const socketMode = 0o660;

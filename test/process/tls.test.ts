@@ -11,6 +11,7 @@ import { type ConnectionOptions, connect } from 'node:tls';
 import { createClient } from '@connectrpc/connect';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { reloadableSettings } from '../../src/config.ts';
 import { closingOf } from '../internal/closing-support.ts';
 import { openBareDoor } from '../rest/bare-door.ts';
 import { projectFolder } from '../support/artseal-command.ts';
@@ -308,7 +309,7 @@ test('no call is lost while certificates are replaced again and again', async (t
   for (let round = 0; round < 20; round += 1) {
     const calls = Array.from({ length: 8 }, (_, place) => call(place % 2 === 0 ? kept : false));
     replace(round % 2 === 0 ? renewed : certificate);
-    own.reloadCertificates();
+    void own.reload(reloadableSettings({ ARTSEAL_DATA_DIR: own.dataDir }));
     calls.push(call(false), call(kept));
     assert.deepEqual(new Set(await Promise.all(calls)), new Set([200]));
     shown.add((await shakeHands(own)).shown);
