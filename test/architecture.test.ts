@@ -76,3 +76,9 @@ test('no institution that moves money is named outside of its folder and the lis
   );
   assert.deepEqual(naming, []);
 });
+
+test('where files of the program are is known in one place, since the executable has them inside', () => {
+  const knowing = modules.filter(({ text }) => /\bimport\.meta\b/.test(text)).map(({ path }) => path);
+  // The launcher is part of the npm package alone.
+  assert.deepEqual(knowing, ['src/launcher.ts', 'src/packaged-files.ts']);
+});

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { copyProject } from '../support/project-copy.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -17,12 +18,10 @@ const patienceMs = 60_000;
 const sizeMax = 160_000_000;
 const failed = 1;
 const usage = 2;
-const notCopied = ['node_modules', 'data', 'dist', '.git'];
 
 /** Builds the executable from a copy of the project in this folder; its path. */
 async function buildIn(folder: string): Promise<string> {
-  cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
-  symlinkSync(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  copyProject(folder);
   const env = { ...process.env, ARTSEAL_COMMIT: commit };
   await promisify(execFile)(process.execPath, ['build/binary.ts'], { cwd: folder, env });
   return join(folder, 'dist', 'artseal');

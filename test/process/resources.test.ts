@@ -201,7 +201,7 @@ test('a silent log is silent, and a misspelt setting is warned of by its name al
   assert.equal(service.stderr(), '');
   const warned = await running(t, { ARTSEAL_MASTERKEY: 'a-secret-in-the-wrong-place' });
   assert.equal(await warned.service.stop(), 0);
-  const [warning = '{}'] = warned.service.stderr().split('\n');
+  const [, warning = '{}'] = warned.service.stderr().split('\n');
   assert.equal(JSON.parse(warning).variable, 'ARTSEAL_MASTERKEY');
   assert.equal(warned.service.stderr().includes('a-secret-in-the-wrong-place'), false);
 });

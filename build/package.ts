@@ -1,0 +1,21 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { build } from 'esbuild';
+import { builtCommit, packagedFiles, projectFolder } from './project.ts';
+
+/** Compiles the sources, which Node does not strip of types inside node_modules, and packs them: dist/artseal-<version>.tgz */
+const compiled = join(projectFolder, 'dist', 'package');
+const run = (command: string, ...words: string[]) =>
+  execFileSync(command, words, { cwd: projectFolder, stdio: ['ignore', 'inherit', 'inherit'] });
+
+rmSync(compiled, { recursive: true, force: true });
+run('tsc', '--project', 'build');
+const info = join(compiled, 'src', 'build-info.js');
+const define = { ARTSEAL_COMMIT: JSON.stringify(builtCommit()) };
+await build({ entryPoints: [info], outfile: info, allowOverwrite: true, define });
+for (const path of packagedFiles) {
+  mkdirSync(dirname(join(compiled, path)), { recursive: true });
+  copyFileSync(join(projectFolder, path), join(compiled, path));
+}
+run('npm', 'pack', '--silent', '--pack-destination', 'dist');

