@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync, statSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -41,7 +42,10 @@ rmSync(parts, { recursive: true, force: true });
 await bundle();
 assemble(join(runtimeFolder(runtime.name), runtime.program));
 rmSync(parts, { recursive: true });
-process.stdout.write(`dist/${name}: ${statSync(executable).size} bytes, ${commit}\n`);
+const sha256 = hash('sha256', readFileSync(executable));
+process.stdout.write(
+  `dist/${name}: ${statSync(executable).size} bytes, commit ${commit}, SHA-256 ${sha256}\n`,
+);
 
 /** Puts the modules of the command into one file, and those of the store's thread into another. */
 async function bundle(): Promise<void> {
