@@ -8,8 +8,8 @@ import { runtimePackages, thisMachine } from './pinned-runtime.ts';
 
 const oldest = '26.5.1';
 
-const isOldEnough = process.versions.node.localeCompare(oldest, 'en', { numeric: true }) >= 0;
-if (isOldEnough) await import('./main.ts');
+const isNewEnough = process.versions.node.localeCompare(oldest, 'en', { numeric: true }) >= 0;
+if (isNewEnough) await import('./main.ts');
 else runOn(findRuntime());
 
 /** The program of the runtime that was installed with this package; undefined if it was not. */

@@ -12,32 +12,37 @@ const sharedPath = 'artseal native addon';
 
 /**
  * The native addon of better-sqlite3, from inside the executable: the bundler puts this function in the place of the
- * one of that name in better-sqlite3, which looks for a file. Throws if no folder lets it be loaded, and says what to do.
+ * one of that name in better-sqlite3, which looks for a file. Throws if it cannot be loaded, and says what to do.
  */
 export function getBinding(): unknown {
   const module = { exports: {} };
-  try {
-    process.dlopen(module, shareNativeAddon());
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `the database cannot be loaded from ${tmpdir()}: ${reason}; set TMPDIR to a folder that this user can write, ` +
-        'on a file system that is not mounted noexec.',
-    );
-  }
+  const path = shareNativeAddon();
+  orSayWhatToDo(() => process.dlopen(module, path));
   return module.exports;
 }
 
 /**
  * Has the addon where all threads of this process find it that start from now on; its path. They have to load the same
- * file, since two copies of SQLite in a process drop each other's locks.
+ * file, since two copies of SQLite in a process drop each other's locks. Throws as getBinding does.
  */
 export function shareNativeAddon(): string {
   const shared = getEnvironmentData(sharedPath);
   if (typeof shared === 'string') return shared;
-  const path = writePrivately(Buffer.from(getAsset(addonAsset)));
+  const path = orSayWhatToDo(() => writePrivately(Buffer.from(getAsset(addonAsset))));
   setEnvironmentData(sharedPath, path);
   return path;
+}
+
+function orSayWhatToDo<T>(load: () => T): T {
+  try {
+    return load();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(
+      `SQLite cannot be loaded from ${tmpdir()}: ${reason}; set TMPDIR to a folder that this user can write, on a ` +
+        'file system that is not mounted noexec.',
+    );
+  }
 }
 
 /**
@@ -50,8 +55,8 @@ export function writePrivately(content: Uint8Array, platform: NodeJS.Platform = 
   const descriptor = openSync(file, 'wx+', 0o600);
   const remove = () => rmSync(folder, { recursive: true, force: true });
   if (platform === 'linux') remove();
-  // Windows removes no file that is loaded: there it stays in the folder for temporary files.
-  else process.once('exit', platform === 'win32' ? () => {} : remove);
+  // Windows removes no file that is loaded: there it stays.
+  else if (platform !== 'win32') process.once('exit', remove);
   writeFileSync(descriptor, content);
   return platform === 'linux' ? `/proc/self/fd/${descriptor}` : file;
 }

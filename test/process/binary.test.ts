@@ -155,12 +155,14 @@ describe('the executable', { timeout: 300_000 }, () => {
 
   test('says what to do where its addon cannot be loaded', async (t) => {
     const machine = emptyMachine(t, { TMPDIR: '/no/such/folder' });
-    const { code, stderr } = await run(executable, ['init'], machine);
-    assert.equal(code, failed);
-    assert.match(
-      stderr,
-      /^artseal: [^\n]*\/no\/such\/folder[^\n]*; set TMPDIR to a folder [^\n]*noexec\.\n$/,
-    );
+    for (const word of ['init', 'serve']) {
+      const { code, stderr } = await run(executable, [word], machine);
+      assert.equal(code, failed);
+      assert.match(
+        stderr,
+        /^artseal: [^\n]*\/no\/such\/folder[^\n]*; set TMPDIR to a folder [^\n]*noexec\.\n$/m,
+      );
+    }
     assert.equal((await run(executable, ['--help'], machine)).code, 0, 'without a database none is needed');
   });
 });
