@@ -8,7 +8,7 @@ import { type Config, settings } from '../config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { changeableByOthers, readableByOthers } from '../file-access.ts';
 import { addressText, type ListenAddress, listen } from '../listening/address.ts';
-import { trustedFiles } from '../registry.ts';
+import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
@@ -29,7 +29,7 @@ export function checkFiles(config: Config): Finding[] {
   const owner = statSync(config.dataDir, { throwIfNoEntry: false })?.uid ?? user;
   const trusted = trustedFiles(config);
   const faults = changeableByOthers(trusted, user === root ? owner : user).map(fault);
-  const warnings = readableByOthers(trusted).map(({ path, mode }) =>
+  const warnings = readableByOthers(confidentialFiles(config)).map(({ path, mode }) =>
     warning(`${path} (mode ${mode}) may be read by every user of this machine: chmod o-r '${path}'`),
   );
   if (user === root && owner !== root)

@@ -9,6 +9,7 @@ import { checkDeployment } from '../../src/check/deployment.ts';
 import type { Finding } from '../../src/check/finding.ts';
 import { runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
@@ -167,6 +168,22 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
   const text = JSON.stringify(findings);
   for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
     assert.equal(text.includes(secret), false);
+});
+
+test('a certificate that everybody may read is no fault, its private key is', async (t) => {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const { certificateFile: certificate, keyFile: key } = makeSelfSigned(temporaryFolder(t));
+  for (const file of [certificate, key]) chmodSync(file, 0o644);
+  const { code, of } = await check({
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_PUBLIC_TLS_CERT: certificate,
+    ARTSEAL_PUBLIC_TLS_KEY: key,
+  });
+  assert.equal(code, 0);
+  assert.deepEqual(of('files'), [
+    `warning: ${key} (mode 0644) may be read by every user of this machine: chmod o-r '${key}'`,
+  ]);
 });
 
 test('an institution is asked with the credentials, and may give no answer', async (t) => {
