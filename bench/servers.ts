@@ -49,6 +49,7 @@ export async function startService(name: string, projectDir: string, dataDir: st
       ARTSEAL_DATA_DIR: dataDir,
       ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
       ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+      ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
       ARTSEAL_LOG_LEVEL: 'info',
     },
   });

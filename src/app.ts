@@ -16,6 +16,12 @@ import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
 import { createClientOf } from './listening/clients.ts';
 import { type DoorName, openTlsDoors } from './listening/tls-doors.ts';
+import { createCallFigures } from './observe/call-figures.ts';
+import { createCallObserver } from './observe/call-observer.ts';
+import { createInstitutionFigures } from './observe/metrics/institution-figures.ts';
+import { createMetricsListener } from './observe/metrics/metrics-listener.ts';
+import { createProcessWatch } from './observe/metrics/process-figures.ts';
+import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
 import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
@@ -69,6 +75,8 @@ export interface App extends Registry {
   readonly internalUrl: string;
   /** Until when the certificates in force are good, in Unix milliseconds, by the doors that speak TLS. */
   certificateEnds(): ReadonlyMap<DoorName, number>;
+  /** The same of the figures; undefined if they are off. */
+  readonly metricsAddress: string | undefined;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
@@ -120,9 +128,11 @@ export async function startApp(
     random: Math.random,
   });
   opened.defer(institutionWatch.stop);
+  const institutionFigures = createInstitutionFigures();
   const calendar = createCalendar(config.timeZone);
   const service = createService({
-    ...{ store, keyRing, institution, clock, calendar, log },
+    ...{ store, keyRing, clock, calendar, log },
+    institution: institutionFigures.observe(institution),
     environment: config.environment,
     currency: config.currency,
     random: Math.random,
@@ -132,6 +142,11 @@ export async function startApp(
   const { dispatcher, takeNotification } = service;
   opened.defer(service.stop);
 
+  const callFigures = createCallFigures();
+  const observers = { log, figures: callFigures };
+  const sources = { store, calls: callFigures, institution: institutionFigures, clock, calendar };
+  // It is the last to stop, so that figures can be read while the doors close.
+  const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
   const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
   const routes = createRoutes(dispatcher.services);
   let isDraining = false;
@@ -155,8 +170,9 @@ export async function startApp(
   });
   const publicListener = createPublicListener({
     signedCalls: createSignedCalls({ calls, routes }),
-    ...{ takeNotification, openRoutes, clientOf, log },
+    ...{ takeNotification, openRoutes, clientOf },
     tls: tls.public?.front,
+    observer: createCallObserver('public', observers),
   });
   const bearerCheck = createBearerCheck(store);
   const draining = new AbortController();
@@ -167,7 +183,7 @@ export async function startApp(
     }),
     clientOf,
     tls: tls.internal?.front,
-    log,
+    observer: createCallObserver('internal', observers),
   });
   opened.defer(async () => {
     isDraining = true;
@@ -192,7 +208,7 @@ export async function startApp(
   const running = opened.move();
   return {
     ...registry,
-    ...{ publicAddress, internalAddress, publicUrl, institutionWatch },
+    ...{ publicAddress, internalAddress, publicUrl, metricsAddress, institutionWatch },
     internalUrl: urlOf(internalAddress, tls.internal !== undefined),
     certificateEnds: tls.ends,
     reload: async ({ masterKeys, institution: named }) => {
@@ -217,6 +233,24 @@ async function newestFilingMs(execute: Execute): Promise<number | undefined> {
   const filter = { owner: undefined, year: undefined };
   const { items } = await execute({ kind: 'ListFilings', filter, page: { from: undefined, size: 1 } });
   return items[0] && Date.parse(items[0].timestamp);
+}
+
+/** Has figures read at an address, if there is one, until what was `opened` is closed; the address as bound. */
+async function listenForMetrics(
+  address: ListenAddress | undefined,
+  sources: Omit<FigureSources, 'process'>,
+  log: Logger,
+  opened: AsyncDisposableStack,
+): Promise<string | undefined> {
+  if (address === undefined) return undefined;
+  const watch = createProcessWatch();
+  const listener = createMetricsListener({ scrape: createScrape({ ...sources, process: watch }), log });
+  opened.defer(() => {
+    watch.stop();
+    listener.close();
+    listener.closeAllConnections();
+  });
+  return listenAt(listener, address, settings.metricsAddress);
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */

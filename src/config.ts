@@ -20,6 +20,8 @@ export interface Config {
   readonly internalTls: TlsFiles | undefined;
   /** Those whose X-Forwarded-For is believed, for the log. */
   readonly trustedProxies: readonly Network[];
+  /** Where figures are read; undefined for nowhere. */
+  readonly metricsAddress: TcpAddress | undefined;
   readonly dataDir: string;
   /** IANA name. */
   readonly timeZone: string;
@@ -109,6 +111,12 @@ export const settings = {
     meaning:
       'proxies whose X-Forwarded-For is believed for the log: addresses and networks (10.0.0.0/8), by commas',
     read: parseNetworks,
+  },
+  metricsAddress: {
+    variable: 'ARTSEAL_METRICS_ADDR',
+    fallback: '127.0.0.1:9464',
+    meaning: 'where Prometheus reads figures, at /metrics, without any credentials; off for nowhere',
+    read: (text: string) => (text === 'off' ? undefined : parseAddress(text)),
   },
   dataDir: {
     variable: 'ARTSEAL_DATA_DIR',
@@ -208,14 +216,12 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
  * sentence for each fault. It is no fault elsewhere: keys and tokens of a production are issued without any institution.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, institution, publicAddress, internalAddress, publicTls, internalTls } = config;
+  const { environment, institution, publicTls, internalTls } = config;
   const faults = [
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
+    ...sharedAddresses(config),
   ];
-  if (publicAddress && internalAddress && areSame(publicAddress, internalAddress)) {
-    faults.push(faultOf(settings.publicAddress, `and ${settings.internalAddress.variable} must differ`));
-  }
   if (environment === 'production' && institution?.movesMoney === false) {
     const rule = `must name a real institution in production, and ${institution.name} is none`;
     faults.push(faultOf(settings.institution, rule));
@@ -223,9 +229,21 @@ export function faultsForServing(config: Partial<Config>): readonly string[] {
   return faults;
 }
 
-/** Two doors cannot listen at one address, unless the system chooses their ports. */
-function areSame(one: TcpAddress, other: ListenAddress): boolean {
-  return 'port' in other && one.port !== 0 && one.port === other.port && one.host === other.host;
+/** A fault for each two listeners that are given the same address. */
+function sharedAddresses(config: Partial<Config>): string[] {
+  const listeners = ['publicAddress', 'internalAddress', 'metricsAddress'] as const;
+  return listeners.flatMap((one, place) =>
+    listeners
+      .slice(place + 1)
+      .filter((other) => areSame(config[one], config[other]))
+      .map((other) => faultOf(settings[one], `and ${settings[other].variable} must differ`)),
+  );
+}
+
+/** Two listeners cannot have one address, unless the system chooses their ports. */
+function areSame(one: ListenAddress | undefined, other: ListenAddress | undefined): boolean {
+  if (one === undefined || other === undefined || 'path' in one || 'path' in other) return false;
+  return one.port !== 0 && one.port === other.port && one.host === other.host;
 }
 
 /** What is wrong with the files of a door. */
@@ -297,6 +315,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     internalAddress: () => source.read(settings.internalAddress),
     internalTls: () => readInternalTls(source),
     trustedProxies: () => source.read(settings.trustedProxies),
+    metricsAddress: () => source.read(settings.metricsAddress),
     dataDir: () => source.read(settings.dataDir),
     timeZone: () => source.read(settings.timeZone),
     currency: () => readCurrency(source),

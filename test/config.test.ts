@@ -31,6 +31,7 @@ describe('without any setting', () => {
       internalAddress: { host: '127.0.0.1', port: 8081 },
       internalTls: undefined,
       trustedProxies: [],
+      metricsAddress: { host: '127.0.0.1', port: 9464 },
       dataDir: './data',
       timeZone: 'UTC',
       currency: 'CNY',
@@ -78,6 +79,8 @@ describe('a valid value is taken', () => {
         ],
       },
     ],
+    ['ARTSEAL_METRICS_ADDR', '0.0.0.0:9100', { metricsAddress: { host: '0.0.0.0', port: 9_100 } }],
+    ['ARTSEAL_METRICS_ADDR', 'off', { metricsAddress: undefined }],
     ['ARTSEAL_DATA_DIR', '/var/lib/art seal', { dataDir: '/var/lib/art seal' }],
     ['ARTSEAL_TIME_ZONE', 'Asia/Shanghai', { timeZone: 'Asia/Shanghai' }],
     ['ARTSEAL_TIME_ZONE', 'America/Argentina/Buenos_Aires', { timeZone: 'America/Argentina/Buenos_Aires' }],
@@ -126,19 +129,21 @@ describe('another value is refused, naming the variable', () => {
         '10.0.0.0/8/8',
       ],
     ],
-    ...['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR'].map((variable): [string, string[]] => [
-      variable,
-      [
-        '8080',
-        ':8080',
-        'localhost',
-        'localhost:',
-        'localhost:65536',
-        'localhost:-1',
-        'localhost:http',
-        '::1',
+    ...['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR', 'ARTSEAL_METRICS_ADDR'].map(
+      (variable): [string, string[]] => [
+        variable,
+        [
+          '8080',
+          ':8080',
+          'localhost',
+          'localhost:',
+          'localhost:65536',
+          'localhost:-1',
+          'localhost:http',
+          '::1',
+        ],
       ],
-    ]),
+    ),
   ];
   for (const [variable, values] of refused) {
     for (const value of values) {
@@ -378,6 +383,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_PUBLIC_ADDR',
         'ARTSEAL_INTERNAL_ADDR',
         'ARTSEAL_TRUSTED_PROXIES',
+        'ARTSEAL_METRICS_ADDR',
         'ARTSEAL_TIME_ZONE',
         'ARTSEAL_CURRENCY',
         'ARTSEAL_MASTER_KEY_FILE',
@@ -418,12 +424,18 @@ describe('all faults are told at once', () => {
     assert.deepEqual(readServingConfig({}), readConfig({}));
   });
 
-  test('two addresses, which other commands do not need', () => {
+  test('that addresses are shared, which other commands do not need', () => {
     const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
     const same = both('127.0.0.1:9000');
     const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
     assert.throws(() => readServingConfig(same), { name: 'ConfigRefused', message: fault });
     assert.deepEqual(faultsForServing(readConfig(same)), [fault]);
+    const three = { ...same, ARTSEAL_METRICS_ADDR: '127.0.0.1:9000' };
+    assert.deepEqual(faultsForServing(readConfig(three)), [
+      fault,
+      'ARTSEAL_PUBLIC_ADDR and ARTSEAL_METRICS_ADDR must differ.',
+      'ARTSEAL_INTERNAL_ADDR and ARTSEAL_METRICS_ADDR must differ.',
+    ]);
     for (const env of [both('127.0.0.1:0'), both('127.0.0.1:9000', '127.0.0.2:9000')]) {
       assert.deepEqual(readServingConfig(env), readConfig(env));
     }

@@ -22,7 +22,10 @@ const web = ['node:http', 'node:http2', 'node:net'];
 const parts: Readonly<Record<string, Imports>> = {
   'src/any.ts': {
     allowed: ['./rest/routes.ts', './payment/institutions.ts', 'node:http', 'pino'],
-    refused: ['./payment/stripe/settings.ts', ...drivers, '@connectrpc/connect-node'],
+    refused: [
+      ...['./payment/stripe/settings.ts', ...drivers, '@connectrpc/connect-node', 'prom-client'],
+      '@opentelemetry/api',
+    ],
   },
   'src/cli/any.ts': {
     allowed: ['../app.ts', 'node:fs'],
@@ -52,8 +55,15 @@ const parts: Readonly<Record<string, Imports>> = {
     ],
   },
   'src/store/store.ts': {
-    allowed: ['./paging.ts', './escrow-commands.ts', '../domain/money.ts'],
-    refused: ['./sqlite/engine.ts', '../keys/mint.ts', '../payment/institution.ts', 'node:crypto', 'pino'],
+    allowed: ['./paging.ts', './escrow-commands.ts', '../domain/money.ts', '../observe/distribution.ts'],
+    refused: [
+      './sqlite/engine.ts',
+      '../observe/request-event.ts',
+      '../keys/mint.ts',
+      '../payment/institution.ts',
+      'node:crypto',
+      'pino',
+    ],
   },
   'src/store/sqlite/any.ts': {
     allowed: [
@@ -62,11 +72,15 @@ const parts: Readonly<Record<string, Imports>> = {
       '../filing-commands.ts',
       '../../domain/money.ts',
       '../../packaged-files.ts',
+      '../../observe/distribution.ts',
       'better-sqlite3',
       'drizzle-orm',
       'node:fs',
     ],
-    refused: ['../other/engine.ts', '../../keys/mint.ts', 'stripe', ...connect, ...web],
+    refused: [
+      ...['../other/engine.ts', '../../keys/mint.ts', '../../observe/request-event.ts', 'stripe'],
+      ...[...connect, ...web],
+    ],
   },
   'src/payment/institution.ts': {
     allowed: ['../domain/money.ts'],
@@ -164,7 +178,30 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/observe/any.ts': {
     allowed: ['./trace.ts', '../domain/reason.ts', 'pino', 'node:stream'],
-    refused: ['../domain/filing.ts', '../config.ts', ...drivers, ...connect, ...web],
+    refused: [
+      ...['../domain/filing.ts', '../config.ts', './metrics/figures.ts', './traces/tracer.ts'],
+      ...['prom-client', '@opentelemetry/api', ...drivers, ...connect, ...web],
+    ],
+  },
+  'src/observe/metrics/any.ts': {
+    allowed: [
+      ...['./figures.ts', '../distribution.ts', '../../build-info.ts', '../../domain/money.ts'],
+      ...['../../store/store.ts', '../../payment/institution.ts', 'pino', 'node:http', 'prom-client'],
+    ],
+    refused: [
+      ...['../traces/tracer.ts', '../../config.ts', '../../store/sqlite/engine.ts', '../../rest/routes.ts'],
+      ...['../../payment/stripe/client.ts', '@opentelemetry/api', ...drivers, ...connect, ...web.slice(1)],
+    ],
+  },
+  'src/observe/traces/any.ts': {
+    allowed: [
+      ...['./tracer.ts', '../tracing.ts', '../../build-info.ts', '../../domain/reason.ts'],
+      ...['../../store/store.ts', '../../payment/institution.ts', 'pino', '@opentelemetry/api'],
+    ],
+    refused: [
+      ...['../metrics/figures.ts', '../../config.ts', '../../store/sqlite/engine.ts', '../../rest/routes.ts'],
+      ...['../../payment/stripe/client.ts', 'prom-client', ...drivers, ...connect, ...web],
+    ],
   },
   'src/client/any.ts': {
     allowed: [

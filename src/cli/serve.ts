@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import type { App } from '../app.ts';
 import { buildInfo, commandName } from '../build-info.ts';
 import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
@@ -17,7 +18,7 @@ export const serve: Command = {
   usage: 'serve',
   summary: 'serve both doors until SIGTERM or SIGINT',
   details: [
-    'Prints one line, "artseal ready", with both addresses once it accepts connections.',
+    'Prints one line, "artseal ready", with its addresses once it accepts connections.',
     'Writes one JSON line a call to standard error.',
     'SIGHUP has it read master keys and the files of the institution anew.',
   ],
@@ -66,7 +67,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
     reloads.answer(() => app.reload(reloadableSettings(terminal.env)));
-    terminal.print(`artseal ready public=${app.publicUrl} internal=${app.internalUrl}`);
+    terminal.print(readyLine(app));
     const lost = app.store.lost.then((error) => {
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
       throw new Error('the store is lost, so there is nothing left to serve', { cause: error });
@@ -119,6 +120,12 @@ function reloadSignals(log: Logger): { answer(reload: () => Promise<void>): void
       if (isAsked) void reload();
     },
   };
+}
+
+/** What says where the service listens. */
+function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
+  const doors = `artseal ready public=${publicUrl} internal=${internalUrl}`;
+  return metricsAddress === undefined ? doors : `${doors} metrics=http://${metricsAddress}/metrics`;
 }
 
 /** Gives an empty sandbox its first credentials and says what to do with them. */

@@ -1,11 +1,10 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { Logger } from 'pino';
 import type { ClientOf } from '../listening/clients.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
-import { logCall, type RequestEvent } from '../observe/request-event.ts';
+import { type CallObserver, within } from '../observe/call-observer.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
@@ -31,7 +30,7 @@ export interface InternalListenerDependencies {
   readonly clientOf: ClientOf;
   /** What connections are secured with first; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
-  readonly log: Logger;
+  readonly observer: CallObserver;
   /** How long a connection may stay idle, in milliseconds; tests wait less. */
   readonly idleMs?: number;
   /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
@@ -56,7 +55,7 @@ export function createInternalListener({
   typedCalls,
   clientOf,
   tls,
-  log,
+  observer,
   idleMs = timeouts.idleMs,
   unidentifiedMs = timeouts.unidentifiedMs,
 }: InternalListenerDependencies): InternalListener {
@@ -71,11 +70,12 @@ export function createInternalListener({
 
   function answer(request: AnyRequest, response: AnyResponse, call: OpenCall): void {
     const startedMs = performance.now();
-    const event = eventOf(call, clientOf(call.socket, request.headers));
+    const client = clientOf(call.socket, request.headers);
+    const event = identifying(call, observer.begin(client, request.headers));
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
-    response.once('close', () => logCall(log, event, response.statusCode, performance.now() - startedMs));
-    typedCalls(request, response, event);
+    response.once('close', () => observer.end(event, response.statusCode, performance.now() - startedMs));
+    within(event, () => typedCalls(request, response, event));
   }
 
   /** Refuses bytes that are not HTTP/1.1, headers that are too long, and what comes too slowly. */
@@ -85,9 +85,8 @@ export function createInternalListener({
       socket.destroy();
       return;
     }
-    const refusal = unreadableRefusal(error.code);
-    const event = { requestId: randomUUIDv7(), client: clientOf(socket, {}), refusal };
-    logCall(log, event, endWithRefusal(socket, event.refusal, event.requestId), 0);
+    const event = { ...observer.begin(clientOf(socket, {})), refusal: unreadableRefusal(error.code) };
+    observer.end(event, endWithRefusal(socket, event.refusal, event.requestId), 0);
   }
 
   const http1 = createServer({
@@ -151,12 +150,11 @@ export function createInternalListener({
   };
 }
 
-/** The event of a call, which identifies its connection as soon as its caller is known. */
-function eventOf(call: OpenCall, client: string | undefined): RequestEvent {
+/** The event of a call that identifies its connection as soon as its caller is known. */
+function identifying(call: OpenCall, event: RequestEvent): RequestEvent {
   let caller: string | undefined;
   return {
-    requestId: randomUUIDv7(),
-    client,
+    ...event,
     get caller() {
       return caller;
     },

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { type Refusal, reasons } from '../domain/reason.ts';
+import type { CallSpan } from './tracing.ts';
 
 /** What is known of a call so far; its log line is made of it. */
 export interface RequestEvent {
@@ -17,6 +18,8 @@ export interface RequestEvent {
   refusal?: Refusal;
   /** Whether it asked for health, as somebody does every few seconds. */
   isProbe?: boolean;
+  /** Where calls are traced. */
+  readonly span?: CallSpan | undefined;
 }
 
 /**
@@ -24,9 +27,10 @@ export interface RequestEvent {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, client, caller, claimedKey, operation, refusal, isProbe } = event;
+  const { requestId, client, caller, claimedKey, operation, refusal, isProbe, span } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
-  const line = { requestId, client, caller, claimedKey, operation, status, reason: refusal?.reason, ms };
+  const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
+  const line = { requestId, client, caller, claimedKey, operation, status, ...told };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');

@@ -59,6 +59,37 @@ export type Access =
   | { readonly kind: 'ACCEPTED' }
   | { readonly kind: 'REJECTED' | 'UNREACHABLE'; readonly why: string };
 
+/**
+ * How a request to an institution fails, for whoever looks after the deployment:
+ *
+ * - UNANSWERED: nobody waits for the answer any more.
+ * - UNREACHABLE: there is no connection to it.
+ * - CREDENTIALS_REJECTED: it does not accept those that it is called with.
+ * - OVERLOADED: it takes no more requests now.
+ * - FAILED: anything else.
+ */
+export const failureKinds = [
+  'UNANSWERED',
+  'UNREACHABLE',
+  'CREDENTIALS_REJECTED',
+  'OVERLOADED',
+  'FAILED',
+] as const;
+
+/** One of `failureKinds`. */
+export type FailureKind = (typeof failureKinds)[number];
+
+/** Why an institution did not answer, where it knows. Its message can be logged. */
+export class InstitutionFailure extends Error {
+  override name = 'InstitutionFailure';
+  readonly kind: FailureKind;
+
+  constructor(kind: FailureKind, message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
 /** Who pays and who is paid, by the ids of the platform. */
 export type Parties = Pick<EscrowTerms, 'buyerId' | 'sellerId'>;
 

@@ -1,11 +1,10 @@
-import { randomUUIDv7 } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Logger } from 'pino';
 import { asRefusal, unavailable } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
-import { logCall, type RequestEvent } from '../observe/request-event.ts';
+import { type CallObserver, within } from '../observe/call-observer.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
 import { type Connection, createConnections, isAhead, isLast } from './connections.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
@@ -23,7 +22,7 @@ export interface PublicListenerDependencies {
   readonly clientOf: ClientOf;
   /** What connections are secured with first; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
-  readonly log: Logger;
+  readonly observer: CallObserver;
 }
 
 /** A request that is answered on its connection. */
@@ -49,7 +48,7 @@ const timeouts = {
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, takeNotification, openRoutes, clientOf, tls, log } = dependencies;
+  const { signedCalls, takeNotification, openRoutes, clientOf, tls, observer } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -66,12 +65,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
   const connections = createConnections((socket, why) => {
-    logCall(
-      log,
-      { requestId: randomUUIDv7(), client: clientOf(socket, {}), refusal: unavailable(why) },
-      0,
-      0,
-    );
+    observer.end({ ...observer.begin(clientOf(socket, {})), refusal: unavailable(why) }, 0, 0);
   });
 
   async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
@@ -89,19 +83,19 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     request.on('error', ignore);
     const connection = connections.begin(request, response);
     if (connection === undefined) return;
-    const client = clientOf(connection.socket, request.headers);
-    const event: RequestEvent = { requestId: randomUUIDv7(), client };
+    const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
     const exchange = { request, response, connection, event };
     let status = 0;
     try {
-      status = await send(exchange, await answerTo(exchange));
+      const answer = await within(event, () => answerTo(exchange));
+      status = await send(exchange, answer);
     } catch (error) {
       if (!(error instanceof ClientGone)) event.refusal = asRefusal(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
       else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));
     } finally {
-      logCall(log, event, status, performance.now() - startedMs);
+      observer.end(event, status, performance.now() - startedMs);
     }
   }
 
@@ -136,10 +130,10 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       // The calls before are answered first; one that waits for the rest of its body is answered with this.
       if (!connection.latest.complete) connection.latest.emit(bodyRefused, refusal);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
-      const requestId = randomUUIDv7();
-      const answer = refusalAnswer(refusal, requestId);
-      endWithAnswer(socket, answer, requestId);
-      logCall(log, { requestId, client: clientOf(socket, {}), refusal }, answer.status, 0);
+      const event = { ...observer.begin(clientOf(socket, {})), refusal };
+      const answer = refusalAnswer(refusal, event.requestId);
+      endWithAnswer(socket, answer, event.requestId);
+      observer.end(event, answer.status, 0);
     } else {
       socket.destroy();
     }

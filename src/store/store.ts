@@ -1,7 +1,9 @@
 import type { Environment } from '../domain/caller.ts';
 import { type RefusalData, refusalOf } from '../domain/violation.ts';
+import type { DistributionData } from '../observe/distribution.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
+import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 
@@ -43,14 +45,46 @@ export interface Store {
    * are not in their place any more.
    */
   findFault(): string | undefined;
+  /** What an operator watches of the store itself. Rejects with Refusal UNAVAILABLE when it is gone. */
+  figures(): Promise<StoreFigures>;
   /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
   readonly lost: Promise<Error>;
   /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
   close(): Promise<void>;
 }
 
+/** What a store does and holds, since it was opened. */
+export interface StoreFigures {
+  /** Units that were taken and have not resolved yet. */
+  readonly unitsInFlight: number;
+  /** How many units shared each transaction that wrote. */
+  readonly transactionUnits: DistributionData;
+  /** How long each of these took from its beginning to its end, in seconds. */
+  readonly transactionSeconds: DistributionData;
+  /** How long it took to get them on disk once all was written, in seconds: a part of the time before. */
+  readonly commitSeconds: DistributionData;
+  /** Spent nonces that are remembered. */
+  readonly nonces: number;
+  /** Undefined for an engine that keeps no files of its own. */
+  readonly files: StoreFiles | undefined;
+}
+
+/** Bytes of the files of a store; undefined where they cannot be read. */
+export interface StoreFiles {
+  readonly databaseBytes: number | undefined;
+  /** What is written ahead of the database. */
+  readonly logBytes: number | undefined;
+  /** What this user can still write on their disk. */
+  readonly freeBytes: number | undefined;
+}
+
 /** All commands, grouped by those who use them. An engine has a handler for each. */
-export interface Commands extends FilingCommands, EscrowCommands, ReconciliationCommands, CallerCommands {
+export interface Commands
+  extends FilingCommands,
+    EscrowCommands,
+    ReconciliationCommands,
+    CallerCommands,
+    FigureCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
   Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */

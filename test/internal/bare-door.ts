@@ -6,6 +6,7 @@ import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { createClientOf } from '../../src/listening/clients.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { listenLocally } from '../support/local-server.ts';
+import { openObserver } from '../support/observer.ts';
 
 interface DoorPatience extends Partial<ConnectionPatience> {
   /** How long the headers of a request may take, in milliseconds. */
@@ -22,7 +23,7 @@ export async function openBareDoor(
   const listener = createInternalListener({
     ...{ typedCalls, tls, ...patience },
     clientOf: createClientOf([]),
-    log: pino({ level: 'silent' }),
+    observer: openObserver('internal', pino({ level: 'silent' })),
   });
   const { server } = listener;
   if (headersMs !== undefined) {

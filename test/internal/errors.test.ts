@@ -22,6 +22,7 @@ import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { createClientOf } from '../../src/listening/clients.ts';
 import { systemClock } from '../../src/registry.ts';
 import type { Store } from '../../src/store/store.ts';
+import { openObserver } from '../support/observer.ts';
 import { createSwitchedReadiness } from '../support/readiness.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
@@ -74,7 +75,8 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
   const { services } = dispatcher;
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, readiness, draining });
-  const listener = createInternalListener({ typedCalls, clientOf: createClientOf([]), tls: undefined, log });
+  const door = { clientOf: createClientOf([]), tls: undefined, observer: openObserver('internal', log) };
+  const listener = createInternalListener({ typedCalls, ...door });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });
   await once(server, 'listening');

@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { Refusal } from '../../src/domain/reason.ts';
-import type { Institution, PaymentOrder } from '../../src/payment/institution.ts';
+import type { FailureKind, Institution, PaymentOrder } from '../../src/payment/institution.ts';
 import { createStripeInstitution } from '../../src/payment/stripe/institution.ts';
 import type { StripeParties } from '../../src/payment/stripe/parties.ts';
 import { eventually } from '../support/eventually.ts';
@@ -208,23 +208,23 @@ describe('a customer that Stripe does not know', () => {
 });
 
 describe('without a definite answer a call rejects, and a look-up tells', () => {
-  const faults: readonly (readonly [string, Fault, PaymentStatus])[] = [
-    ['the request is lost', 'lose-request', 'ABSENT'],
-    ['the answer is lost', 'lose-answer', 'HELD'],
-    ['500, nothing done', 'fail-and-save', 'ABSENT'],
-    ['500, though all is done', 'do-and-fail', 'HELD'],
-    ['401', { status: 401 }, 'ABSENT'],
-    ['403', { status: 403 }, 'ABSENT'],
-    ['409', { status: 409 }, 'ABSENT'],
-    ['429', { status: 429 }, 'ABSENT'],
-    ['503', { status: 503 }, 'ABSENT'],
+  const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
+    ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
+    ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
+    ['500, nothing done', 'fail-and-save', 'ABSENT', 'FAILED'],
+    ['500, though all is done', 'do-and-fail', 'HELD', 'FAILED'],
+    ['401', { status: 401 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
+    ['403', { status: 403 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
+    ['409', { status: 409 }, 'ABSENT', 'FAILED'],
+    ['429', { status: 429 }, 'ABSENT', 'OVERLOADED'],
+    ['503', { status: 503 }, 'ABSENT', 'FAILED'],
   ];
-  for (const [what, fault, status] of faults) {
-    test(`FREEZE, ${what}: ${status}`, async (t) => {
+  for (const [what, fault, status, kind] of faults) {
+    test(`FREEZE, ${what}: ${kind}, and ${status}`, async (t) => {
       const { standIn, institution, order } = await opened(t);
       const asked = order();
       standIn.failNext(freezeRequest, fault);
-      await assert.rejects(instruct(institution, asked, 'FREEZE'), /^Error: Stripe/);
+      await assert.rejects(instruct(institution, asked, 'FREEZE'), { name: 'InstitutionFailure', kind });
       // One attempt alone: to try again is for whoever gave the instruction.
       assert.ok(standIn.requests.length <= 1);
       assert.equal((await lookUp(institution, asked)).status, status);
@@ -278,7 +278,8 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     nobody.close();
     await once(nobody, 'close');
     const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, parties });
-    const refused = /^Error: Stripe: StripeConnectionError, cause ECONNREFUSED$/;
+    const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
+    const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
     await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
   });
 

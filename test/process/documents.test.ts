@@ -43,7 +43,11 @@ function bareEnvironment(t: TestContext, addresses: Record<string, string>): Nod
 
 test('the commands of the documents work when pasted in a fresh clone', async (t) => {
   const cwd = freshCopy(t);
-  const addresses = { ARTSEAL_PUBLIC_ADDR: await freeAddress(), ARTSEAL_INTERNAL_ADDR: await freeAddress() };
+  const addresses = {
+    ARTSEAL_PUBLIC_ADDR: await freeAddress(),
+    ARTSEAL_INTERNAL_ADDR: await freeAddress(),
+    ARTSEAL_METRICS_ADDR: await freeAddress(),
+  };
   const env = bareEnvironment(t, addresses);
   const [start = '', call = '', ...tests] = blocksOf('README.md', 'sh');
   assert.deepEqual([start, tests], ['npm ci && npm start', ['npm ci && npm test']]);
@@ -64,7 +68,8 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const here = (code: string) =>
     code
       .replaceAll('127.0.0.1:8080', addresses.ARTSEAL_PUBLIC_ADDR)
-      .replaceAll('127.0.0.1:8081', addresses.ARTSEAL_INTERNAL_ADDR);
+      .replaceAll('127.0.0.1:8081', addresses.ARTSEAL_INTERNAL_ADDR)
+      .replaceAll('127.0.0.1:9464', addresses.ARTSEAL_METRICS_ADDR);
   const run = async (code: string, more = {}): Promise<string> =>
     (await promisify(execFile)('sh', ['-c', here(code)], { cwd, env: { ...env, ...more } })).stdout;
 

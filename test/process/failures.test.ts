@@ -55,7 +55,7 @@ async function usedDatabase(t: TestContext): Promise<{ dataDir: string; file: st
 }
 
 describe('a start that cannot listen says so and ends', { concurrency: 4, timeout: 300_000 }, () => {
-  for (const variable of ['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR']) {
+  for (const variable of ['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR', 'ARTSEAL_METRICS_ADDR']) {
     test(`${variable} is taken`, async (t) => {
       const address = await takenAddress(t);
       const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data') };

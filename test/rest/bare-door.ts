@@ -6,6 +6,7 @@ import { createOpenRoutes } from '../../src/rest/open-routes.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { listenLocally } from '../support/local-server.ts';
+import { openObserver } from '../support/observer.ts';
 
 interface DoorOptions {
   readonly openApi?: Uint8Array;
@@ -30,8 +31,8 @@ export async function openBareDoor(
   const readiness = { check: async () => [] };
   const openRoutes = createOpenRoutes({ openApi, version, readiness });
   const server = createPublicListener({
-    ...{ signedCalls, takeNotification, openRoutes, log, tls },
-    clientOf: createClientOf([]),
+    ...{ signedCalls, takeNotification, openRoutes, tls },
+    ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },
   });
   if (requestMs !== undefined) {
     const limits = { headersTimeout: requestMs, requestTimeout: requestMs };

@@ -4,6 +4,7 @@ import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
+import { figurePromises } from './promises/figures.ts';
 import { filingPromises } from './promises/filings.ts';
 import type { StoreEngine } from './promises/fixtures.ts';
 import { idempotencyPromises } from './promises/idempotency.ts';
@@ -35,6 +36,7 @@ const parts = {
   quotas: quotaPromises,
   idempotency: idempotencyPromises,
   institutions: institutionPromises,
+  figures: figurePromises,
   serving: servingPromises,
   durability: durabilityPromises,
 } as const satisfies Record<string, (engine: StoreEngine) => void>;

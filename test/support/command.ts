@@ -11,12 +11,12 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** The environment of a command: that of the test without settings of its own, and these. */
+/** The environment of a command: that of the test without settings of its own, a free port for figures, and these. */
 function environment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
-  return { ...Object.fromEntries(inherited), ...env };
+  return { ...Object.fromEntries(inherited), ARTSEAL_METRICS_ADDR: '127.0.0.1:0', ...env };
 }
 
 /** Runs `artseal` to its end. */
@@ -66,7 +66,7 @@ export async function serveCommand(
   let greeting = '';
   for await (const chunk of child.stdout) {
     greeting += chunk;
-    const ready = /^artseal ready public=(\S+) internal=(\S+)$/m.exec(greeting);
+    const ready = /^artseal ready public=(\S+) internal=(\S+)(?: metrics=\S+)?$/m.exec(greeting);
     if (ready === null) continue;
     const [, publicUrl = '', internalUrl = ''] = ready;
     return {

@@ -10,14 +10,17 @@ export function installed(program: string): string | undefined {
   return folders.map((folder) => join(folder, program)).find(isExecutable);
 }
 
+/** Debian packages of programs that bear another name. */
+const packages: Readonly<Record<string, string>> = { promtool: 'prometheus' };
+
 /**
- * For a test's `skip`: false where all of these programs are installed, else which Debian packages of the same
- * names are missing. Throws instead where ARTSEAL_TEST_REQUIRE_ALL is set, as CI does: there nothing is skipped.
+ * For a test's `skip`: false where all of these programs are installed, else which are missing, and the Debian packages to
+ * install for them. Throws instead where ARTSEAL_TEST_REQUIRE_ALL is set, as CI does: there nothing is skipped.
  */
 export function skipUnlessInstalled(...programs: readonly string[]): string | false {
   const missing = programs.filter((program) => installed(program) === undefined);
   if (missing.length === 0) return false;
-  const reason = `not installed: ${missing.join(', ')} (apt-get install ${missing.join(' ')})`;
+  const reason = `not installed: ${missing.join(', ')} (apt-get install ${missing.map((program) => packages[program] ?? program).join(' ')})`;
   if (process.env.ARTSEAL_TEST_REQUIRE_ALL) throw new Error(reason);
   return reason;
 }

@@ -35,7 +35,11 @@ export async function startService(
     ...simulated
   }: ServiceOptions = {},
 ): Promise<TestService> {
-  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
+  const addresses = {
+    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    ARTSEAL_METRICS_ADDR: 'off',
+  };
   const config = readConfig({ ...addresses, ARTSEAL_DATA_DIR: dataDir, ...env });
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });

@@ -9,7 +9,7 @@ import type { CommandResult } from './command.ts';
 
 const binaries = [join(projectFolder, 'node_modules', '.bin'), ...(executable ? [dirname(executable)] : [])];
 const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
-const readyLine = /^artseal ready public=(\S+) internal=(\S+)$/m;
+const readyLine = /^artseal ready public=(\S+) internal=(\S+)(?: metrics=(\S+))?$/m;
 
 /** How long a command may take before it counts as hung, in milliseconds; far longer than any needs. */
 const hungAfterMs = 60_000;
@@ -27,17 +27,19 @@ export interface WatchedCommand {
 export interface WatchedService extends WatchedCommand {
   readonly publicUrl: string;
   readonly internalUrl: string;
+  /** Where its figures are. */
+  readonly metricsUrl: string;
   /** Sends a signal and waits for the end, as `end` does. */
   stop(signal?: NodeJS.Signals, limitMs?: number): Promise<number | null | 'HUNG'>;
 }
 
-/** The environment of the test without settings of its own, with the project's commands first, and these. */
+/** The environment of the test without settings of its own, with the project's commands first, a free port for figures, and these. */
 export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
   const path = [...binaries, process.env.PATH].join(delimiter);
-  return { ...Object.fromEntries(inherited), PATH: path, ...env };
+  return { ...Object.fromEntries(inherited), PATH: path, ARTSEAL_METRICS_ADDR: '127.0.0.1:0', ...env };
 }
 
 /** Starts a program in the project's folder; killed after the test. */
@@ -112,17 +114,20 @@ export async function serveWatched(
   const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
   const command = watch(test, program, words, { ...freePorts, ...env });
   const { child } = command;
-  const [, publicUrl = '', internalUrl = ''] = await new Promise<string[]>((resolve, reject) => {
-    child.stdout.on('data', () => {
-      const ready = readyLine.exec(command.stdout());
-      if (ready !== null) resolve(ready);
-    });
-    child.once('close', () => reject(new Error(`serve ended before it was ready: ${command.stderr()}`)));
-  });
+  const [, publicUrl = '', internalUrl = '', metricsUrl = ''] = await new Promise<string[]>(
+    (resolve, reject) => {
+      child.stdout.on('data', () => {
+        const ready = readyLine.exec(command.stdout());
+        if (ready !== null) resolve(ready);
+      });
+      child.once('close', () => reject(new Error(`serve ended before it was ready: ${command.stderr()}`)));
+    },
+  );
   return {
     ...command,
     publicUrl,
     internalUrl,
+    metricsUrl,
     stop: (signal = 'SIGTERM', limitMs) => {
       child.kill(signal);
       return command.end(limitMs);

@@ -29,6 +29,7 @@ export async function startWeighedService(scope: Pick<TestContext, 'after'>) {
       ARTSEAL_DATA_DIR: dataDir,
       ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
       ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+      ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
     },
   });
   scope.after(() => service.kill('SIGKILL'));

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../domain/clock.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import type { PaymentInstruction, PaymentOrder } from '../institution.ts';
+import { InstitutionFailure, type PaymentInstruction, type PaymentOrder } from '../institution.ts';
 import type { Call } from './calls.ts';
 import { createDeliveries } from './deliveries.ts';
 import type { InstructionFault, LookUpFault, Script } from './faults.ts';
@@ -165,5 +165,5 @@ function arrivesLater(
 }
 
 function connectionBroken(): Error {
-  return new Error('The connection to the simulated institution broke.');
+  return new InstitutionFailure('UNREACHABLE', 'The connection to the simulated institution broke.');
 }

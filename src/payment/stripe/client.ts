@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import Stripe from 'stripe';
+import { type FailureKind, InstitutionFailure } from '../institution.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** The library of Stripe, as this project uses it. */
@@ -106,7 +107,17 @@ function presentable(error: unknown): unknown {
   const { type, code, statusCode, requestId } = error;
   const facts = { code, status: statusCode, request: requestId, cause: networkCause(error.detail) };
   const known = Object.entries(facts).filter(([, value]) => value !== undefined);
-  return new Error([`Stripe: ${type}`, ...known.map(([name, value]) => `${name} ${value}`)].join(', '));
+  const words = [`Stripe: ${type}`, ...known.map(([name, value]) => `${name} ${value}`)].join(', ');
+  return new InstitutionFailure(failureKind(error), words);
+}
+
+function failureKind(error: InstanceType<typeof Stripe.errors.StripeError>): FailureKind {
+  const { errors } = Stripe;
+  if (error instanceof errors.StripeConnectionError) return 'UNREACHABLE';
+  if (error instanceof errors.StripeRateLimitError) return 'OVERLOADED';
+  const isRejected =
+    error instanceof errors.StripeAuthenticationError || error instanceof errors.StripePermissionError;
+  return isRejected ? 'CREDENTIALS_REJECTED' : 'FAILED';
 }
 
 /** The code of what went wrong on the way, such as ECONNREFUSED. */

@@ -19,6 +19,8 @@ const worthwhile = 32;
  */
 export interface Batcher {
   readonly execute: Store['execute'];
+  /** Units that were taken and have no reply yet. */
+  inFlight(): number;
   /** Takes no more units; resolves when all that it took have their replies. */
   close(): Promise<void>;
 }
@@ -39,6 +41,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   const waiting: Waiting[] = [];
   let waitingCharacters = 0;
   let isUnderWay = false;
+  let unitsUnderWay = 0;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
@@ -64,6 +67,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     const batch = waiting.splice(0, batchMax);
     for (const { characters } of batch) waitingCharacters -= characters;
     isUnderWay = true;
+    unitsUnderWay = batch.length;
     send(batch.map(({ unit }) => unit)).then(
       (replies) => settle(batch, replies),
       (error) => settle(batch, [], error),
@@ -72,6 +76,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
 
   function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
     isUnderWay = false;
+    unitsUnderWay = 0;
     const isInPart = error === undefined && replies.length > 0 && replies.length < batch.length;
     const settled = isInPart ? batch.slice(0, replies.length) : batch;
     for (const [place, { resolve, reject }] of settled.entries()) {
@@ -108,6 +113,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       schedule();
       return promise;
     },
+    inFlight: () => waiting.length + unitsUnderWay,
     close: () => {
       isClosed = true;
       endIfIdle();

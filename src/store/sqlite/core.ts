@@ -1,6 +1,7 @@
 import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
-import type { Command, Executed, Kind, Outcome, StoreOptions, Unit } from '../store.ts';
+import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
+import type { Command, Executed, Kind, Outcome, StoreFigures, StoreOptions, Unit } from '../store.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
@@ -22,6 +23,8 @@ import {
   unavailableFor,
   unforeseen,
 } from './failure.ts';
+import { createFigureHandlers } from './figures.ts';
+import { readFileFigures } from './file-figures.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
@@ -56,11 +59,18 @@ export interface Core {
   beginServing(): void;
   /** Looks whether the files are in their place: what is wrong, in words for the operator, or undefined. */
   findFault(): string | undefined;
+  figures(): CoreFigures;
   close(): void;
 }
 
+/** What the core knows of what an operator watches. */
+export type CoreFigures = Omit<StoreFigures, 'unitsInFlight'>;
+
 /** Characters in the replies of a batch behind which it ends, so that whoever hears them can do other things between. */
 const repliedCharactersMax = 500_000;
+
+/** Bounds of the number of units that share a transaction. */
+const unitBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 
 /** Opens the core: WAL with `synchronous=FULL`. Throws DatabaseRefused. */
 export function openCore(options: StoreOptions): Core {
@@ -75,6 +85,9 @@ export function openCore(options: StoreOptions): Core {
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
   const commit = client.prepare('COMMIT');
+  const transactionUnits = createDistribution(unitBounds);
+  const transactionSeconds = createDistribution(durationBoundsS);
+  const commitSeconds = createDistribution(durationBoundsS);
 
   /** Carries out units until their replies are long. */
   function carryOutSome(units: readonly Unit[]): readonly Reply[] {
@@ -97,8 +110,10 @@ export function openCore(options: StoreOptions): Core {
       if (isWriting) {
         nonces.write();
         refuseDisplaced();
+        commitSeconds.time(() => commit.run());
+      } else {
+        commit.run();
       }
-      commit.run();
       nonces.committed();
       return replies;
     } catch (error) {
@@ -106,6 +121,13 @@ export function openCore(options: StoreOptions): Core {
       nonces.rolledBack();
       throw error;
     }
+  }
+
+  /** A transaction that writes. */
+  function measured(units: readonly Unit[]): readonly Reply[] {
+    const replies = transactionSeconds.time(() => transact(units, true));
+    transactionUnits.add(replies.length);
+    return replies;
   }
 
   /** Throws if the files are not in their place. */
@@ -120,7 +142,7 @@ export function openCore(options: StoreOptions): Core {
     if (fault !== undefined) return units.map(() => ({ failure: unavailableFor(cannotWork, fault) }));
     const isWriting = units.some(writes);
     try {
-      const replies = transact(units, isWriting);
+      const replies = isWriting ? measured(units) : transact(units, false);
       // What went into files that are not in their place any more is there once they are back, if they ever are.
       const displaced = isWriting ? files.look() : undefined;
       return displaced === undefined
@@ -162,6 +184,13 @@ export function openCore(options: StoreOptions): Core {
       nonces.refresh();
     },
     findFault: () => files.look(),
+    figures: () => ({
+      transactionUnits: transactionUnits.data(),
+      transactionSeconds: transactionSeconds.data(),
+      commitSeconds: commitSeconds.data(),
+      nonces: nonces.count(),
+      files: readFileFigures(databaseFile(options.dataDir)),
+    }),
     close: () => {
       client.close();
       lock?.release();
@@ -177,6 +206,7 @@ function createUnits(database: Database) {
     ...createFilingHandlers(database),
     ...createOrderHandlers(database),
     ...callerHandlers,
+    ...createFigureHandlers(database),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
     }),

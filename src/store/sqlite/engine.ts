@@ -11,7 +11,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     const changed = core.changedCredentials();
     if (changed !== undefined) index.replace(changed);
   };
-  const { execute, close } = createBatcher(async (units) => core.executeBatch(units));
+  const { execute, inFlight, close } = createBatcher(async (units) => core.executeBatch(units));
   return {
     execute,
     findKey: (apiKey) => {
@@ -25,6 +25,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
+    figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();

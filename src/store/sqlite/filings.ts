@@ -94,7 +94,7 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
 const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));
 
 /** The first and the last number that a year can have. */
-const numbersOf = (year: number) => ({
+export const numbersOf = (year: number) => ({
   from: filingNumber(year, 1),
   to: filingNumber(year, filingSequenceMax),
 });

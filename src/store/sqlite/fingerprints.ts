@@ -8,6 +8,8 @@ export interface Fingerprint {
 export interface FingerprintTable {
   /** The number of a fingerprint, if it is there. */
   get(fingerprint: Fingerprint): number | undefined;
+  /** How many fingerprints there are. */
+  size(): number;
   /** Adds a fingerprint, or gives one that is there another number. */
   set(fingerprint: Fingerprint, value: number): void;
 }
@@ -51,6 +53,7 @@ export function createFingerprintTable(): FingerprintTable {
   }
 
   return {
+    size: () => taken,
     get: ({ high, low }) => words[placeOf(high, low) + 2] || undefined,
     set: ({ high, low }, value) => {
       put(high, low, value);

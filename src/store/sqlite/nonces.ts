@@ -21,6 +21,8 @@ export interface Nonces {
    * seconds.
    */
   spend(claim: NonceClaim, nowS: number, sweepAtS: number): boolean;
+  /** How many are remembered. */
+  count(): number;
   /** Writes what the transaction spends. Last before its commit. */
   write(): void;
   /** Remembers what the transaction spent, which is committed. */
@@ -89,6 +91,7 @@ export function createNonces(database: Database): Nonces {
 
   return {
     refresh,
+    count: () => remembered.values().reduce((sum, table) => sum + table.size(), 0),
     spend: ({ keyId, nonce }, nowS, sweepAtS) => {
       // Only who spends has to know: others would hold the write lock for as long as it takes to read all.
       if (!isFresh) refresh();

@@ -1,12 +1,12 @@
 import type { Unit } from '../store.ts';
-import type { Reply } from './core.ts';
+import type { CoreFigures, Reply } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseRefused } from './location.ts';
 
 /** What the thread of the store is asked. It answers in the order in which it is asked. */
 export type Asked =
   | { readonly kind: 'EXECUTE'; readonly units: readonly Unit[] }
-  | { readonly kind: 'BEGIN_SERVING' | 'CLOSE' };
+  | { readonly kind: 'BEGIN_SERVING' | 'READ_FIGURES' | 'CLOSE' };
 
 /** What the thread tells: answers, and, unasked, OPENED once and LOOKED when something has changed. */
 export type Told =
@@ -17,6 +17,7 @@ export type Told =
       readonly credentials: Credentials | undefined;
     }
   | { readonly kind: 'DONE' }
+  | { readonly kind: 'FIGURES'; readonly figures: CoreFigures }
   | { readonly kind: 'FAILED'; readonly error: ToldError }
   | {
       readonly kind: 'OPENED';

@@ -51,6 +51,8 @@ function serve(core: ReturnType<typeof openCore>): void {
       case 'BEGIN_SERVING':
         core.beginServing();
         return { kind: 'DONE' };
+      case 'READ_FIGURES':
+        return { kind: 'FIGURES', figures: core.figures() };
       case 'CLOSE':
         clearInterval(look);
         core.close();

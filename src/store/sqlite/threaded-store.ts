@@ -86,7 +86,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     await worker.terminate();
     throw error;
   });
-  const { execute, close } = createBatcher(async (units) => {
+  const { execute, inFlight, close } = createBatcher(async (units) => {
     const told = await ask({ kind: 'EXECUTE', units });
     return told.kind === 'EXECUTED' ? told.replies : [];
   });
@@ -107,6 +107,12 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
       await ask({ kind: 'BEGIN_SERVING' });
     },
     findFault: () => fault,
+    figures: async () => {
+      const unitsInFlight = inFlight();
+      const told = await ask({ kind: 'READ_FIGURES' });
+      if (told.kind !== 'FIGURES') throw new Error(`The store told ${told.kind} in place of its figures.`);
+      return { ...told.figures, unitsInFlight };
+    },
     lost: losing.promise,
     close: () => {
       closing ??= end();

@@ -73,6 +73,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   TakeNotification: { kind: 'TakeNotification', eventId: 'event', holdId: 'op', nowMs: 1 },
   Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', instructionId: 'op', nowMs: 1 },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
+  ReadFigures: { kind: 'ReadFigures', nowMs: 1, year: 2026 },
   HasCallers: { kind: 'HasCallers' },
   AddPlatform: { kind: 'AddPlatform', platform, key: newKey() },
   AddFirstCallers: {

@@ -1,0 +1,269 @@
+import { escrowSequenceMax } from '../../domain/escrow-id.ts';
+import { filingSequenceMax } from '../../domain/filing.ts';
+import { keyEndsS, orderAgesS } from '../../store/figure-commands.ts';
+import type { DistributionData } from '../distribution.ts';
+import type { Snapshot } from './snapshot.ts';
+
+/** Labels of a sample; each value is one of a closed set, none is a text of a caller. */
+export type Labels = Readonly<Record<string, string>>;
+
+/** One value of a counter or gauge, or one distribution of a histogram. */
+export interface Sample<Value> {
+  readonly labels?: Labels;
+  readonly value: Value;
+}
+
+/** A figure that operators watch, under the name that Prometheus knows it by. */
+export type Figure = { readonly name: string; readonly help: string } & (
+  | { readonly type: 'counter' | 'gauge'; read(snapshot: Snapshot): readonly Sample<number>[] }
+  | { readonly type: 'histogram'; read(snapshot: Snapshot): readonly Sample<DistributionData>[] }
+);
+
+/** No sample of what is not known, and one of what is. */
+const one = <Value>(value: Value | undefined): Sample<Value>[] => (value === undefined ? [] : [{ value }]);
+
+/** A sample for each member of a record. */
+const each = (label: string, values: Readonly<Record<string, number>>): Sample<number>[] =>
+  Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+
+const spanNames: Readonly<Record<number, string>> = { 600: '10m', 3600: '1h', 86400: '1d', 604800: '7d' };
+const spanName = (seconds: number): string => spanNames[seconds] ?? `${seconds}s`;
+
+/** The buckets of `OpenOrders.counts`: each is named by the age that it ends with, the last by the one before. */
+const ageNames = [...orderAgesS.map((ageS) => `under_${spanName(ageS)}`), `over_${spanName(orderAgesS[3])}`];
+
+const secondsSince = (atMs: number, nowMs: number): number => Math.max(0, (nowMs - atMs) / 1_000);
+
+/** All figures, in the order in which they are written. */
+export const figures: readonly Figure[] = [
+  {
+    name: 'artseal_build_info',
+    help: 'Version and commit of what runs; always 1.',
+    type: 'gauge',
+    read: ({ build: { version, commit = 'unknown' } }) => [{ labels: { version, commit }, value: 1 }],
+  },
+  {
+    name: 'artseal_calls_total',
+    help: 'Calls that ended, by door, operation and reason; OK is answered, GONE is given up by the caller.',
+    type: 'counter',
+    read: ({ calls }) =>
+      calls.map(({ door, operation, end, seconds }) => ({
+        labels: { door, operation, reason: end },
+        value: countOf(seconds),
+      })),
+  },
+  {
+    name: 'artseal_call_duration_seconds',
+    help: 'From the head of a request to its answer.',
+    type: 'histogram',
+    read: ({ calls }) =>
+      calls.map(({ door, operation, end, seconds }) => ({
+        labels: { door, operation, reason: end },
+        value: seconds,
+      })),
+  },
+  {
+    name: 'artseal_store_up',
+    help: 'Whether the store told its figures in time: without them all others of the store and of orders are missing.',
+    type: 'gauge',
+    read: ({ store, registry }) => one(store === undefined || registry === undefined ? 0 : 1),
+  },
+  {
+    name: 'artseal_store_units_in_flight',
+    help: 'Units of work that the store has taken and not answered.',
+    type: 'gauge',
+    read: ({ store }) => one(store?.unitsInFlight),
+  },
+  {
+    name: 'artseal_store_transaction_units',
+    help: 'Units of work that shared one transaction that wrote.',
+    type: 'histogram',
+    read: ({ store }) => one(store?.transactionUnits),
+  },
+  {
+    name: 'artseal_store_transaction_duration_seconds',
+    help: 'Transactions that wrote, from begin to the end of their commit.',
+    type: 'histogram',
+    read: ({ store }) => one(store?.transactionSeconds),
+  },
+  {
+    name: 'artseal_store_commit_duration_seconds',
+    help: 'Commits: the log is written and synced to the disk, and sometimes folded into the database.',
+    type: 'histogram',
+    read: ({ store }) => one(store?.commitSeconds),
+  },
+  {
+    name: 'artseal_store_nonces',
+    help: 'Spent nonces that are remembered.',
+    type: 'gauge',
+    read: ({ store }) => one(store?.nonces),
+  },
+  {
+    name: 'artseal_store_database_bytes',
+    help: 'Size of the database file.',
+    type: 'gauge',
+    read: ({ store }) => one(store?.files?.databaseBytes),
+  },
+  {
+    name: 'artseal_store_log_bytes',
+    help: 'Size of the write-ahead log.',
+    type: 'gauge',
+    read: ({ store }) => one(store?.files?.logBytes),
+  },
+  {
+    name: 'artseal_store_disk_free_bytes',
+    help: 'What the service can still write on the disk of the data folder.',
+    type: 'gauge',
+    read: ({ store }) => one(store?.files?.freeBytes),
+  },
+  {
+    name: 'artseal_numbers_left',
+    help: 'Numbers of this year that are not given out.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      registry === undefined
+        ? []
+        : each('kind', {
+            filing: filingSequenceMax - registry.filingNumbers,
+            escrow: escrowSequenceMax - registry.escrowNumbers,
+          }),
+  },
+  {
+    name: 'artseal_numbers_limit',
+    help: 'Numbers that a year has.',
+    type: 'gauge',
+    read: () => each('kind', { filing: filingSequenceMax, escrow: escrowSequenceMax }),
+  },
+  {
+    name: 'artseal_escrow_orders',
+    help: 'Orders by state.',
+    type: 'gauge',
+    read: ({ registry }) => [
+      ...(registry?.openOrders ?? []).map(({ state, counts }) => ({
+        labels: { state },
+        value: sum(counts),
+      })),
+      ...each('state', registry?.settledOrders ?? {}),
+    ],
+  },
+  {
+    name: 'artseal_escrow_open_orders',
+    help: 'Orders whose money is not settled, by state and by how long ago they were opened.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      (registry?.openOrders ?? []).flatMap(({ state, counts }) =>
+        counts.map((value, place) => ({ labels: { state, age: ageNames[place] ?? '' }, value })),
+      ),
+  },
+  {
+    name: 'artseal_escrow_orders_in_review',
+    help: 'Orders that wait for a person.',
+    type: 'gauge',
+    read: ({ registry }) => one(registry?.ordersInReview),
+  },
+  {
+    name: 'artseal_escrow_open_instructions',
+    help: 'Instructions to the institution that are not settled, of the 1000 oldest; UNKNOWN were given and not answered.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      (registry?.openInstructions ?? []).map(({ kind, status, count }) => ({
+        labels: { kind, status },
+        value: count,
+      })),
+  },
+  {
+    name: 'artseal_escrow_unanswered_attempts',
+    help: 'Attempts in a row that the institution left without an answer, of all orders with an open instruction.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      one(registry && sum(registry.openInstructions.map((each) => each.failedAttempts))),
+  },
+  {
+    name: 'artseal_escrow_oldest_unanswered_seconds',
+    help: 'Age of the oldest instruction that was given and not answered; 0 if there is none.',
+    type: 'gauge',
+    read: ({ registry, nowMs }) => {
+      const unanswered = registry?.openInstructions.filter(({ status }) => status === 'UNKNOWN');
+      return one(
+        unanswered && Math.max(0, ...unanswered.map((each) => secondsSince(each.oldestAtMs, nowMs))),
+      );
+    },
+  },
+  {
+    name: 'artseal_escrow_look_up_delay_seconds',
+    help: 'How long the order has waited that the institution is to be asked about first; 0 if none is due.',
+    type: 'gauge',
+    read: ({ registry, nowMs }) => one(registry && secondsSince(registry.nextLookUpAtMs ?? nowMs, nowMs)),
+  },
+  {
+    name: 'artseal_institution_request_duration_seconds',
+    help: 'Requests to the institution that were answered.',
+    type: 'histogram',
+    read: ({ institution }) =>
+      institution.map(({ request, seconds }) => ({ labels: { request }, value: seconds })),
+  },
+  {
+    name: 'artseal_institution_failures_total',
+    help: 'Requests to the institution that were not answered, and why.',
+    type: 'counter',
+    read: ({ institution }) =>
+      institution.flatMap(({ request, failures }) =>
+        Object.entries(failures).map(([kind, value]) => ({ labels: { request, kind }, value })),
+      ),
+  },
+  {
+    name: 'artseal_api_keys_ending',
+    help: 'Keys that a rotation ends within that time.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      (registry?.keysEnding ?? []).map((value, place) => ({
+        labels: { within: spanName(keyEndsS[place] ?? 0) },
+        value,
+      })),
+  },
+  {
+    name: 'artseal_event_loop_delay_p99_seconds',
+    help: 'How long the main thread kept others waiting, the 99th percentile since the last reading.',
+    type: 'gauge',
+    read: ({ process }) => one(process.eventLoopDelay.p99),
+  },
+  {
+    name: 'artseal_event_loop_delay_max_seconds',
+    help: 'The same, at the most.',
+    type: 'gauge',
+    read: ({ process }) => one(process.eventLoopDelay.max),
+  },
+  {
+    name: 'process_resident_memory_bytes',
+    help: 'Resident memory.',
+    type: 'gauge',
+    read: ({ process }) => one(process.residentBytes),
+  },
+  {
+    name: 'process_cpu_seconds_total',
+    help: 'Processor time of all threads.',
+    type: 'counter',
+    read: ({ process }) => one(process.cpuSeconds),
+  },
+  {
+    name: 'process_open_fds',
+    help: 'Open files and sockets.',
+    type: 'gauge',
+    read: ({ process }) => one(process.openFiles),
+  },
+  {
+    name: 'process_start_time_seconds',
+    help: 'When the process started, in Unix seconds.',
+    type: 'gauge',
+    read: ({ process }) => one(process.startedAtS),
+  },
+];
+
+/** How many values a distribution is of. */
+export function countOf({ counts }: DistributionData): number {
+  return sum(counts);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

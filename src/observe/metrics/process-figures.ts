@@ -1,0 +1,59 @@
+import { readdirSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+
+/** What the process takes of its machine. */
+export interface ProcessFigures {
+  readonly residentBytes: number;
+  /** Processor time of all threads since it started. */
+  readonly cpuSeconds: number;
+  /** Unix seconds. */
+  readonly startedAtS: number;
+  /** Files and sockets; undefined where the system does not tell. */
+  readonly openFiles: number | undefined;
+  /** How long the event loop of the main thread kept its timers waiting since this was last read, in seconds. */
+  readonly eventLoopDelay: { readonly p99: number; readonly max: number };
+}
+
+/** Watches the process. */
+export interface ProcessWatch {
+  read(): ProcessFigures;
+  stop(): void;
+}
+
+/** How often the delay of the event loop is sampled, in milliseconds: by a timer of Node's own, which runs no JavaScript. */
+const sampleEveryMs = 20;
+
+/** Begins to watch this process. */
+export function createProcessWatch(): ProcessWatch {
+  const delays = monitorEventLoopDelay({ resolution: sampleEveryMs });
+  delays.enable();
+  // A sample is the time between two runs of its timer.
+  const secondsBeyond = (nanoseconds: number) => Math.max(0, nanoseconds / 1e9 - sampleEveryMs / 1e3);
+  return {
+    read: () => {
+      const eventLoopDelay = {
+        p99: secondsBeyond(delays.percentile(99)),
+        max: delays.count === 0 ? 0 : secondsBeyond(delays.max),
+      };
+      delays.reset();
+      const { user, system } = process.cpuUsage();
+      return {
+        residentBytes: process.memoryUsage.rss(),
+        cpuSeconds: (user + system) / 1e6,
+        startedAtS: performance.timeOrigin / 1e3,
+        openFiles: openFiles(),
+        eventLoopDelay,
+      };
+    },
+    stop: () => delays.disable(),
+  };
+}
+
+function openFiles(): number | undefined {
+  try {
+    // The folder itself is open while it is read.
+    return readdirSync('/proc/self/fd').length - 1;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,19 @@
+import type { BuildInfo } from '../../build-info.ts';
+import type { RegistryFigures } from '../../store/figure-commands.ts';
+import type { StoreFigures } from '../../store/store.ts';
+import type { CallFigure } from '../call-figures.ts';
+import type { InstitutionFigure } from './institution-figures.ts';
+import type { ProcessFigures } from './process-figures.ts';
+
+/** All figures at one moment. */
+export interface Snapshot {
+  /** Unix milliseconds. */
+  readonly nowMs: number;
+  readonly build: BuildInfo;
+  readonly calls: readonly CallFigure[];
+  readonly institution: readonly InstitutionFigure[];
+  readonly process: ProcessFigures;
+  /** Undefined if the store did not tell. */
+  readonly store: StoreFigures | undefined;
+  readonly registry: RegistryFigures | undefined;
+}

@@ -1,0 +1,24 @@
+import { statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { StoreFiles } from '../store.ts';
+
+/** Measures the files of a database, and what room there is on their disk. */
+export function readFileFigures(database: string): StoreFiles {
+  return {
+    databaseBytes: known(() => statSync(database).size),
+    logBytes: known(() => statSync(`${database}-wal`).size),
+    freeBytes: known(() => {
+      const { bavail, bsize } = statfsSync(dirname(database));
+      return bavail * bsize;
+    }),
+  };
+}
+
+/** A file or folder may have been moved away, which others tell. */
+function known(measure: () => number): number | undefined {
+  try {
+    return measure();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { reasons } from '../../src/domain/reason.ts';
+import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { installed, skipUnlessInstalled } from '../support/installed.ts';
+import { type Scraped, scrape } from '../support/metrics.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
+import { typedClients } from '../support/typed-clients.ts';
+
+const onAnyPort = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
+const metricsUrl = ({ metricsAddress }: TestService) => `http://${metricsAddress}/metrics`;
+
+const clock = createManualClock();
+const institution = openTestInstitution(fileScope, {}, clock);
+const service = await startService(fileScope, { clock, institution, env: onAnyPort });
+const platform = await service.platform();
+
+/** The figures as they are now: what was read less than a second ago is not read again. */
+async function figuresNow(): Promise<Scraped> {
+  clock.advance(1_000);
+  return scrape(metricsUrl(service));
+}
+
+/** The figures as soon as something holds for them: a door counts a call when its connection has taken the answer. */
+function figuresWith(holds: (figures: Scraped) => boolean, from = figuresNow): Promise<Scraped> {
+  return eventually('the figures', 60_000, async () => {
+    const figures = await from();
+    return holds(figures) && figures;
+  });
+}
+
+const filing = 'artseal.v1.FilingService/CreateFiling';
+const listing = 'artseal.v1.FilingService/ListFilings';
+const getting = 'artseal.v1.FilingService/GetFiling';
+const calls = (figures: Scraped, door: string, operation: string, reason: string) =>
+  figures.value('artseal_calls_total', { door, operation, reason }) ?? 0;
+
+/** For a call that is signed now, by the clock of the service. */
+const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+
+/** Sends a target as it is, without any credentials. */
+const unsigned = async (target: string, init: RequestInit = {}) =>
+  (await fetch(`${service.publicUrl}${target}`, init)).text();
+
+test('calls are counted by door, operation and reason, and so are their durations', async () => {
+  const before = await figuresNow();
+  await fileArtwork(service, platform, now());
+  await fileArtwork(service, platform, now());
+  await fileArtwork(service, platform, { ...now(), signature: '0'.repeat(64) });
+  await askProvenance(service, platform, 'AS-2026-999999', now());
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  await filings.listFilings({ pageSize: 1 });
+  const after = await figuresWith((figures) => calls(figures, 'internal', listing, 'OK') > 0);
+  const more = (...labels: [door: string, operation: string, reason: string]) =>
+    calls(after, ...labels) - calls(before, ...labels);
+  assert.equal(more('public', filing, 'OK'), 2);
+  assert.equal(more('public', 'none', 'SIGNATURE_INVALID'), 1);
+  assert.equal(more('public', 'artseal.v1.ProvenanceService/GetProvenance', 'FILING_NOT_FOUND'), 1);
+  assert.equal(more('internal', listing, 'OK'), 1);
+  const labels = { door: 'public', operation: filing, reason: 'OK' };
+  const counted = calls(after, 'public', filing, 'OK');
+  assert.equal(after.value('artseal_call_duration_seconds_count', labels), counted);
+  assert.equal(after.value('artseal_call_duration_seconds_bucket', { ...labels, le: '+Inf' }), counted);
+  assert.ok((after.value('artseal_call_duration_seconds_sum', labels) ?? 0) > 0);
+});
+
+test('what callers send is in no label: operations are those of the schema, reasons those of the dictionary', async () => {
+  const word = `evil-${randomUUID()}`;
+  for (const target of [`/${word}`, `/api/v1/${word}?${word}`, `/${word}${'x'.repeat(3_000)}`]) {
+    await unsigned(target);
+    await send(service.publicUrl, platform, { ...now(), target });
+  }
+  await unsigned('/api/v1/filing', { method: 'POST', headers: { 'X-Api-Key': word }, body: word });
+  for (const path of [`/${word}`, `/artseal.v1.FilingService/${word}`, `/${getting}`]) {
+    const body = JSON.stringify({ filingNo: word });
+    const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${word}` };
+    await (await fetch(`${service.internalUrl}${path}`, { method: 'POST', headers, body })).text();
+  }
+  const figures = await figuresWith((told) => calls(told, 'internal', getting, 'AUTH_HEADER_INVALID') > 0);
+  assert.doesNotMatch(figures.text, new RegExp(`${word}|${platform.apiKey}|${platform.caller}`));
+  for (const { operation = '', reason = '' } of figures.labelsOf('artseal_calls_total')) {
+    assert.match(operation, /^(none|payment notification|(artseal|grpc)\.[\w.]+\/\w+)$/);
+    assert.ok(reason === 'OK' || reason === 'GONE' || reason in reasons, reason);
+  }
+});
+
+test('numbers that are left, orders by state and age, and what the institution answers', async () => {
+  const before = await figuresNow();
+  const { filingNo } = (await fileArtwork(service, platform, now())).json;
+  await openEscrow(service, platform, filingNo, {}, now());
+  const after = await figuresNow();
+  const more = (name: string, labels: Record<string, string> = {}) =>
+    (after.value(name, labels) ?? 0) - (before.value(name, labels) ?? 0);
+  assert.equal(more('artseal_numbers_left', { kind: 'filing' }), -1);
+  assert.equal(more('artseal_numbers_left', { kind: 'escrow' }), -1);
+  assert.equal(after.value('artseal_numbers_limit', { kind: 'filing' }), 999_999);
+  assert.equal(after.value('artseal_numbers_limit', { kind: 'escrow' }), 36 ** 4);
+  assert.equal(more('artseal_escrow_orders', { state: 'FROZEN' }), 1);
+  assert.equal(more('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 1);
+  assert.equal(more('artseal_institution_request_duration_seconds_count', { request: 'FREEZE' }), 1);
+  clock.advance(3_600_000);
+  const later = await figuresNow();
+  assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 0);
+  assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_1d' }), 1);
+});
+
+test('what the institution leaves without an answer is counted by how it failed, and how long it is', async (t) => {
+  const failures = (figures: Scraped, kind: string) =>
+    figures.value('artseal_institution_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;
+  const before = await figuresNow();
+  t.after(() => institution.treat({ FREEZE: 'CONFIRMED' }));
+  institution.treat({ FREEZE: 'LOST' });
+  institution.treatLookUps({ kind: 'LOST' });
+  const numbers = [await fileArtwork(service, platform, now()), await fileArtwork(service, platform, now())];
+  const [first, second] = numbers.map(({ json }) => json.filingNo);
+  assert.equal((await openEscrow(service, platform, first, {}, now())).json.code, 'PAYMENT_PENDING');
+  institution.treat({ FREEZE: 'SILENT' });
+  const silent = openEscrow(service, platform, second, {}, now());
+  const unknown = { kind: 'FREEZE', status: 'UNKNOWN' };
+  const givenUp = await figuresWith((figures) => {
+    clock.advance(5_000);
+    return figures.value('artseal_escrow_open_instructions', unknown) === 2;
+  });
+  assert.equal((await silent).json.code, 'PAYMENT_PENDING');
+  assert.equal(failures(givenUp, 'UNREACHABLE') - failures(before, 'UNREACHABLE'), 1);
+  assert.equal(failures(givenUp, 'UNANSWERED') - failures(before, 'UNANSWERED'), 1);
+  assert.ok((givenUp.value('artseal_escrow_oldest_unanswered_seconds') ?? 0) >= 5);
+  assert.ok((givenUp.value('artseal_escrow_unanswered_attempts') ?? 0) >= 2);
+});
+
+test('those who scrape within a second are told the same, and one reading serves them', async () => {
+  const first = await figuresNow();
+  await fileArtwork(service, platform, now());
+  assert.equal((await scrape(metricsUrl(service))).text, first.text);
+  assert.notEqual((await figuresNow()).text, first.text);
+});
+
+test('without its files the store is down, and the other figures are told', async (t) => {
+  const displaced = await startService(t, { env: onAnyPort });
+  const file = join(displaced.dataDir, 'artseal.db');
+  renameSync(file, `${file}.away`);
+  t.after(() => renameSync(`${file}.away`, file));
+  const from = () => scrape(metricsUrl(displaced));
+  const figures = await figuresWith((told) => told.value('artseal_store_up') === 0, from);
+  assert.equal(figures.value('artseal_escrow_orders_in_review'), undefined);
+  assert.ok((figures.value('process_resident_memory_bytes') ?? 0) > 0);
+});
+
+test('it takes GET and HEAD of /metrics, and nothing else', async () => {
+  const url = metricsUrl(service);
+  const head = await fetch(url, { method: 'HEAD' });
+  assert.equal(head.status, 200);
+  assert.match(head.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  const post = await fetch(url, { method: 'POST', body: 'x'.repeat(100_000) });
+  assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+  assert.equal((await fetch(new URL('/', url))).status, 404);
+  assert.equal((await fetch(`${url}?format=openmetrics`)).status, 200);
+});
+
+test('off, nothing listens', async (t) => {
+  const { metricsAddress } = await startService(t, { env: { ARTSEAL_METRICS_ADDR: 'off' } });
+  assert.equal(metricsAddress, undefined);
+});
+
+const skip = skipUnlessInstalled('promtool');
+
+test('promtool finds nothing to say against the figures', { skip }, async () => {
+  const { text } = await figuresNow();
+  const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {
+    input: text,
+    encoding: 'utf8',
+  });
+  assert.deepEqual({ status, said: stdout + stderr }, { status: 0, said: '' });
+});
