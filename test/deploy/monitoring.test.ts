@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { projectFolder } from '../support/artseal-command.ts';
+import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { installed, skipUnlessInstalled } from '../support/installed.ts';
+import { scrape } from '../support/metrics.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedClients } from '../support/typed-clients.ts';
+
+/** A rule of deploy/prometheus-rules.yaml. */
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook: string };
+}
+
+/** What this file reads of deploy/grafana-dashboard.json. */
+interface Dashboard {
+  readonly templating: { readonly list: readonly { readonly query: string | { readonly query: string } }[] };
+  readonly panels: readonly {
+    readonly id: number;
+    readonly targets?: readonly { readonly expr: string }[];
+  }[];
+}
+
+const text = (path: string) => readFileSync(join(projectFolder, path), 'utf8');
+const rulesFile = join(projectFolder, 'deploy', 'prometheus-rules.yaml');
+const rules: readonly Rule[] = parse(text('deploy/prometheus-rules.yaml')).groups.flatMap(
+  ({ rules }: { rules: readonly Rule[] }) => rules,
+);
+const dashboard = JSON.parse(text('deploy/grafana-dashboard.json')) as Dashboard;
+const queries = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+
+const skip = skipUnlessInstalled('promtool');
+
+/** Runs promtool; what it said, if it found anything wrong. */
+function promtool(...words: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', words, { encoding: 'utf8' });
+  return status === 0 ? '' : stdout + stderr;
+}
+
+test('the alert rules are what Prometheus understands, and speak when they are to', { skip }, () => {
+  assert.equal(promtool('check', 'rules', rulesFile), '');
+  assert.equal(promtool('test', 'rules', join(import.meta.dirname, 'prometheus-rules.test.yaml')), '');
+});
+
+test('each alert is tried, both silent and firing', () => {
+  const { tests } = parse(text('test/deploy/prometheus-rules.test.yaml'));
+  const [usual, , loud] = tests;
+  const names = rules.map(({ alert }) => alert);
+  assert.deepEqual(
+    usual.alert_rule_test.map(({ alertname }: { alertname: string }) => alertname),
+    names,
+  );
+  assert.deepEqual(
+    loud.promql_expr_test[0].exp_samples.map(({ labels }: { labels: string }) => labels),
+    names.map((name) => `{alertname="${name}"}`),
+  );
+});
+
+test('each alert says how urgent it is, and which section of the documents says what to do', () => {
+  for (const { alert, labels, annotations } of rules) {
+    assert.ok(['page', 'ticket'].includes(labels.severity), alert);
+    const [path = '', anchor] = annotations.runbook.split('#');
+    const headings = text(path).match(/^#+ .+$/gm) ?? [];
+    const anchors = headings.map((heading) => heading.replace(/^#+ /, '').toLowerCase().replaceAll(' ', '-'));
+    assert.ok(anchors.includes(anchor ?? ''), `${alert}: ${annotations.runbook}`);
+  }
+});
+
+test('the queries of the dashboard are what Prometheus understands', { skip }, (t) => {
+  const file = join(temporaryFolder(t), 'queries.yaml');
+  const recorded = queries.map((expr, place) => ({
+    record: `query:${place}`,
+    expr: expr.replaceAll('$__rate_interval', '5m').replaceAll('$instance', '.*'),
+  }));
+  writeFileSync(file, JSON.stringify({ groups: [{ name: 'queries', rules: recorded }] }));
+  assert.equal(promtool('check', 'rules', '--lint=none', file), '');
+});
+
+test('the panels of the dashboard have an id each', () => {
+  assert.equal(new Set(dashboard.panels.map(({ id }) => id)).size, dashboard.panels.length);
+});
+
+test('rules and dashboard ask for figures that there are, and no figure is left out of the dashboard', async () => {
+  const service = await startService(fileScope, { env: { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' } });
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  // Silent, so that there is an open instruction.
+  const opening = openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' });
+  assert.equal((await opening).json.code, 'PAYMENT_PENDING');
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  await filings.listFilings({ pageSize: 1 });
+  const { text: scraped } = await scrape(`http://${service.metricsAddress}/metrics`);
+  const samples = new Set(scraped.match(/^[a-z][a-z0-9_]*/gm));
+  const variables = dashboard.templating.list.map(({ query }) => JSON.stringify(query));
+  const asked = (expressions: readonly string[]) =>
+    new Set(expressions.flatMap((expr) => expr.match(/\b(artseal|process)_[a-z0-9_]+/g) ?? []));
+  const known = [...asked([...rules.map(({ expr }) => expr), ...queries, ...variables])];
+  assert.deepEqual(
+    known.filter((name) => !samples.has(name)),
+    [],
+  );
+  const families = [...scraped.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name);
+  const shown = [...asked(queries)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
+  assert.deepEqual(
+    families.filter((name) => !shown.includes(name)),
+    ['process_start_time_seconds'],
+  );
+});
