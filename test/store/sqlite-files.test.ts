@@ -8,7 +8,7 @@ import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { refusal } from '../support/refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addPlatform, anyFiling, refused, sandbox, toFile } from './promises/fixtures.ts';
+import { addPlatform, anyFiling, painting, refused, sandbox, toFile } from './promises/fixtures.ts';
 
 const firstPage = { from: undefined, size: 10 };
 
@@ -177,4 +177,22 @@ test('a database that has to be new is made once', async (t) => {
   const first = open();
   t.after(() => first.close());
   assert.throws(open, { name: 'DatabaseRefused', message: /artseal\.db is there already/ });
+});
+
+test('a log that a long reader let grow is cut back once the reader is gone', async (t) => {
+  const { store, inFolder } = await openMovable(t);
+  const by = await addPlatform(store, 'another gallery');
+  const artwork = { ...painting, condition: '\u8272'.repeat(2_000) };
+  const file = () =>
+    Promise.all(Array.from({ length: 1_000 }, () => perform(store, { ...toFile(by), artwork })));
+  const logBytes = async () => (await store.figures()).files?.logBytes ?? Number.NaN;
+  const reader = new Sqlite(inFolder('artseal.db'), { readonly: true });
+  t.after(() => reader.close());
+  reader.exec('BEGIN; SELECT count(*) FROM filing');
+  for (let batch = 0; batch < 7; batch += 1) await file();
+  assert.ok((await logBytes()) > 40_000_000, `${await logBytes()}`);
+  reader.exec('COMMIT');
+  // One folds all of the log into the database, the next one writes it from its beginning.
+  for (let batch = 0; batch < 2; batch += 1) await file();
+  assert.ok((await logBytes()) <= 33_554_432, `${await logBytes()}`);
 });

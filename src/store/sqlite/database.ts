@@ -27,6 +27,8 @@ export const busyTimeoutMs = 2_000;
 export const servingBusyTimeoutMs = 250;
 /** Pages of 4 KiB in the log before it is folded into the database. */
 const checkpointPages = 4_000;
+/** Bytes of the log file that are kept when it is written from its beginning again: what a long reader let grow goes back to this. */
+const keptLogBytes = 33_554_432;
 /** Page cache, in KiB. Most pages are written in their order and not read again; the system caches the file as well. */
 const cacheKiB = 4_096;
 
@@ -75,6 +77,7 @@ function openFile(file: string, opening: StoreOptions['opening'], stamps: Stamps
     client.pragma('foreign_keys = ON');
     client.pragma('trusted_schema = OFF');
     client.pragma(`wal_autocheckpoint = ${checkpointPages}`);
+    client.pragma(`journal_size_limit = ${keptLogBytes}`);
     client.pragma(`cache_size = -${cacheKiB}`);
     const database = drizzle({ client });
     client
