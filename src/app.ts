@@ -22,6 +22,7 @@ import { createInstitutionFigures } from './observe/metrics/institution-figures.
 import { createMetricsListener } from './observe/metrics/metrics-listener.ts';
 import { createProcessWatch } from './observe/metrics/process-figures.ts';
 import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
+import type { Traces } from './observe/traces/traces.ts';
 import { readPackaged } from './packaged-files.ts';
 import type { Institution, Setting } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
@@ -90,12 +91,14 @@ export async function startApp(
   log: Logger,
   simulated: Simulated = {},
   opening: Promise<Registry> = openForServing(config, simulated),
+  traces?: Traces,
 ): Promise<App> {
   const { clock = systemClock } = simulated;
   // What was opened is closed in the reverse order, here if the start fails.
   await using opened = new AsyncDisposableStack();
   const registry = await opening;
-  const { store, execute, keyRing } = registry;
+  const { execute, keyRing } = registry;
+  const store = traces?.observeStore(registry.store) ?? registry.store;
   opened.defer(() => store.close());
   for (const file of readableByOthers(confidentialFiles(config)))
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
@@ -129,10 +132,11 @@ export async function startApp(
   });
   opened.defer(institutionWatch.stop);
   const institutionFigures = createInstitutionFigures();
+  const counted = institutionFigures.observe(institution);
   const calendar = createCalendar(config.timeZone);
   const service = createService({
     ...{ store, keyRing, clock, calendar, log },
-    institution: institutionFigures.observe(institution),
+    institution: traces?.observeInstitution(counted) ?? counted,
     environment: config.environment,
     currency: config.currency,
     random: Math.random,
@@ -143,7 +147,7 @@ export async function startApp(
   opened.defer(service.stop);
 
   const callFigures = createCallFigures();
-  const observers = { log, figures: callFigures };
+  const observers = { log, figures: callFigures, tracer: traces };
   const sources = { store, calls: callFigures, institution: institutionFigures, clock, calendar };
   // It is the last to stop, so that figures can be read while the doors close.
   const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);

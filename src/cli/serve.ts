@@ -3,6 +3,8 @@ import type { App } from '../app.ts';
 import { buildInfo, commandName } from '../build-info.ts';
 import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
+import type { Traces } from '../observe/traces/traces.ts';
+import { wantsTraces } from '../observe/tracing.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
@@ -62,7 +64,8 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   const { openForServing } = await import('../registry.ts');
   const opening = openForServing(config);
   const [{ startApp }] = await Promise.all([import('../app.ts'), opening]);
-  const app = await startApp(config, log, {}, opening);
+  const traces = await tracesFor(terminal.env, log);
+  const app = await startApp(config, log, {}, opening, traces);
   try {
     if (config.environment === 'sandbox') await welcome(app, config, terminal);
     keepHeapSmall();
@@ -82,6 +85,19 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     log.info({ signal }, 'closing');
   } finally {
     await app.close();
+    await traces?.close();
+  }
+}
+
+/** What traces calls, if the environment asks for that; a service that cannot be traced serves all the same. */
+async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | undefined> {
+  if (!wantsTraces(env)) return undefined;
+  const { openTraces } = await import('../observe/traces/traces.ts');
+  try {
+    return openTraces(env, log);
+  } catch (error) {
+    log.error({ why: error instanceof Error ? error.message : String(error) }, 'calls are not traced');
+    return undefined;
   }
 }
 

@@ -19,3 +19,13 @@ export interface CallTracer {
   /** Begins the span of a call, below that of its caller where the headers name one. */
   begin(door: Door, headers: TraceHeaders): CallSpan;
 }
+
+/**
+ * Whether the environment asks for traces, as the standard variables of OpenTelemetry have it: an endpoint is named, and
+ * they are not turned off.
+ */
+export function wantsTraces(env: NodeJS.ProcessEnv): boolean {
+  const isNamed = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const isOff = env.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || env.OTEL_TRACES_EXPORTER === 'none';
+  return Boolean(isNamed) && !isOff;
+}
