@@ -148,9 +148,6 @@ export async function startApp(
 
   const callFigures = createCallFigures();
   const observers = { log, figures: callFigures, tracer: traces };
-  const sources = { store, calls: callFigures, institution: institutionFigures, clock, calendar };
-  // It is the last to stop, so that figures can be read while the doors close.
-  const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
   const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
   const routes = createRoutes(dispatcher.services);
   let isDraining = false;
@@ -163,6 +160,9 @@ export async function startApp(
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
   institutionWatch.onChange(() => void readiness.check());
+  const sources = { store, calls: callFigures, institution: institutionFigures, clock, calendar, readiness };
+  // It is the last to stop, so that figures can be read while the doors close.
+  const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
   const openRoutes = createOpenRoutes({
     openApi: readPackaged('openapi.yaml'),
     version: {

@@ -89,7 +89,10 @@ test('what callers send is in no label: operations are those of the schema, reas
   const figures = await figuresWith((told) => calls(told, 'internal', getting, 'AUTH_HEADER_INVALID') > 0);
   assert.doesNotMatch(figures.text, new RegExp(`${word}|${platform.apiKey}|${platform.caller}`));
   for (const { operation = '', reason = '' } of figures.labelsOf('artseal_calls_total')) {
-    assert.match(operation, /^(none|payment notification|(artseal|grpc)\.[\w.]+\/\w+)$/);
+    assert.match(
+      operation,
+      /^(none|payment notification|\/(healthz|readyz|version|openapi\.yaml)|(artseal|grpc)\.[\w.]+\/\w+)$/,
+    );
     assert.ok(reason === 'OK' || reason === 'GONE' || reason in reasons, reason);
   }
 });
@@ -152,6 +155,11 @@ test('without its files the store is down, and the other figures are told', asyn
   t.after(() => renameSync(`${file}.away`, file));
   const from = () => scrape(metricsUrl(displaced));
   const figures = await figuresWith((told) => told.value('artseal_store_up') === 0, from);
+  assert.deepEqual(
+    [figures.value('artseal_ready'), figures.value('artseal_ready_part', { part: 'store' })],
+    [0, 0],
+  );
+  assert.equal(figures.value('artseal_ready_part', { part: 'clock' }), 1);
   assert.equal(figures.value('artseal_escrow_orders_in_review'), undefined);
   assert.ok((figures.value('process_resident_memory_bytes') ?? 0) > 0);
 });

@@ -43,6 +43,19 @@ export const figures: readonly Figure[] = [
     read: ({ build: { version, commit = 'unknown' } }) => [{ labels: { version, commit }, value: 1 }],
   },
   {
+    name: 'artseal_ready',
+    help: 'Whether the process is ready to take calls, which /readyz tells as well.',
+    type: 'gauge',
+    read: ({ readiness }) => one(Object.values(readiness).every(Boolean) ? 1 : 0),
+  },
+  {
+    name: 'artseal_ready_part',
+    help: 'The same of each part of readiness.',
+    type: 'gauge',
+    read: ({ readiness }) =>
+      Object.entries(readiness).map(([part, isReady]) => ({ labels: { part }, value: isReady ? 1 : 0 })),
+  },
+  {
     name: 'artseal_calls_total',
     help: 'Calls that ended, by door, operation and reason; OK is answered, GONE is given up by the caller.',
     type: 'counter',

@@ -1,6 +1,7 @@
 import { buildInfo } from '../../build-info.ts';
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
+import type { Readiness } from '../../readiness.ts';
 import { perform, type Store } from '../../store/store.ts';
 import type { CallFigures } from '../call-figures.ts';
 import { type Exposition, expose } from './exposition.ts';
@@ -14,6 +15,7 @@ export interface FigureSources {
   readonly calls: CallFigures;
   readonly institution: InstitutionFigures;
   readonly process: ProcessWatch;
+  readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
 }
@@ -28,7 +30,7 @@ const storeTimeoutMs = 2_000;
 
 /** Reads figures from these sources. */
 export function createScrape(sources: FigureSources): Scrape {
-  const { store, calls, institution, process, clock, calendar } = sources;
+  const { store, calls, institution, process, readiness, clock, calendar } = sources;
   let latest: { readonly atMs: number; readonly exposition: Promise<Exposition> } | undefined;
   /** What the store was asked and has not answered: it is asked one thing at a time, however long it takes. */
   let asked: Promise<Pick<Snapshot, 'store' | 'registry'>> | undefined;
@@ -59,9 +61,11 @@ export function createScrape(sources: FigureSources): Scrape {
 
   async function read(): Promise<Exposition> {
     const nowMs = clock.nowMs();
-    const told = await storeFigures(nowMs);
+    const [told, faults] = await Promise.all([storeFigures(nowMs), readiness.check()]);
+    const failing = new Set(faults.map(({ part }) => part));
     return expose({
       ...{ nowMs, build: buildInfo, ...told },
+      readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       calls: calls.data(),
       institution: institution.data(),
       process: process.read(),

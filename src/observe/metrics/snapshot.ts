@@ -10,6 +10,8 @@ export interface Snapshot {
   /** Unix milliseconds. */
   readonly nowMs: number;
   readonly build: BuildInfo;
+  /** Whether each part of readiness is as it should be. */
+  readonly readiness: Readonly<Record<string, boolean>>;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;
