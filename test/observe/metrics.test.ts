@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { renameSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
+import { figures } from '../../src/observe/metrics/figures.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -175,9 +178,32 @@ test('it takes GET and HEAD of /metrics, and nothing else', async () => {
   assert.equal((await fetch(`${url}?format=openmetrics`)).status, 200);
 });
 
+test('it holds 32 connections, and closes what comes on top', async (t) => {
+  const { hostname: host, port } = new URL(metricsUrl(service));
+  const open = new Set<Socket>();
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+  });
+  for (let count = 0; count < 40; count += 1) {
+    const socket = connect({ host, port: Number(port) });
+    open.add(socket.on('error', () => {}).on('close', () => open.delete(socket)));
+    await once(socket, 'connect');
+  }
+  // Some of them may be kept connections of this process.
+  await eventually('what is on top is closed', 60_000, () => open.size <= 32);
+});
+
 test('off, nothing listens', async (t) => {
   const { metricsAddress } = await startService(t, { env: { ARTSEAL_METRICS_ADDR: 'off' } });
   assert.equal(metricsAddress, undefined);
+});
+
+test('each figure has the labels that it is documented with', async () => {
+  const told = await figuresNow();
+  for (const { name, type, labels = [] } of figures) {
+    const sample = type === 'histogram' ? `${name}_count` : name;
+    for (const found of told.labelsOf(sample)) assert.deepEqual(Object.keys(found), labels, name);
+  }
 });
 
 const skip = skipUnlessInstalled('promtool');

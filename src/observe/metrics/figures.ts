@@ -14,7 +14,12 @@ export interface Sample<Value> {
 }
 
 /** A figure that operators watch, under the name that Prometheus knows it by. */
-export type Figure = { readonly name: string; readonly help: string } & (
+export type Figure = {
+  readonly name: string;
+  readonly help: string;
+  /** None if not given. */
+  readonly labels?: readonly string[];
+} & (
   | { readonly type: 'counter' | 'gauge'; read(snapshot: Snapshot): readonly Sample<number>[] }
   | { readonly type: 'histogram'; read(snapshot: Snapshot): readonly Sample<DistributionData>[] }
 );
@@ -40,6 +45,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_build_info',
     help: 'Version and commit of what runs; always 1.',
     type: 'gauge',
+    labels: ['version', 'commit'],
     read: ({ build: { version, commit = 'unknown' } }) => [{ labels: { version, commit }, value: 1 }],
   },
   {
@@ -52,6 +58,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_ready_part',
     help: 'The same of each part of readiness.',
     type: 'gauge',
+    labels: ['part'],
     read: ({ readiness }) =>
       Object.entries(readiness).map(([part, isReady]) => ({ labels: { part }, value: isReady ? 1 : 0 })),
   },
@@ -59,6 +66,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_calls_total',
     help: 'Calls that ended, by door, operation and reason; OK is answered, GONE is given up by the caller.',
     type: 'counter',
+    labels: ['door', 'operation', 'reason'],
     read: ({ calls }) =>
       calls.map(({ door, operation, end, seconds }) => ({
         labels: { door, operation, reason: end },
@@ -69,6 +77,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_call_duration_seconds',
     help: 'From the head of a request to its answer.',
     type: 'histogram',
+    labels: ['door', 'operation', 'reason'],
     read: ({ calls }) =>
       calls.map(({ door, operation, end, seconds }) => ({
         labels: { door, operation, reason: end },
@@ -133,6 +142,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_numbers_left',
     help: 'Numbers of this year that are not given out.',
     type: 'gauge',
+    labels: ['kind'],
     read: ({ registry }) =>
       registry === undefined
         ? []
@@ -145,12 +155,14 @@ export const figures: readonly Figure[] = [
     name: 'artseal_numbers_limit',
     help: 'Numbers that a year has.',
     type: 'gauge',
+    labels: ['kind'],
     read: () => each('kind', { filing: filingSequenceMax, escrow: escrowSequenceMax }),
   },
   {
     name: 'artseal_escrow_orders',
     help: 'Orders by state.',
     type: 'gauge',
+    labels: ['state'],
     read: ({ registry }) => [
       ...(registry?.openOrders ?? []).map(({ state, counts }) => ({
         labels: { state },
@@ -163,6 +175,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_escrow_open_orders',
     help: 'Orders whose money is not settled, by state and by how long ago they were opened.',
     type: 'gauge',
+    labels: ['state', 'age'],
     read: ({ registry }) =>
       (registry?.openOrders ?? []).flatMap(({ state, counts }) =>
         counts.map((value, place) => ({ labels: { state, age: ageNames[place] ?? '' }, value })),
@@ -178,6 +191,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_escrow_open_instructions',
     help: 'Instructions to the institution that are not settled, of the 1000 oldest; UNKNOWN were given and not answered.',
     type: 'gauge',
+    labels: ['kind', 'status'],
     read: ({ registry }) =>
       (registry?.openInstructions ?? []).map(({ kind, status, count }) => ({
         labels: { kind, status },
@@ -212,6 +226,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_institution_request_duration_seconds',
     help: 'Requests to the institution that were answered.',
     type: 'histogram',
+    labels: ['request'],
     read: ({ institution }) =>
       institution.map(({ request, seconds }) => ({ labels: { request }, value: seconds })),
   },
@@ -219,6 +234,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_institution_failures_total',
     help: 'Requests to the institution that were not answered, and why.',
     type: 'counter',
+    labels: ['request', 'kind'],
     read: ({ institution }) =>
       institution.flatMap(({ request, failures }) =>
         Object.entries(failures).map(([kind, value]) => ({ labels: { request, kind }, value })),
@@ -228,6 +244,7 @@ export const figures: readonly Figure[] = [
     name: 'artseal_api_keys_ending',
     help: 'Keys that a rotation ends within that time.',
     type: 'gauge',
+    labels: ['within'],
     read: ({ registry }) =>
       (registry?.keysEnding ?? []).map((value, place) => ({
         labels: { within: spanName(keyEndsS[place] ?? 0) },
