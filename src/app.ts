@@ -160,7 +160,10 @@ export async function startApp(
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
   institutionWatch.onChange(() => void readiness.check());
-  const sources = { store, calls: callFigures, institution: institutionFigures, clock, calendar, readiness };
+  const sources = {
+    ...{ store, calls: callFigures, institution: institutionFigures, clock, calendar, readiness },
+    certificateEnds: tls.ends,
+  };
   // It is the last to stop, so that figures can be read while the doors close.
   const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
   const openRoutes = createOpenRoutes({

@@ -4,15 +4,14 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { createTypedTransport } from '../../src/client/typed.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { installed, skipUnlessInstalled } from '../support/installed.ts';
 import { scrape } from '../support/metrics.ts';
 import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { typedClients } from '../support/typed-clients.ts';
 
 /** A rule of deploy/prometheus-rules.yaml. */
 interface Rule {
@@ -91,14 +90,19 @@ test('the panels of the dashboard have an id each', () => {
 });
 
 test('rules and dashboard ask for figures that there are, and no figure is left out of the dashboard', async () => {
-  const service = await startService(fileScope, { env: { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' } });
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(fileScope));
+  const service = await startService(fileScope, {
+    env: {
+      ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_TLS_CERT: certificateFile,
+      ARTSEAL_INTERNAL_TLS_KEY: keyFile,
+    },
+  });
   const platform = await service.platform();
   const { filingNo } = (await fileArtwork(service, platform)).json;
-  // Silent, so that there is an open instruction.
+  // So that an instruction is open.
   const opening = openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' });
   assert.equal((await opening).json.code, 'PAYMENT_PENDING');
-  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
-  await filings.listFilings({ pageSize: 1 });
   const { text: scraped } = await scrape(`http://${service.metricsAddress}/metrics`);
   const samples = new Set(scraped.match(/^[a-z][a-z0-9_]*/gm));
   const variables = dashboard.templating.list.map(({ query }) => JSON.stringify(query));

@@ -252,6 +252,14 @@ export const figures: readonly Figure[] = [
       })),
   },
   {
+    name: 'artseal_certificate_end_seconds',
+    help: 'Until when the certificate of a door that speaks TLS is good, in Unix seconds.',
+    type: 'gauge',
+    labels: ['door'],
+    read: ({ certificateEnds }) =>
+      Array.from(certificateEnds, ([door, endMs]) => ({ labels: { door }, value: endMs / 1_000 })),
+  },
+  {
     name: 'artseal_event_loop_delay_p99_seconds',
     help: 'How long the main thread kept others waiting, the 99th percentile since the last reading.',
     type: 'gauge',

@@ -15,6 +15,8 @@ export interface FigureSources {
   readonly calls: CallFigures;
   readonly institution: InstitutionFigures;
   readonly process: ProcessWatch;
+  /** As `Snapshot.certificateEnds`. */
+  readonly certificateEnds: () => Snapshot['certificateEnds'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -66,6 +68,7 @@ export function createScrape(sources: FigureSources): Scrape {
     return expose({
       ...{ nowMs, build: buildInfo, ...told },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
+      certificateEnds: sources.certificateEnds(),
       calls: calls.data(),
       institution: institution.data(),
       process: process.read(),

@@ -1,7 +1,7 @@
 import type { BuildInfo } from '../../build-info.ts';
 import type { RegistryFigures } from '../../store/figure-commands.ts';
 import type { StoreFigures } from '../../store/store.ts';
-import type { CallFigure } from '../call-figures.ts';
+import type { CallFigure, Door } from '../call-figures.ts';
 import type { InstitutionFigure } from './institution-figures.ts';
 import type { ProcessFigures } from './process-figures.ts';
 
@@ -12,6 +12,8 @@ export interface Snapshot {
   readonly build: BuildInfo;
   /** Whether each part of readiness is as it should be. */
   readonly readiness: Readonly<Record<string, boolean>>;
+  /** Until when the certificates of the doors that speak TLS are good, Unix milliseconds. */
+  readonly certificateEnds: ReadonlyMap<Door, number>;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;
