@@ -9,6 +9,7 @@ import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
+import { notifyReady } from './notify-ready.ts';
 
 /** How often log lines are written at the latest, in milliseconds. */
 const logEveryMs = 250;
@@ -71,6 +72,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
     keepHeapSmall();
     reloads.answer(() => app.reload(reloadableSettings(terminal.env)));
     terminal.print(readyLine(app));
+    notifyReady(terminal.env).catch((error) => log.warn({ err: error }, 'systemd was not told of it'));
     const lost = app.store.lost.then((error) => {
       log.fatal({ err: error }, 'the store is lost: calls are refused and the service ends');
       throw new Error('the store is lost, so there is nothing left to serve', { cause: error });
