@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,10 +15,12 @@ const boot = join(import.meta.dirname, 'machine', 'boot');
 
 /** The longest that systemd may take to start, in milliseconds; far longer than it needs. */
 const bootMs = 60_000;
+/** The longest that a script may take there, in seconds. */
+const scriptS = 60;
 
 /** A Debian of the test's own, on which systemd is the first process. The project is at /project, to be read. */
 export interface Machine {
-  /** Runs a shell script as its root, to the end. */
+  /** Runs a shell script as its root, to the end, or for a minute: then the code is 124. */
   run(script: string, input?: string): Promise<CommandResult>;
 }
 
@@ -43,8 +45,8 @@ export async function bootMachine(test: Pick<TestContext, 'after'>): Promise<Mac
   const [firstProcess] = await once(createInterface(child.stdout), 'line');
   const namespaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--root', '--wd'];
   const run = async (script: string, input = '') => {
-    const inside = ['--target', firstProcess, ...namespaces, 'env', '-i', `PATH=${path}`, 'sh', '-c', script];
-    const command = spawn('nsenter', inside);
+    const shell = ['env', '-i', `PATH=${path}`, 'timeout', `${scriptS}`, 'sh', '-c', script];
+    const command = spawn('nsenter', ['--target', firstProcess, ...namespaces, ...shell]);
     command.stdin.end(input);
     const [stdout, stderr, [code]] = await Promise.all([
       text(command.stdout),
