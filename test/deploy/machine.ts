@@ -10,7 +10,6 @@ import type { CommandResult } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 
-const project = join(import.meta.dirname, '..', '..');
 const boot = join(import.meta.dirname, 'machine', 'boot');
 
 /** The longest that systemd may take to start, in milliseconds; far longer than it needs. */
@@ -18,10 +17,10 @@ const bootMs = 60_000;
 /** The longest that a script may take there, in seconds. */
 const scriptS = 60;
 
-/** A Debian of the test's own, on which systemd is the first process. The project is at /project, to be read. */
+/** A Debian of the test's own, on which systemd is the first process. */
 export interface Machine {
   /** Runs a shell script as its root, to the end, or for a minute: then the code is 124. */
-  run(script: string, input?: string): Promise<CommandResult>;
+  run(script: string): Promise<CommandResult>;
 }
 
 /** For a test's `skip`: false where machines can be made, else what is missing for it, as `skipUnlessInstalled` says it. */
@@ -32,22 +31,26 @@ export function skipUnlessBootable(): string | false {
   return reason;
 }
 
-/** Boots a machine; it is ended, and what was changed on it gone, after the test. */
-export async function bootMachine(test: Pick<TestContext, 'after'>): Promise<Machine> {
+/**
+ * Boots a machine that has this machine's files, and those of a folder at /media, all to be read or changed without effect
+ * here. It is ended after the test.
+ */
+export async function bootMachine(test: Pick<TestContext, 'after'>, media: string): Promise<Machine> {
   const folder = mkdtempSync(join(tmpdir(), 'artseal-machine-'));
-  const child = spawn(boot, [folder, project], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(boot, [folder, media], { stdio: ['ignore', 'pipe', 'inherit'] });
   const ended = once(child, 'close');
   test.after(async () => {
     child.kill();
     await ended;
     rmdirSync(folder);
   });
-  const [firstProcess] = await once(createInterface(child.stdout), 'line');
+  const [firstProcess] = await Promise.race([once(createInterface(child.stdout), 'line'), ended]);
+  if (typeof firstProcess !== 'string') throw new Error('no machine could be made; standard error says why');
   const namespaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup', '--root', '--wd'];
-  const run = async (script: string, input = '') => {
+  const run = async (script: string) => {
     const shell = ['env', '-i', `PATH=${path}`, 'timeout', `${scriptS}`, 'sh', '-c', script];
-    const command = spawn('nsenter', ['--target', firstProcess, ...namespaces, ...shell]);
-    command.stdin.end(input);
+    const words = ['--target', firstProcess, ...namespaces, ...shell];
+    const command = spawn('nsenter', words, { stdio: ['ignore', 'pipe', 'pipe'] });
     const [stdout, stderr, [code]] = await Promise.all([
       text(command.stdout),
       text(command.stderr),

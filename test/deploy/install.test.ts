@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cpSync, readFileSync, symlinkSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { buildInfo } from '../../src/build-info.ts';
+import type { CommandResult } from '../support/command.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { bootMachine, type Machine, skipUnlessBootable } from './machine.ts';
+
+const projectFolder = join(import.meta.dirname, '..', '..');
+const notCopied = ['node_modules', 'data', 'dist', '.git'];
+const packageName = `artseal_${buildInfo.version}_amd64.deb`;
+
+/** The blocks of commands in docs/install.md, in their order. */
+const [
+  sandbox = '',
+  dropSandbox = '',
+  makeSecrets = '',
+  writeSettings = '',
+  startProduction = '',
+  readLogs = '',
+  upgrade = '',
+  uninstall = '',
+  deleteAll = '',
+  installByHand = '',
+  ...more
+] = Array.from(
+  readFileSync(join(projectFolder, 'docs', 'install.md'), 'utf8').matchAll(/^( *)```sh\n(.*?)^ *```$/gms),
+  ([, indent = '', commands = '']) => commands.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
+);
+
+/** What restricts a service, in the order of its unit file: all from the first such line on. */
+function restrictions(unit: string): string[] {
+  const lines = readFileSync(join(projectFolder, 'deploy', 'systemd', unit), 'utf8').split('\n');
+  return lines
+    .slice(lines.indexOf('ProtectSystem=strict'))
+    .filter((line) => /^[A-Z]\w+=/.test(line) && !line.startsWith('WantedBy='));
+}
+
+/** Copies the project into a folder and makes the package there, of an executable that is made first. */
+async function makePackage(folder: string): Promise<void> {
+  cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
+  symlinkSync(join(projectFolder, 'node_modules'), join(folder, 'node_modules'));
+  const env = { ...process.env, ARTSEAL_COMMIT: '0'.repeat(40), SOURCE_DATE_EPOCH: '1795000000' };
+  const run = promisify(execFile);
+  await run(process.execPath, ['build/binary.ts'], { cwd: folder, env });
+  const { stdout } = await run('build/deb', { cwd: folder, env });
+  assert.equal(stdout, `dist/${packageName}\n`);
+}
+
+const skip = skipUnlessBootable();
+const machine = skip === false ? await machineWithPackage() : undefined;
+
+/** A machine that has the project, and the package of it in dist, at /media. */
+async function machineWithPackage(): Promise<Machine> {
+  const folder = join(temporaryFolder(fileScope), 'artseal');
+  await makePackage(folder);
+  return bootMachine(fileScope, folder);
+}
+
+/** Runs commands there; how they ended. */
+async function tried(commands: string): Promise<CommandResult> {
+  assert.ok(machine !== undefined);
+  return machine.run(commands);
+}
+
+/** Runs commands in the folder with the package; what they print. Fails if they do. */
+async function done(commands: string): Promise<string> {
+  const { code, stdout, stderr } = await tried(`set -e; cd /media/dist\n${commands}`);
+  assert.equal(code, 0, `${commands}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+/** A property of a unit, as systemd knows it. */
+async function shown(property: string, unit = 'artseal'): Promise<string> {
+  return (await done(`systemctl show --value --property=${property} ${unit}`)).trim();
+}
+
+test('has a test for each of its blocks of commands', () => {
+  assert.ok(installByHand !== '');
+  assert.deepEqual(more, []);
+});
+
+test('three commands lead to ready, and to a first filing', { skip }, async () => {
+  assert.equal((await tried('command -v node npm')).code, 127);
+  assert.equal(sandbox.trim().split('\n').length, 3);
+  const answer = (await done(sandbox)).split('\n').find((line) => line.startsWith('{'));
+  assert.match(JSON.parse(answer ?? '').filingNo, /^AS-\d{4}-000001$/);
+});
+
+test('it serves as a user without any privilege, whose data nobody else can reach', { skip }, async () => {
+  const status = await done(`cat /proc/${await shown('MainPID')}/status`);
+  assert.doesNotMatch(status, /^Uid:\t0/m);
+  for (const line of ['CapPrm:\t0{16}', 'CapBnd:\t0{16}', 'NoNewPrivs:\t1', 'Seccomp:\t2'])
+    assert.match(status, new RegExp(`^${line}$`, 'm'));
+  const asNobody = 'setpriv --reuid=nobody --regid=nogroup --clear-groups';
+  for (const path of ['/var/lib/artseal/artseal.db', '/etc/artseal/artseal.env', '/run/artseal'])
+    assert.notEqual((await tried(`${asNobody} ls ${path}`)).code, 0, path);
+});
+
+test('systemd finds no fault with the units, and little exposure', { skip }, async () => {
+  assert.equal(
+    await done('systemd-analyze verify artseal.service artseal-backup.service artseal-backup.timer 2>&1'),
+    '',
+  );
+  for (const [unit, limit] of Object.entries({ artseal: 2, 'artseal-backup': 1 })) {
+    const exposure = /exposure level for \S+: ([\d.]+)/.exec(await done(`systemd-analyze security ${unit}`));
+    assert.ok(Number(exposure?.[1]) < limit, exposure?.[0]);
+  }
+});
+
+test('settings that cannot be used fail the start at once, with the reason in the log', {
+  skip,
+}, async () => {
+  await done('echo ARTSEAL_CURRENCY=XYZ >>/etc/artseal/artseal.env');
+  assert.equal((await tried('systemctl restart artseal')).code, 1);
+  assert.match(await done('journalctl -u artseal -o cat'), /^artseal: ARTSEAL_CURRENCY must be an ISO 4217/m);
+  assert.deepEqual([await shown('ActiveState'), await shown('NRestarts')], ['failed', '0']);
+  await done('sed -i /XYZ/d /etc/artseal/artseal.env; systemctl restart artseal');
+});
+
+test('a service that is killed is started again with all that it answered', { skip }, async () => {
+  await done('kill -KILL $(systemctl show --value --property=MainPID artseal)');
+  await done('until [ $(systemctl show --value --property=NRestarts artseal) = 1 ]; do sleep 0.05; done');
+  await done('systemctl start artseal');
+  assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
+});
+
+test('the log is one JSON line a call', { skip }, async () => {
+  const lines = (await done(readLogs)).split('\n').filter((line) => line.includes('"msg":"call"'));
+  assert.ok(lines.length > 0);
+  for (const line of lines) assert.equal(JSON.parse(line).status, 200);
+});
+
+test('production.conf fits the unit, port 443 included', { skip }, async () => {
+  await done(`
+    mkdir /etc/systemd/system/artseal.service.d
+    cd /etc/systemd/system/artseal.service.d
+    sed 's/^#\\([A-Z]\\)/\\1/' /usr/share/doc/artseal/examples/production.conf >production.conf
+    echo ARTSEAL_PUBLIC_ADDR=127.0.0.1:443 >>/etc/artseal/artseal.env
+    systemctl daemon-reload
+    systemctl restart artseal`);
+  assert.equal(await done('systemd-analyze verify artseal.service 2>&1'), '');
+  assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
+  await done(`rm -r /etc/systemd/system/artseal.service.d
+    sed -i /443/d /etc/artseal/artseal.env
+    systemctl daemon-reload`);
+});
+
+test('a package that is put over another restarts the service with its data', { skip }, async () => {
+  const before = await shown('MainPID');
+  await done(upgrade);
+  assert.notEqual(await shown('MainPID'), before);
+  assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
+});
+
+test('a production is made in four steps', { skip }, async () => {
+  await done(dropSandbox);
+  await done(makeSecrets);
+  await done(writeSettings);
+  const printed = await done(startProduction);
+  assert.match(printed, /ak_live_/);
+  assert.equal(await shown('ActiveState'), 'active');
+  assert.equal(await shown('ActiveState', 'artseal-backup.timer'), 'active');
+});
+
+test('removal leaves what was filed and what opens it, until it is deleted', { skip }, async () => {
+  assert.match(await done(uninstall), /kept \/var\/lib\/private\/artseal;/);
+  assert.equal((await tried('command -v artseal || systemctl cat artseal')).code, 1);
+  await done('test -s /var/lib/private/artseal/artseal.db; test -s /etc/artseal/master-key');
+  await done(deleteAll);
+  assert.equal(await done('find /etc /opt /run /srv /usr /var -name "*artseal*"'), '');
+});
+
+test('it runs without the package as well', { skip }, async () => {
+  await done(`cd /media; ${installByHand}`);
+  assert.equal(await shown('ActiveState'), 'active');
+});
+
+test('the backup is restricted as the service is, and has no network besides', () => {
+  const families = /^RestrictAddressFamilies=.*/;
+  assert.deepEqual(
+    restrictions('artseal-backup.service').filter((line) => line !== 'PrivateNetwork=yes'),
+    restrictions('artseal.service').map((line) => line.replace(families, 'RestrictAddressFamilies=AF_UNIX')),
+  );
+});
