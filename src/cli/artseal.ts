@@ -20,6 +20,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['init', async () => (await import('./init.ts')).init],
   ['serve', async () => (await import('./serve.ts')).serve],
   ['check', async () => (await import('./check.ts')).check],
+  ['ready', async () => (await import('./ready.ts')).ready],
   ['platform', async () => (await import('./platform.ts')).platform],
   ['key', async () => (await import('./key.ts')).key],
   ['token', async () => (await import('./token.ts')).token],

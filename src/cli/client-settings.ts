@@ -45,7 +45,7 @@ export function openRestClient(env: NodeJS.ProcessEnv): RestClient {
 }
 
 /** Where the public door of the service is, as an origin. Throws ConfigRefused. */
-function publicUrl(env: NodeJS.ProcessEnv): string {
+export function publicUrl(env: NodeJS.ProcessEnv): string {
   const given = env[clientVariables.url];
   if (!given) return readPublicUrl(env);
   const url = URL.parse(given);

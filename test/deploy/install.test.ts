@@ -40,6 +40,17 @@ function restrictions(unit: string): string[] {
     .filter((line) => /^[A-Z]\w+=/.test(line) && !line.startsWith('WantedBy='));
 }
 
+/** The stages of a Dockerfile, each as its instructions, a line each. */
+function stages(dockerfile: string): string[][] {
+  const [, ...stages] = dockerfile.split(/^(?=FROM )/m);
+  return stages.map((stage) => stage.split('\n').filter((line) => /^[A-Z]/.test(line)));
+}
+
+/** What an instruction of a stage says. */
+function wordsOf(stage: readonly string[], instruction: string): string {
+  return stage.find((line) => line.startsWith(`${instruction} `))?.slice(instruction.length + 1) ?? '';
+}
+
 /** Copies the project into a folder and makes the package there, of an executable that is made first. */
 async function makePackage(folder: string): Promise<void> {
   cpSync(projectFolder, folder, { recursive: true, filter: (path) => !notCopied.includes(basename(path)) });
@@ -108,7 +119,7 @@ test('systemd finds no fault with the units, and little exposure', { skip }, asy
   );
   for (const [unit, limit] of Object.entries({ artseal: 2, 'artseal-backup': 1 })) {
     const exposure = /exposure level for \S+: ([\d.]+)/.exec(await done(`systemd-analyze security ${unit}`));
-    assert.ok(Number(exposure?.[1]) < limit, exposure?.[0]);
+    assert.ok(Number(exposure?.[1]) < limit, `${unit}: ${exposure?.[1]}`);
   }
 });
 
@@ -178,6 +189,41 @@ test('removal leaves what was filed and what opens it, until it is deleted', { s
 test('it runs without the package as well', { skip }, async () => {
   await done(`cd /media; ${installByHand}`);
   assert.equal(await shown('ActiveState'), 'active');
+});
+
+test('the image serves with a file system that is read-only but for its volume', { skip }, async () => {
+  const [build = [], image = []] = stages(
+    readFileSync(join(projectFolder, 'deploy/container/Dockerfile'), 'utf8'),
+  );
+  // What the first stage does, but for the packages, which this machine has.
+  const [sources = '', target = ''] = wordsOf(build, 'COPY').split(/ (?=\S+$)/);
+  await done(`mkdir ${target}; cd /media; cp ${sources} ${target}`);
+  await done(build.at(-1)?.replace('RUN ', '') ?? '');
+  assert.equal(wordsOf(image, 'COPY'), '--from=build /root-filesystem/ /');
+
+  const [user, group] = wordsOf(image, 'USER').split(':');
+  // systemd looks them up on the machine.
+  await done(`systemctl stop artseal; groupadd -g ${group} image; useradd -u ${user} -g ${group} image`);
+  const run = (name: string, words: readonly string[]) =>
+    ['systemd-run --quiet --service-type=exec', name, '--property=RootDirectory=/root-filesystem']
+      .concat(`--property=User=${user}`, `--property=Group=${group}`, '--property=MountAPIVFS=yes')
+      .concat('--property=ReadOnlyPaths=/', `--property=ReadWritePaths=${wordsOf(image, 'VOLUME')}`)
+      .concat('--property=CapabilityBoundingSet=', '--property=NoNewPrivileges=yes')
+      .concat(
+        wordsOf(image, 'ENV')
+          .split(' ')
+          .map((pair) => `--setenv=${pair}`),
+        words,
+      )
+      .join(' ');
+  const [program, command, check] = ['ENTRYPOINT', 'CMD', 'HEALTHCHECK'].map((name): string[] =>
+    JSON.parse(wordsOf(image, name).replace(/^.* CMD /, '')),
+  );
+  await done(run('--unit=image', [...(program ?? []), ...(command ?? [])]));
+  const healthy = run('--pipe --wait', check ?? []);
+  await done(`until ${healthy}; do sleep 0.2; done`);
+  await done('systemctl stop image');
+  assert.equal(await shown('Result', 'image'), 'success');
 });
 
 test('the backup is restricted as the service is, and has no network besides', () => {
