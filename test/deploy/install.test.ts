@@ -100,6 +100,7 @@ test('three commands lead to ready, and to a first filing', { skip }, async () =
   assert.equal(sandbox.trim().split('\n').length, 3);
   const answer = (await done(sandbox)).split('\n').find((line) => line.startsWith('{'));
   assert.match(JSON.parse(answer ?? '').filingNo, /^AS-\d{4}-000001$/);
+  assert.equal(await done('curl -sS http://127.0.0.1:8080/readyz'), '{"status":"ok"}');
 });
 
 test('it serves as a user without any privilege, whose data nobody else can reach', { skip }, async () => {
