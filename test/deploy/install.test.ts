@@ -182,6 +182,17 @@ test('a production is made in four steps', { skip }, async () => {
   assert.equal(await shown('ActiveState', 'artseal-backup.timer'), 'active');
 });
 
+test('the master key is rotated while it serves', { skip }, async () => {
+  const before = await shown('MainPID');
+  await done(commandsOf('Rotating the master key'));
+  const [isKnown = '', reseal = ''] = commandsOf('Rotating the master key', 2).split('\n');
+  await done(`until ${isKnown}; do sleep 0.05; done`);
+  assert.match(await done(reseal), /after +k2: 1$/m);
+  await done("sed -i '/^k1:/d' /etc/artseal/master-key; systemctl reload artseal");
+  assert.match(await done('artseal-admin key list'), /Gallery One/);
+  assert.equal(await shown('MainPID'), before);
+});
+
 test('removal leaves what was filed and what opens it, until it is deleted', { skip }, async () => {
   assert.match(await done(commandsOf('Uninstall')), /kept \/var\/lib\/private\/artseal;/);
   assert.equal((await tried('command -v artseal || systemctl cat artseal')).code, 1);
