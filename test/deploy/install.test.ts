@@ -153,6 +153,16 @@ test('the log is one JSON line a call', { skip }, async () => {
   for (const line of lines) assert.equal(JSON.parse(line).status, 200);
 });
 
+test('a Unix socket of the internal door is open to its group alone', { skip }, async () => {
+  await done('echo ARTSEAL_INTERNAL_ADDR=unix:/run/artseal/internal.sock >>/etc/artseal/artseal.env');
+  await done('systemctl restart artseal; useradd other; useradd --groups artseal-internal member');
+  const ask = 'curl --silent --unix-socket /run/artseal/internal.sock http://localhost/';
+  const inGroup = (user: string) => tried(`setpriv --reuid=${user} --regid=${user} --init-groups ${ask}`);
+  const [couldNotConnect, member] = [7, await inGroup('member')];
+  assert.deepEqual([member.code, (await inGroup('other')).code], [0, couldNotConnect]);
+  await done('sed -i /INTERNAL_ADDR/d /etc/artseal/artseal.env; systemctl restart artseal');
+});
+
 test('production.conf fits the unit, port 443 included', { skip }, async () => {
   await done(`
     mkdir /etc/systemd/system/artseal.service.d
