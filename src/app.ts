@@ -4,6 +4,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
+import { clockDifferenceMaxS } from './calls/credentials.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
 import { type Config, type ReloadableSettings, settings } from './config.ts';
@@ -108,6 +109,7 @@ export async function startApp(
   removeServingRecord(config.dataDir);
   opened.defer(() => removeServingRecord(config.dataDir));
   await execute({ kind: 'UseInstitution', name: config.institution.name });
+  const nonceGapUntilS = await nonceGap(execute, clock, log);
 
   const clientOf = createClientOf(config.trustedProxies);
   const tls = openTlsDoors(
@@ -148,7 +150,7 @@ export async function startApp(
 
   const callFigures = createCallFigures();
   const observers = { log, figures: callFigures, tracer: traces };
-  const calls = createCalls({ store, dispatcher, keyRing, clock, calendar });
+  const calls = createCalls({ store, dispatcher, keyRing, clock, calendar, nonceGapUntilS });
   const routes = createRoutes(dispatcher.services);
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
@@ -258,6 +260,21 @@ async function listenForMetrics(
     listener.closeAllConnections();
   });
   return listenAt(listener, address, settings.metricsAddress);
+}
+
+/**
+ * Unix seconds up to which requests are refused by their timestamp: where the store was restored, those that the original
+ * may have carried out before this one was first served. Their timestamps were ahead of its clock by so much at most.
+ */
+async function nonceGap(execute: Execute, clock: Clock, log: Logger): Promise<number | undefined> {
+  const nowS = Math.floor(clock.nowMs() / 1000);
+  const servedAtS = await execute({ kind: 'NoteServed', nowS });
+  if (servedAtS === undefined) return undefined;
+  const untilS = servedAtS + clockDifferenceMaxS;
+  const until = new Date(untilS * 1000).toISOString();
+  if (nowS <= untilS)
+    log.warn({ until }, 'restored from a backup: signed requests of before are refused until then');
+  return untilS;
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */

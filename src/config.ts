@@ -45,7 +45,8 @@ export type MasterKeySource = { readonly keys: readonly MasterKey[] } | { readon
 /** The levels of pino. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
 
-const ownMasterKeyFile = 'master-key';
+/** The file of a sandbox's own master key in its data folder. */
+export const ownMasterKeyName = 'master-key';
 const drainDelayMaxS = 60;
 
 /** The settings that every deployment has, whatever its institution. */
@@ -299,6 +300,17 @@ export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
   };
 }
 
+/** The data folder alone: for what needs no other setting. */
+export function readDataDir(env: NodeJS.ProcessEnv): string {
+  return configReaders(env).dataDir();
+}
+
+/** What restoring a backup asks. Throws ConfigRefused with the faults of all of them. */
+export function readRestoreConfig(env: NodeJS.ProcessEnv): Pick<Config, 'timeZone' | 'currency'> {
+  const { timeZone, currency } = configReaders(env);
+  return readAll({ timeZone, currency });
+}
+
 /** Variables that look like settings and are none: probably misspelt. */
 export function unknownSettings(env: NodeJS.ProcessEnv): string[] {
   const known = new Set([...allSettings.map(({ variable }) => variable), ...Object.values(clientVariables)]);
@@ -368,7 +380,7 @@ function readMasterKeys({ isSet, read }: Source): MasterKeySource {
   if (isSet(masterKeyFile)) return { keys: read(masterKeyFile) };
   if (isSet(masterKey)) return { keys: read(masterKey) };
   if (read(settings.environment) === 'sandbox')
-    return { ownFile: join(read(settings.dataDir), ownMasterKeyFile) };
+    return { ownFile: join(read(settings.dataDir), ownMasterKeyName) };
   return refuse(masterKeyFile, `or ${masterKey.variable} must be set in production`);
 }
 

@@ -9,4 +9,5 @@ process.exitCode = await runArtseal(process.argv.slice(2), {
   env: process.env,
   print: (line) => process.stdout.write(`${line}\n`),
   printError: (line) => process.stderr.write(`${line}\n`),
+  ...(process.stderr.isTTY && { showProgress: (text: string) => process.stderr.write(`\r${text}\x1b[K`) }),
 });

@@ -104,6 +104,15 @@ export async function openRegistry(
   }
 }
 
+/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws FilesExposed and DatabaseRefused. */
+export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<void> {
+  refuseChangeableByOthers(trustedFiles(config));
+  const { environment, currency, dataDir } = config;
+  const { openDatabase } = await import('./store/sqlite/database.ts');
+  const options = { dataDir, environment, currency, opening: 'EXISTING', madeLater } as const;
+  openDatabase(options, { keepsCopy }).$client.close();
+}
+
 /** Opens the store; in a thread of its own neither the disk nor another process holds up the doors. */
 async function openStore(options: StoreOptions, isInThisThread: boolean): Promise<Store> {
   // Loaded when needed: where the store has a thread of its own, its driver is loaded there.

@@ -34,6 +34,11 @@ export interface CallsDependencies {
   readonly keyRing: KeyRing;
   readonly clock: Clock;
   readonly calendar: Calendar;
+  /**
+   * Unix seconds up to which the store cannot tell whether a request was carried out before, by its timestamp: it was
+   * restored from a backup. Undefined if it can.
+   */
+  readonly nonceGapUntilS?: number | undefined;
 }
 
 /**
@@ -43,7 +48,14 @@ export interface CallsDependencies {
 const callsUnderWayMax = 2_000;
 
 /** The pipeline of calls to these operations. Its functions are in the order of the documented checks. */
-export function createCalls({ store, dispatcher, keyRing, clock, calendar }: CallsDependencies): Calls {
+export function createCalls({
+  store,
+  dispatcher,
+  keyRing,
+  clock,
+  calendar,
+  nonceGapUntilS = 0,
+}: CallsDependencies): Calls {
   const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
   const steadyMs = createSteadyTime(clock);
@@ -57,12 +69,25 @@ export function createCalls({ store, dispatcher, keyRing, clock, calendar }: Cal
     try {
       credentials = readCredentials(call.credentials);
       checkTimestamp(credentials.timestamp, clock.nowMs());
+      refuseNonceGap(credentials.timestamp);
       body = await call.readBody();
     } catch (error) {
       if (error instanceof Refusal) return refused(error);
       throw error;
     }
     return underWay(() => fromSignature(call, credentials, body, event));
+  }
+
+  /** Throws UNAVAILABLE for a request that the original may have carried out after the backup that was restored. */
+  function refuseNonceGap(timestamp: string): void {
+    if (Number(timestamp) > nonceGapUntilS) return;
+    const retryAfterS = nonceGapUntilS + 1 - Math.floor(clock.nowMs() / 1000);
+    throw new Refusal(
+      'UNAVAILABLE',
+      `The registry was restored from a backup: requests with X-Timestamp up to ${nonceGapUntilS} are refused, ` +
+        'since they may have been carried out before. Nothing was stored; sign the request anew after that time.',
+      { retryAfterS: Math.max(1, retryAfterS) },
+    );
   }
 
   /** Carries a call out if there is room for one more. Never rejects. */

@@ -21,6 +21,9 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['serve', async () => (await import('./serve.ts')).serve],
   ['check', async () => (await import('./check.ts')).check],
   ['ready', async () => (await import('./ready.ts')).ready],
+  ['backup', async () => (await import('./backup.ts')).backup],
+  ['restore', async () => (await import('./restore.ts')).restore],
+  ['upgrade', async () => (await import('./upgrade.ts')).upgrade],
   ['platform', async () => (await import('./platform.ts')).platform],
   ['key', async () => (await import('./key.ts')).key],
   ['token', async () => (await import('./token.ts')).token],
@@ -78,6 +81,7 @@ function runOneOf(
 ): number | Promise<number> {
   const action = group.actions.find((candidate) => wordOf(candidate) === word);
   if (action !== undefined) return run(name, action, rest, terminal);
+  if (group.bare !== undefined && word !== undefined) return run(name, group.bare, [word, ...rest], terminal);
   const wrong = word === undefined ? '' : `, not '${word}'`;
   const message = `${name} needs one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
   return fail(terminal, exitCodes.usage, message);
@@ -150,14 +154,17 @@ async function overview(): Promise<string[]> {
   for (const { variable, fallback, meaning } of allSettings) {
     lines.push(`  ${variable.padEnd(width)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`);
   }
-  lines.push('', 'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong.');
+  lines.push(
+    '',
+    'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong, 3 an upgrade is to be done.',
+  );
   return lines;
 }
 
 function helpFor(name: string, command: Command | CommandGroup): string[] {
   const lines = [`artseal ${usageOf(name, command)}`, `    ${command.summary}`, ''];
   if ('actions' in command) {
-    for (const { usage, details } of command.actions) {
+    for (const { usage, details } of actionsOf(command)) {
       lines.push(usage, ...details.map((line) => `    ${line}`));
     }
   }
@@ -165,5 +172,10 @@ function helpFor(name: string, command: Command | CommandGroup): string[] {
 }
 
 function usageOf(name: string, command: Command | CommandGroup): string {
-  return 'actions' in command ? `${name} ${command.actions.map(wordOf).join('|')}` : command.usage;
+  if (!('actions' in command)) return command.usage;
+  const words = command.actions.map(wordOf).join('|');
+  return command.bare === undefined ? `${name} ${words}` : `${command.bare.usage}, ${name} ${words}`;
 }
+
+const actionsOf = ({ bare, actions }: CommandGroup): readonly Action[] =>
+  bare === undefined ? actions : [bare, ...actions];

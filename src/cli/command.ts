@@ -18,6 +18,8 @@ export interface Command extends Action {
 export interface CommandGroup {
   readonly summary: string;
   readonly actions: readonly Action[];
+  /** What it does when the word behind it chooses none of them. */
+  readonly bare?: Action;
   /** What applies to all of them, a line each. */
   readonly details: readonly string[];
 }
@@ -39,6 +41,8 @@ export interface Terminal {
   print(line: string): void;
   /** Writes a line to standard error. */
   printError(line: string): void;
+  /** Shows how far the work is, in place of what it showed before; not there if nobody watches. */
+  readonly showProgress?: (text: string) => void;
 }
 
 /** The command line is wrong; the message goes on after the name of the action and says how to put it right. */
@@ -46,5 +50,5 @@ export class UsageError extends Error {
   override name = 'UsageError';
 }
 
-/** Exit codes: done; refused or failed; not understood. */
-export const exitCodes = { done: 0, failed: 1, usage: 2 } as const;
+/** Exit codes: done; refused or failed; not understood; something is to be done, which a check found. */
+export const exitCodes = { done: 0, failed: 1, usage: 2, due: 3 } as const;

@@ -81,9 +81,17 @@ export function yearOfFiling(filingNo: string): number {
   return Number(filingNo.split('-')[1]);
 }
 
-/** The filing number that follows the last one of a year, which is undefined at its beginning. */
-export function nextFilingNumber(year: number, last: string | undefined): string {
-  return filingNumber(year, last === undefined ? 1 : Number(last.slice(-6)) + 1);
+/** The place of a filing number in its year, from 1. */
+export function sequenceOfFiling(filingNo: string): number {
+  return Number(filingNo.slice(-6));
+}
+
+/**
+ * The filing number that follows the last one of a year, which is undefined at its beginning, and the places up to
+ * `floor`, which are left out.
+ */
+export function nextFilingNumber(year: number, last: string | undefined, floor = 0): string {
+  return filingNumber(year, Math.max(last === undefined ? 0 : sequenceOfFiling(last), floor) + 1);
 }
 
 /**

@@ -26,8 +26,8 @@ export interface BusinessTime {
 /** Filings and their provenance: append-only. */
 export interface FilingCommands {
   /**
-   * Files an artwork under the next number of the timestamp's year, without gaps, with its evidence hash: what it was
-   * given. Refused with FILING_NUMBERS_EXHAUSTED.
+   * Files an artwork under the next number of the timestamp's year, without gaps but for those of a restoration, with its
+   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED.
    */
   FileArtwork: {
     readonly takes: { readonly artwork: Artwork; readonly at: BusinessTime; readonly by: CallerRef };

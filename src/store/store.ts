@@ -6,6 +6,7 @@ import type { EscrowCommands } from './escrow-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
+import type { RestorationCommands } from './restoration-commands.ts';
 
 /**
  * The durable store.
@@ -84,7 +85,8 @@ export interface Commands
     EscrowCommands,
     ReconciliationCommands,
     CallerCommands,
-    FigureCommands {
+    FigureCommands,
+    RestorationCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
   Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { cpSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { restoreBackup } from '../../src/backup/restore.ts';
+import { takeBackup } from '../../src/backup/take.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { readConfig } from '../../src/config.ts';
+import { createCalendar } from '../../src/domain/calendar.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { onBadDisk } from '../support/bad-disk.ts';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
@@ -36,7 +40,7 @@ test('a disk that takes nothing refuses signed reads too, for their nonces; type
   assert.equal(ledger.nonces(), nonces + 1);
 });
 
-test('a restored backup takes requests again that were carried out after it, for ten minutes', async (t) => {
+test('a copied folder takes requests again that were carried out after it, for ten minutes', async (t) => {
   const clock = createManualClock();
   const [dataDir, restored] = [temporaryFolder(t), temporaryFolder(t)];
   const backedUp = await startService(t, { clock, dataDir });
@@ -62,6 +66,48 @@ test('a restored backup takes requests again that were carried out after it, for
   clock.advance(1_000);
   const late = await startService(t, { clock, dataDir: restored });
   assertRefused(await fileArtwork(late, platform, request), 401, 'TIMESTAMP_EXPIRED');
+});
+
+test('a restored backup refuses all that may have been carried out after it, and only that', async (t) => {
+  const clock = createManualClock();
+  const original = await startService(t, { clock });
+  const platform = await original.platform();
+  const token = await original.token();
+  const file = join(temporaryFolder(t), 'backup.tar');
+  await takeBackup({ dataDir: original.dataDir, target: file, nowMs: clock.nowMs(), progress: () => {} });
+  const timestampIn = (seconds: number) => String(Math.floor(clock.nowMs() / 1000) + seconds);
+  // As late as a request can be valid that is carried out now.
+  const request = { nonce: newNonce(), timestamp: timestampIn(300) };
+  assert.equal((await fileArtwork(original, platform, request)).status, 200);
+  await original.close();
+
+  const into = join(temporaryFolder(t), 'restored');
+  const calendar = createCalendar('UTC');
+  const restoring = { file, into, calendar, currency: 'CNY', nowMs: clock.nowMs(), progress: () => {} };
+  await restoreBackup({ ...restoring, numbersAfter: undefined });
+  const first = await startService(t, { clock, dataDir: into });
+  const refused = await fileArtwork(first, platform, request);
+  assertRefused(refused, 503, 'UNAVAILABLE');
+  assert.equal(refused.headers['retry-after'], '301');
+  assert.equal((await fileArtwork(first, platform, { timestamp: timestampIn(0) })).status, 503);
+  const { filings } = typedClients(createTypedTransport(first.internalUrl, token));
+  assert.equal((await filings.listFilings({})).filings.length, 0);
+  await first.close();
+
+  // The time is that of the first start; another one changes nothing about it.
+  clock.advance(300_000);
+  const second = await startService(t, { clock, dataDir: into });
+  assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
+  assertRefused(await fileArtwork(second, platform, { timestamp: timestampIn(0) }), 503, 'UNAVAILABLE');
+  clock.advance(1_000);
+  assert.equal((await fileArtwork(second, platform, { timestamp: timestampIn(0) })).status, 200);
+  assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
+  await second.close();
+
+  clock.advance(300_000);
+  const third = await startService(t, { clock, dataDir: into });
+  assertRefused(await fileArtwork(third, platform, request), 401, 'TIMESTAMP_EXPIRED');
+  assert.equal((await fileArtwork(third, platform, { timestamp: timestampIn(0) })).status, 200);
 });
 
 test('a key sealed under a master key that was added in the variable is refused until a restart', async (t) => {

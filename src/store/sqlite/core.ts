@@ -33,6 +33,7 @@ import { databaseFile } from './location.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
+import { createRestorationHandlers } from './restorations.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
 
 /** What became of a unit: executed, or why not. */
@@ -207,6 +208,7 @@ function createUnits(database: Database) {
     ...createOrderHandlers(database),
     ...callerHandlers,
     ...createFigureHandlers(database),
+    ...createRestorationHandlers(database),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
     }),
@@ -319,7 +321,7 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
 /** Opens the database; lets go of the lock if that fails. */
 function openBehind(lock: ServingLock | undefined, options: StoreOptions): Database {
   try {
-    return openDatabase(options);
+    return openDatabase(options, { isBehindLock: lock !== undefined });
   } catch (error) {
     lock?.release();
     throw error;

@@ -1,25 +1,21 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoreOptions } from '../store.ts';
+import { makePrivateFile } from './durable-files.ts';
 import { findLost } from './leftovers.ts';
-import { DatabaseRefused, databaseFile } from './location.ts';
-import { readMigrations } from './migrations.ts';
-import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
+import { DatabaseRefused, databaseFile, servingLockName } from './location.ts';
+import { migrate, schemaOf } from './migrations.ts';
 import { deployment } from './schema.ts';
+import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
 
 /** Drizzle over the one connection of this process; `$client` is the connection. */
 export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 
 /** What a database is made for, once and for all. */
 type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;
-
-/** The file that the serving process locks. */
-export const servingLockName = 'serving.lock';
-/** Of files that are nobody else's to read or write. */
-export const privateMode = 0o600;
 
 /** How long a write waits for another process's, in milliseconds; `artseal key` holds the file far shorter. */
 export const busyTimeoutMs = 2_000;
@@ -33,16 +29,13 @@ const keptLogBytes = 33_554_432;
 const cacheKiB = 4_096;
 
 /**
- * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be. Throws
- * DatabaseRefused.
+ * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be, the latter
+ * behind the serving lock and when a copy was made. Throws DatabaseRefused.
  */
-export function openDatabase({
-  dataDir,
-  opening,
-  environment,
-  currency,
-  madeLater = [],
-}: StoreOptions): Database {
+export function openDatabase(
+  { dataDir, opening, environment, currency, madeLater = [] }: StoreOptions,
+  rules: Partial<UpgradeRules> = {},
+): Database {
   const file = databaseFile(dataDir);
   const stamps = { environment, currency };
   try {
@@ -56,7 +49,7 @@ export function openDatabase({
       // SQLite gives its log files the mode of the database.
       makePrivateFile(file);
     }
-    return openFile(file, opening, stamps);
+    return openFile(file, opening, stamps, rules);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     const rule =
@@ -65,11 +58,16 @@ export function openDatabase({
   }
 }
 
-function openFile(file: string, opening: StoreOptions['opening'], stamps: Stamps): Database {
+function openFile(
+  file: string,
+  opening: StoreOptions['opening'],
+  stamps: Stamps,
+  rules: Partial<UpgradeRules>,
+): Database {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     // A file without a schema is what is left of a creation that was cut off.
-    const isMade = schemaVersion(client) > 0;
+    const isMade = schemaOf(client) > 0;
     if (!isMade && opening === 'EXISTING') throw missing(file, stamps);
     if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
@@ -80,12 +78,16 @@ function openFile(file: string, opening: StoreOptions['opening'], stamps: Stamps
     client.pragma(`journal_size_limit = ${keptLogBytes}`);
     client.pragma(`cache_size = -${cacheKiB}`);
     const database = drizzle({ client });
+    if (isMade) checkStamps(client, stamps);
+    using upgrade = beginUpgrade(client, rules);
     client
       .transaction(() => {
+        upgrade.keepCopy();
         migrate(client);
         stamp(database, stamps);
       })
       .immediate();
+    upgrade.dropOldCopies();
     return database;
   } catch (error) {
     client.close();
@@ -106,42 +108,25 @@ function alreadyThere(file: string): DatabaseRefused {
   );
 }
 
-/** How many migrations a database has seen; 0 for an empty file. */
-export function schemaVersion(client: Sqlite.Database): number {
-  return Number(client.pragma('user_version', { simple: true }));
-}
-
-/** The schema that this version works on. */
-export function knownSchema(): number {
-  return readMigrations().length;
-}
-
-/**
- * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
- * locks that this process has on it.
- */
-export function makePrivateFile(file: string): void {
-  if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
-}
-
-/** Applies the migrations that the database has not seen; its user_version counts those that it has. */
-function migrate(client: Sqlite.Database): void {
-  client.function('nonce_entry', (name: string, atS: number) =>
-    writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
-  );
-  const migrations = readMigrations();
-  const applied = schemaVersion(client);
-  if (applied > migrations.length) {
+/** Refuses a database that bears other stamps. It may have the schema of any release. */
+function checkStamps(client: Sqlite.Database, stamps: Stamps): void {
+  const stamped = client.prepare<[], Partial<Stamps>>('SELECT * FROM deployment').get();
+  if (stamped === undefined) return;
+  const { environment, currency } = stamped;
+  const refuse = (difference: string, variable: string) => {
     throw new DatabaseRefused(
-      `${client.name} was made by a newer artseal (schema ${applied}; this one knows ${migrations.length}).`,
+      `${client.name} belongs to a ${difference}: set ${variable} to match, or use another ARTSEAL_DATA_DIR.`,
     );
+  };
+  if (environment !== stamps.environment) {
+    refuse(`${environment} deployment and cannot open as ${stamps.environment}`, 'ARTSEAL_ENVIRONMENT');
   }
-  for (const migration of migrations.slice(applied)) client.exec(migration);
-  // Written only when it changes: other processes take any write for a change of what they have read.
-  if (applied < migrations.length) client.pragma(`user_version = ${migrations.length}`);
+  if ((currency ?? stamps.currency) !== stamps.currency) {
+    refuse(`deployment in ${currency} and cannot open in ${stamps.currency}`, 'ARTSEAL_CURRENCY');
+  }
 }
 
-/** Stamps a database with what it lacks; refuses one that bears something else. */
+/** Stamps a database with what it lacks. */
 function stamp(database: Database, stamps: Stamps): void {
   const stamped = database.select().from(deployment).get();
   if (stamped === undefined) {
@@ -149,22 +134,8 @@ function stamp(database: Database, stamps: Stamps): void {
       .insert(deployment)
       .values({ id: 1, ...stamps, escrowIdKey: randomBytes(32) })
       .run();
-    return;
-  }
-  const { environment, currency } = stamped;
-  const refuse = (difference: string, variable: string) => {
-    throw new DatabaseRefused(
-      `${database.$client.name} belongs to a ${difference}: ` +
-        `set ${variable} to match, or use another ARTSEAL_DATA_DIR.`,
-    );
-  };
-  if (environment !== stamps.environment) {
-    refuse(`${environment} deployment and cannot open as ${stamps.environment}`, 'ARTSEAL_ENVIRONMENT');
-  }
-  if (currency === null) {
+  } else if (stamped.currency === null) {
     database.update(deployment).set({ currency: stamps.currency }).run();
-  } else if (currency !== stamps.currency) {
-    refuse(`deployment in ${currency} and cannot open in ${stamps.currency}`, 'ARTSEAL_CURRENCY');
   }
 }
 

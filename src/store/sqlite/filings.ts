@@ -14,6 +14,7 @@ import { createFilingChains, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
+import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
@@ -37,6 +38,8 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
     }),
   );
+  // Made before anybody opens the database, and never again.
+  const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
   const provenance = createProvenanceRecords(database);
   const selectSource = prepareRaw<{ author: string; timestamp: string }>(
@@ -65,7 +68,11 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
     FileArtwork: writesAtOnce(({ artwork, at, by }) => {
       const { timestamp } = at;
       const year = yearOf(timestamp);
-      const filingNo = nextFilingNumber(year, selectLast.get(numbersOf(year))?.last ?? undefined);
+      const filingNo = nextFilingNumber(
+        year,
+        selectLast.get(numbersOf(year))?.last ?? undefined,
+        floors.get(year),
+      );
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       const filedAtS = Math.floor(at.atMs / 1000);

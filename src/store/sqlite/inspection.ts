@@ -4,8 +4,9 @@ import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import { keyColumns } from './callers.ts';
-import { busyTimeoutMs, type Database, knownSchema, schemaVersion } from './database.ts';
+import { busyTimeoutMs, type Database } from './database.ts';
 import { databaseFile } from './location.ts';
+import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 
 /** What a database says of itself. */
@@ -48,8 +49,8 @@ export function inspectDatabase(dataDir: string): Inspection | undefined {
   try {
     client.pragma('query_only = ON');
     client.pragma('trusted_schema = OFF');
-    const schema = schemaVersion(client);
-    const known = knownSchema();
+    const schema = schemaOf(client);
+    const known = migrationNames().length;
     const damages = damagesOf(client);
     const isReadable = damages.length === 0 && schema === known;
     const content = isReadable ? contentOf(drizzle({ client })) : undefined;

@@ -5,9 +5,12 @@ export class DatabaseRefused extends Error {
   override name = 'DatabaseRefused';
 }
 
-const fileName = 'artseal.db';
+/** The database in its folder. */
+export const databaseName = 'artseal.db';
+/** The file that the serving process locks. */
+export const servingLockName = 'serving.lock';
 
 /** Where the database of a data folder is. */
 export function databaseFile(dataDir: string): string {
-  return join(resolve(dataDir), fileName);
+  return join(resolve(dataDir), databaseName);
 }

@@ -1,11 +1,43 @@
+import type Sqlite from 'better-sqlite3';
 import { readPackaged } from '../../packaged-files.ts';
+import { DatabaseRefused } from './location.ts';
+import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 
 const folder = 'src/store/sqlite/migrations';
 
-/** Reads all migrations in their order, each a script as `drizzle-kit generate` wrote it. */
-export function readMigrations(): string[] {
+/** The migrations in their order, by the names of their files: `0003_escrow_operations`. */
+export function migrationNames(): readonly string[] {
   const journal: { readonly entries: readonly { readonly tag: string }[] } = JSON.parse(
     readPackaged(`${folder}/meta/_journal.json`).toString(),
   );
-  return journal.entries.map(({ tag }) => readPackaged(`${folder}/${tag}.sql`).toString());
+  return journal.entries.map(({ tag }) => tag);
+}
+
+/** The schema of a database: how many migrations it has seen; 0 for an empty file. */
+export function schemaOf(client: Sqlite.Database): number {
+  return Number(client.pragma('user_version', { simple: true }));
+}
+
+/** The migrations that a database has not seen. Throws DatabaseRefused if it has seen more than there are. */
+export function migrationsFor(client: Sqlite.Database): readonly string[] {
+  const names = migrationNames();
+  const schema = schemaOf(client);
+  if (schema > names.length) {
+    throw new DatabaseRefused(
+      `${client.name} was made by a newer artseal (schema ${schema}; this one knows ${names.length}).`,
+    );
+  }
+  return names.slice(schema);
+}
+
+/** Applies the migrations that a database has not seen. Inside a transaction of the caller. */
+export function migrate(client: Sqlite.Database): void {
+  const due = migrationsFor(client);
+  // Written only when it changes: other processes take any write for a change of what they have read.
+  if (due.length === 0) return;
+  client.function('nonce_entry', (name: string, atS: number) =>
+    writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
+  );
+  for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
+  client.pragma(`user_version = ${schemaOf(client) + due.length}`);
 }

@@ -99,6 +99,9 @@ export const usage = sqliteTable(
   (table) => [primaryKey({ columns: [table.callerId, table.month] })],
 );
 
+/** What has numbers of its own in each year. */
+export type NumberKind = 'FILING' | 'ESCROW';
+
 /** The last number given out, a row a kind and year. Those of filings are in the filings. */
 export const numberSequence = sqliteTable(
   'number_sequence',
@@ -108,6 +111,36 @@ export const numberSequence = sqliteTable(
     last: integer().notNull(),
   },
   (table) => [primaryKey({ columns: [table.kind, table.year] })],
+);
+
+/**
+ * Each time that this database was restored from a backup. What the original did after the backup was taken is not known
+ * here. Triggers keep the rows.
+ */
+export const restoration = sqliteTable('restoration', {
+  id: integer().primaryKey(),
+  /** When the backup was taken. */
+  takenAtS: integer('taken_at_s').notNull(),
+  restoredAtS: integer('restored_at_s').notNull(),
+  /** When it was first served; null until then. The original had ended by that time. */
+  servedAtS: integer('served_at_s'),
+});
+
+/** Numbers that are left out since the original may have given them out after the backup; triggers keep the rows. */
+export const numberGap = sqliteTable(
+  'number_gap',
+  {
+    kind: text().$type<NumberKind>().notNull(),
+    year: integer().notNull(),
+    /** The last number before the gap; 0 if it begins the year. */
+    after: integer().notNull(),
+    /** The last number of the gap. */
+    through: integer().notNull(),
+    restorationId: integer('restoration_id')
+      .notNull()
+      .references(() => restoration.id),
+  },
+  (table) => [primaryKey({ columns: [table.kind, table.year, table.after] })],
 );
 
 /** Filings; triggers keep them from being changed. */

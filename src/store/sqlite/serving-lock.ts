@@ -1,9 +1,9 @@
 import { chmodSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { makePrivateFile, privateMode, servingLockName } from './database.ts';
+import { makePrivateFile, privateMode } from './durable-files.ts';
 import { isBusy } from './failure.ts';
-import { DatabaseRefused } from './location.ts';
+import { DatabaseRefused, servingLockName } from './location.ts';
 
 /** How long a lock is waited for, in milliseconds: those who only look whether it is held are done far sooner. */
 const lookedAtMs = 200;
@@ -23,6 +23,13 @@ export function takeOldServingLock(dataDir: string): ServingLock | undefined {
 
 /** Takes the lock of a data folder. Throws DatabaseRefused if another process has it. */
 export function takeServingLock(dataDir: string): ServingLock {
+  const lock = tryServingLock(dataDir);
+  if (lock !== undefined) return lock;
+  throw new DatabaseRefused(`another artseal serves ${dataDir} already; stop it or use another folder.`);
+}
+
+/** Takes the lock of a data folder; undefined if another process has it. */
+export function tryServingLock(dataDir: string): ServingLock | undefined {
   const file = join(dataDir, servingLockName);
   makePrivateFile(file);
   // Whoever can read it can lock it; earlier versions let everybody.
@@ -32,9 +39,8 @@ export function takeServingLock(dataDir: string): ServingLock {
     lock.exec('BEGIN EXCLUSIVE');
   } catch (error) {
     lock.close();
-    throw isBusy(error)
-      ? new DatabaseRefused(`another artseal serves ${dataDir} already; stop it or use another folder.`)
-      : error;
+    if (isBusy(error)) return undefined;
+    throw error;
   }
   return { release: () => lock.close() };
 }

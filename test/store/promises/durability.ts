@@ -68,6 +68,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   UpdateOrder: { kind: 'UpdateOrder', update, at: noon },
   FindCase: { kind: 'FindCase', escrowId: 'ES-2026-0000' },
   UseInstitution: { kind: 'UseInstitution', name: 'stripe' },
+  NoteServed: { kind: 'NoteServed', nowS },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
   ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
   TakeNotification: { kind: 'TakeNotification', eventId: 'event', holdId: 'op', nowMs: 1 },

@@ -1,0 +1,153 @@
+import { closeSync, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+
+/** A file in a tar archive. */
+export interface TarMember {
+  readonly name: string;
+  readonly bytes: number;
+  /** Where its content begins in the archive. */
+  readonly offset: number;
+}
+
+/** A file that goes into an archive. */
+export interface TarSource {
+  /** At most 100 ASCII characters, no folder. */
+  readonly name: string;
+  /** The file, or its content. */
+  readonly from: string | Uint8Array;
+}
+
+/** The archive is not as this program writes it: cut off, changed, or something else. The message follows its name. */
+export class TarRefused extends Error {
+  override name = 'TarRefused';
+}
+
+const blockBytes = 512;
+const endBytes = 2 * blockBytes;
+/** The largest size that the field has octal digits for; GNU tar and all others read larger ones in binary. */
+const octalMax = 0o77777777777;
+/** Files of one archive, at most. */
+const membersMax = 16;
+
+/**
+ * Writes a new archive of the POSIX format ustar, for its own user alone, and returns when it is on disk. `onBytes` is told
+ * how many bytes were written since it was told before.
+ */
+export async function writeTar(
+  file: string,
+  sources: readonly TarSource[],
+  mtimeS: number,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  const archive = await open(file, 'wx', 0o600);
+  try {
+    for (const source of sources) await append(archive, source, mtimeS, onBytes);
+    await archive.writeFile(Buffer.alloc(endBytes));
+    await archive.sync();
+  } finally {
+    await archive.close();
+  }
+}
+
+async function append(
+  archive: FileHandle,
+  { name, from }: TarSource,
+  mtimeS: number,
+  onBytes: (bytes: number) => void,
+): Promise<void> {
+  const bytes = typeof from === 'string' ? statSync(from).size : from.length;
+  await archive.writeFile(headerOf(name, bytes, mtimeS));
+  let written = 0;
+  for await (const chunk of typeof from === 'string' ? createReadStream(from, chunks) : [from]) {
+    await archive.writeFile(chunk);
+    written += chunk.length;
+    onBytes(chunk.length);
+  }
+  if (written !== bytes) throw new Error(`${name} changed while it was read.`);
+  await archive.writeFile(Buffer.alloc(paddingOf(bytes)));
+}
+
+const chunks = { highWaterMark: 1_048_576 };
+
+/** Where the files of an archive are. Throws TarRefused for anything that `writeTar` does not write. */
+export function listTar(file: string): readonly TarMember[] {
+  const archive = openSync(file, 'r');
+  try {
+    const size = statSync(file).size;
+    const members: TarMember[] = [];
+    let offset = 0;
+    while (members.length < membersMax) {
+      const header = blockAt(archive, offset);
+      if (header.every((byte) => byte === 0)) {
+        if (offset + endBytes !== size) throw new TarRefused('does not end where it should');
+        return members;
+      }
+      const member = memberOf(header, offset + blockBytes);
+      members.push(member);
+      offset = member.offset + member.bytes + paddingOf(member.bytes);
+      if (offset + endBytes > size) throw new TarRefused('is cut off');
+    }
+    throw new TarRefused('holds too many files');
+  } finally {
+    closeSync(archive);
+  }
+}
+
+/** Reads a file of an archive. */
+export function readMember(file: string, { offset, bytes }: TarMember): AsyncIterable<Buffer> {
+  // A range that ends before it begins is refused, and an empty file has no other.
+  return bytes === 0
+    ? emptyContent()
+    : createReadStream(file, { ...chunks, start: offset, end: offset + bytes - 1 });
+}
+
+async function* emptyContent(): AsyncGenerator<Buffer> {}
+
+function blockAt(archive: number, offset: number): Buffer {
+  const block = Buffer.alloc(blockBytes);
+  if (readSync(archive, block, 0, blockBytes, offset) < blockBytes) throw new TarRefused('is cut off');
+  return block;
+}
+
+const paddingOf = (bytes: number): number => (blockBytes - (bytes % blockBytes)) % blockBytes;
+
+/** Offsets of the fields are those of POSIX.1-1988, pax(1). */
+function headerOf(name: string, bytes: number, mtimeS: number): Buffer {
+  const header = Buffer.alloc(blockBytes);
+  header.write(name, 0, 100, 'ascii');
+  header.write('0000600\0', 100, 'ascii');
+  header.write('0000000\0', 108, 'ascii');
+  header.write('0000000\0', 116, 'ascii');
+  if (bytes <= octalMax) header.write(octal(bytes, 11), 124, 'ascii');
+  else {
+    header.writeUInt8(0x80, 124);
+    header.writeBigUInt64BE(BigInt(bytes), 128);
+  }
+  header.write(octal(mtimeS, 11), 136, 'ascii');
+  header.write('0', 156, 'ascii');
+  header.write('ustar\0' + '00', 257, 'ascii');
+  header.write(octal(checksumOf(header), 6), 148, 'ascii');
+  header.write(' ', 155, 'ascii');
+  return header;
+}
+
+const octal = (value: number, digits: number): string => `${value.toString(8).padStart(digits, '0')}\0`;
+
+/** The sum of all bytes, those of the sum itself counted as blanks. */
+function checksumOf(header: Buffer): number {
+  return header.reduce((sum, byte, place) => sum + (place >= 148 && place < 156 ? 0x20 : byte), 0);
+}
+
+function memberOf(header: Buffer, offset: number): TarMember {
+  const text = (start: number, length: number) =>
+    header.toString('latin1', start, start + length).replace(/\0.*$/s, '');
+  const bytes =
+    header.readUInt8(124) === 0x80 ? Number(header.readBigUInt64BE(128)) : Number.parseInt(text(124, 12), 8);
+  const isSound =
+    text(257, 6) === 'ustar' &&
+    text(156, 1) === '0' &&
+    Number.parseInt(text(148, 8), 8) === checksumOf(header) &&
+    Number.isSafeInteger(bytes);
+  if (!isSound) throw new TarRefused('has a damaged or foreign header');
+  return { name: text(0, 100), bytes, offset };
+}

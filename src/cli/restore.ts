@@ -1,0 +1,43 @@
+import { restoreBackup } from '../backup/restore.ts';
+import { readRestoreConfig } from '../config.ts';
+import { createCalendar } from '../domain/calendar.ts';
+import { checkFilingNumber } from '../domain/filing.ts';
+import { type Command, exitCodes, UsageError } from './command.ts';
+import { gapLine } from './gap-line.ts';
+import { withProgress } from './progress.ts';
+
+/** `artseal restore` */
+export const restore: Command = {
+  usage: 'restore FILE --into DIR [--numbers-after FILING_NO]',
+  summary: 'make a data folder of a backup',
+  details: [
+    'DIR must be empty or not there. The backup is verified first. Stop the service that it replaces before you serve DIR.',
+    '--numbers-after AS-2026-000123  the last number that was given out, by what platforms and logs know: the next one',
+    '                                follows it. Without it a gap is left that no service can have filled.',
+    'For five minutes after the first start signed calls are refused: the backup cannot tell which were carried out before.',
+  ],
+  run: async (words, terminal) => {
+    const numbersAfter = words.text('numbers-after');
+    if (numbersAfter !== undefined && checkFilingNumber('', numbersAfter).length > 0)
+      throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
+    const { timeZone, currency } = readRestoreConfig(terminal.env);
+    const [file, into] = [words.required('FILE'), words.required('into')];
+    const { manifest, gaps } = await withProgress(terminal, (progress) =>
+      restoreBackup({
+        ...{ file, into, numbersAfter, currency, progress },
+        calendar: createCalendar(timeZone),
+        nowMs: Date.now(),
+      }),
+    );
+    const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;
+    terminal.print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
+    terminal.print(`${database.filings} filings, ${database.orders} escrow orders`);
+    for (const gap of gaps) terminal.print(gapLine(gap));
+    if (numbersAfter === undefined)
+      terminal.print('If you know the last filing number, restore into another folder with --numbers-after.');
+    if (!holdsMasterKeys && masterKeys.length > 0)
+      terminal.print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
+    terminal.print(`next: stop the service that this replaces, then ARTSEAL_DATA_DIR=${into} artseal serve`);
+    return exitCodes.done;
+  },
+};

@@ -1,0 +1,58 @@
+import { closeSync, existsSync, fsyncSync, openSync, statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Of files that are nobody else's to read or write. */
+export const privateMode = 0o600;
+
+/**
+ * Makes a file that nobody else may read, if there is none. One that exists is never opened: closing it would drop the
+ * locks that this process has on it.
+ */
+export function makePrivateFile(file: string): void {
+  if (!existsSync(file)) closeSync(openSync(file, 'a', privateMode));
+}
+
+/** Returns when what was written to a file is on disk. Not for a database that is open. */
+export function syncFile(file: string): void {
+  const opened = openSync(file, 'r+');
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** Returns when the names in a folder are on disk. Windows has no such thing. */
+export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return;
+  const opened = openSync(folder, 'r');
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** Bytes that this user may still write to the disk of a folder. */
+export function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}
+
+/** The size of a database with its write-ahead log, in bytes; 0 if there is none. */
+export function databaseBytes(database: string): number {
+  const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  return sizeOf(database) + sizeOf(`${database}-wal`);
+}
+
+/** The nearest folder at or above a path that exists. */
+export function existingFolder(path: string): string {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() || dirname(path) === path
+    ? path
+    : existingFolder(dirname(path));
+}
+
+/** Bytes in words for a person: `12.3 MB`. */
+export function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}

@@ -1,0 +1,147 @@
+import { desc, eq, isNull, max, sql } from 'drizzle-orm';
+import { escrowSequenceMax } from '../../domain/escrow-id.ts';
+import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
+import { busiestStretch, safeNumberFloor } from '../../domain/number-gap.ts';
+import type { RestorationCommands } from '../restoration-commands.ts';
+import type { Database } from './database.ts';
+import { type Handlers, writes } from './handlers.ts';
+import { DatabaseRefused } from './location.ts';
+import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
+
+/** Handlers of what a restored database has to know. */
+export function createRestorationHandlers(database: Database): Handlers<keyof RestorationCommands> {
+  return {
+    NoteServed: writes(({ nowS }) => {
+      database.update(restoration).set({ servedAtS: nowS }).where(isNull(restoration.servedAtS)).run();
+      const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
+      return latest?.servedAtS ?? undefined;
+    }),
+  };
+}
+
+/** The last number of the gaps of each year. */
+export function numberFloors(database: Database, kind: NumberKind): ReadonlyMap<number, number> {
+  const rows = database
+    .select({ year: numberGap.year, through: max(numberGap.through) })
+    .from(numberGap)
+    .where(eq(numberGap.kind, kind))
+    .groupBy(numberGap.year)
+    .all();
+  return new Map(rows.map(({ year, through }) => [year, through ?? 0]));
+}
+
+/** A restoration as it is to be noted. */
+export interface NewRestoration {
+  readonly takenAtS: number;
+  readonly restoredAtS: number;
+  /** The years of the numbers that may have been given out since the backup was taken. */
+  readonly years: readonly number[];
+  /** The last filing number that was given out, if somebody knows. */
+  readonly numbersAfter: string | undefined;
+}
+
+/** Numbers that are left out. */
+export interface NumberGap {
+  readonly kind: NumberKind;
+  readonly year: number;
+  /** Of the year: the first number of the gap is the one behind. */
+  readonly after: number;
+  readonly through: number;
+}
+
+/** For stretches that are shorter; the clocks of two machines may differ as well. */
+const stretchMinS = 86_400;
+
+/**
+ * Notes that a database was restored: leaves out all numbers that may have been given out since, and has the
+ * institution asked about each open order. Returns what is left out. Throws DatabaseRefused if no gap would be
+ * safe, or if `numbersAfter` cannot be the last number.
+ */
+export function noteRestoration(database: Database, noted: NewRestoration): readonly NumberGap[] {
+  const { takenAtS, restoredAtS } = noted;
+  return database.$client.transaction(() => {
+    const { id } = database
+      .insert(restoration)
+      .values({ takenAtS, restoredAtS })
+      .returning({ id: restoration.id })
+      .get();
+    const stretchS = Math.max(restoredAtS - takenAtS, stretchMinS);
+    const gaps = noted.years.flatMap((year) => [
+      filingGap(database, year, stretchS, noted.numbersAfter),
+      escrowGap(database, year, stretchS),
+    ]);
+    const real = gaps.filter(({ after, through }) => through > after);
+    for (const gap of real)
+      database
+        .insert(numberGap)
+        .values({ ...gap, restorationId: id })
+        .run();
+    for (const { kind, year, through: last } of real)
+      if (kind === 'ESCROW') setEscrowSequence(database, year, last);
+    database.$client.exec(
+      "UPDATE escrow SET look_up_at_ms = 0 WHERE state IN ('UNPAID', 'FROZEN') AND review IS NULL",
+    );
+    return real;
+  })();
+}
+
+function filingGap(
+  database: Database,
+  year: number,
+  stretchS: number,
+  numbersAfter: string | undefined,
+): NumberGap {
+  const after = lastFiling(database, year);
+  const known = numbersAfter !== undefined && yearOfFiling(numbersAfter) === year;
+  const through = known ? sequenceOfFiling(numbersAfter) : safeFilingFloor(database, year, after, stretchS);
+  if (through < after) {
+    throw new DatabaseRefused(
+      `--numbers-after ${numbersAfter} cannot be the last number: ${filingNumber(year, after)} was given out before the backup.`,
+    );
+  }
+  return { kind: 'FILING', year, after, through };
+}
+
+function safeFilingFloor(database: Database, year: number, after: number, stretchS: number): number {
+  const times = timesOf(database, 'SELECT filed_at_s FROM filing ORDER BY filed_at_s');
+  const floor = safeNumberFloor(after, filingSequenceMax, busiestStretch(times, stretchS));
+  if (floor < filingSequenceMax) return floor;
+  throw new DatabaseRefused(
+    `${year} has too few numbers left to leave out all that may have been given out since the backup, which ends with ` +
+      `${filingNumber(year, after)}: find the last number that was given out, and name it with --numbers-after.`,
+  );
+}
+
+/** What is not safe ends in ESCROW_NUMBERS_EXHAUSTED for the rest of the year. */
+function escrowGap(database: Database, year: number, stretchS: number): NumberGap {
+  const after = database.select().from(numberSequence).where(eq(numberSequence.year, year)).get()?.last ?? 0;
+  const times = timesOf(
+    database,
+    'SELECT changed_at_s FROM escrow_change WHERE position = 1 ORDER BY changed_at_s',
+  );
+  const floor = safeNumberFloor(after, escrowSequenceMax, busiestStretch(times, stretchS));
+  return { kind: 'ESCROW', year, after, through: Math.min(floor, escrowSequenceMax) };
+}
+
+function setEscrowSequence(database: Database, year: number, last: number): void {
+  database
+    .insert(numberSequence)
+    .values({ kind: 'ESCROW', year, last })
+    .onConflictDoUpdate({ target: [numberSequence.kind, numberSequence.year], set: { last } })
+    .run();
+}
+
+function timesOf(database: Database, query: string): readonly number[] {
+  return database.$client.prepare<[], number>(query).pluck().all();
+}
+
+/** The last number of a year that was given out or left out. */
+function lastFiling(database: Database, year: number): number {
+  const { last } = database
+    .select({ last: max(filing.filingNo) })
+    .from(filing)
+    .where(sql`${filing.filingNo} LIKE ${`AS-${year}-%`}`)
+    .get() ?? { last: null };
+  const floor = numberFloors(database, 'FILING').get(year) ?? 0;
+  return Math.max(last === null ? 0 : sequenceOfFiling(last), floor);
+}

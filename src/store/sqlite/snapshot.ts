@@ -1,0 +1,133 @@
+import Sqlite from 'better-sqlite3';
+import { type Evidence, evidenceHash } from '../../domain/filing.ts';
+import { busyTimeoutMs } from './database.ts';
+import { schemaOf } from './migrations.ts';
+import type { NumberGap } from './restorations.ts';
+
+/** What a database holds, whatever release it is of. */
+export interface DatabaseFacts {
+  readonly schema: number;
+  readonly environment: string;
+  readonly currency: string | null;
+  readonly institution: string | null;
+  readonly filings: number;
+  /** The last filing number of each year. */
+  readonly lastFilings: Readonly<Record<string, string>>;
+  readonly orders: number;
+  /** How many escrow ids of each year were given out. */
+  readonly escrowIds: Readonly<Record<string, number>>;
+  /** What restorations left out. */
+  readonly numberGaps: readonly NotedGap[];
+}
+
+/** Numbers that a restoration left out, and when: Unix seconds. */
+export type NotedGap = NumberGap & { readonly restoredAtS: number };
+
+/** Pages that are copied at a time, before other work of the process has its turn: 4 MiB. */
+const pagesPerStep = 1_024;
+
+/**
+ * Copies a database that may be in use to a new file, as it is at one moment. Who writes meanwhile is not held up, and
+ * does not hold this up: all is read in one transaction, and the log grows by what is written until it ends. The copy is
+ * one file without a log. `onBytes` is told how much of the copy is done.
+ */
+export async function copyDatabase(from: string, to: string, onBytes: (done: number) => void): Promise<void> {
+  const source = new Sqlite(from, { fileMustExist: true, timeout: busyTimeoutMs });
+  try {
+    source.pragma('query_only = ON');
+    const pageBytes = Number(source.pragma('page_size', { simple: true }));
+    source.exec('BEGIN');
+    // The snapshot is that of the first read. Without it each write of another process would begin the copy anew.
+    source.prepare('SELECT count(*) FROM sqlite_schema').get();
+    await source.backup(to, {
+      progress: ({ totalPages, remainingPages }) => {
+        onBytes((totalPages - remainingPages) * pageBytes);
+        return pagesPerStep;
+      },
+    });
+  } finally {
+    source.close();
+  }
+  const copy = new Sqlite(to);
+  copy.pragma('journal_mode = DELETE');
+  copy.close();
+}
+
+/** Whether an error says that a database is damaged, or none at all. */
+export function isDamage(error: unknown): error is Error {
+  return error instanceof Sqlite.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(error.code);
+}
+
+/** Reads a copy that nobody else uses. */
+function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
+  const client = new Sqlite(file, { readonly: true, fileMustExist: true });
+  try {
+    return work(client);
+  } finally {
+    client.close();
+  }
+}
+
+/**
+ * What SQLite finds wrong with a copy, a line each and at most 100 of them; QUICK leaves out whether indexes agree with
+ * rows.
+ */
+export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[] {
+  const pragma = how === 'QUICK' ? 'quick_check' : 'integrity_check';
+  try {
+    const lines = read(file, (client) => client.prepare<[], string>(`PRAGMA ${pragma}(100)`).pluck().all());
+    return lines.filter((line) => line !== 'ok').map((line) => line.replaceAll(/\s+/g, ' '));
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+/** Reads what a copy holds. Throws if it is no database of artseal. */
+export function factsOf(file: string): DatabaseFacts {
+  return read(file, (client) => {
+    const one = <Row>(query: string) => client.prepare<[], Row>(query).get();
+    const pairs = <Value>(query: string): Record<string, Value> =>
+      Object.fromEntries(client.prepare<[], [string, Value]>(query).raw().all());
+    const stamp = one<Record<'environment' | 'currency' | 'institution', string>>('SELECT * FROM deployment');
+    // Databases of earlier releases have no such table.
+    const hasGaps = one("SELECT 1 FROM sqlite_schema WHERE name = 'number_gap'");
+    return {
+      schema: schemaOf(client),
+      environment: stamp?.environment ?? '',
+      currency: stamp?.currency ?? null,
+      institution: stamp?.institution ?? null,
+      filings: one<{ n: number }>('SELECT count(*) AS n FROM filing')?.n ?? 0,
+      lastFilings: pairs('SELECT substr(filing_no, 4, 4), max(filing_no) FROM filing GROUP BY 1'),
+      orders: one<{ n: number }>('SELECT count(*) AS n FROM escrow')?.n ?? 0,
+      escrowIds: pairs("SELECT year, last FROM number_sequence WHERE kind = 'ESCROW'"),
+      numberGaps: hasGaps === undefined ? [] : client.prepare<[], NotedGap>(selectGaps).all(),
+    };
+  });
+}
+
+const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restoredAtS
+  FROM number_gap JOIN restoration ON restoration.id = restoration_id ORDER BY kind DESC, year, after`;
+
+/** The sealed secrets of all keys in a copy that are not revoked. */
+export function sealedSecretsOf(file: string): readonly Uint8Array[] {
+  const query = "SELECT sealed_secret FROM api_key WHERE status <> 'REVOKED'";
+  return read(file, (client) => client.prepare<[], Buffer>(query).pluck().all());
+}
+
+type FilingRow = Omit<Evidence, 'price'> & { readonly price: number; readonly hash: string };
+
+const selectEvidence =
+  'SELECT author, era, size, material, condition, price, hash, timestamp, filing_no AS filingNo FROM filing';
+const falsifiedMax = 100;
+
+/** Computes the evidence hash of every filing in a copy again: the first of the numbers that it does not fit. */
+export function falsifiedIn(file: string): readonly string[] {
+  return read(file, (client) => {
+    const found: string[] = [];
+    for (const { hash, price, ...row } of client.prepare<[], FilingRow>(selectEvidence).iterate()) {
+      if (evidenceHash({ ...row, price: BigInt(price) }) !== hash) found.push(row.filingNo);
+      if (found.length === falsifiedMax) break;
+    }
+    return found;
+  });
+}

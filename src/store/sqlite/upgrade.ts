@@ -1,0 +1,183 @@
+import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import {
+  databaseBytes,
+  freeBytes,
+  makePrivateFile,
+  megabytes,
+  syncFile,
+  syncFolder,
+} from './durable-files.ts';
+import { DatabaseRefused, databaseFile } from './location.ts';
+import { migrationNames, migrationsFor, schemaOf } from './migrations.ts';
+import { isServed, tryServingLock } from './serving-lock.ts';
+
+/** How a database may be brought to the schema of this version. */
+export interface UpgradeRules {
+  /** Whether the caller has the serving lock already. */
+  readonly isBehindLock: boolean;
+  /** Whether a copy is made before, which is the way back. */
+  readonly keepsCopy: boolean;
+}
+
+/** What goes with the migration of a database, which happens between these. Disposing of it lets go of the lock. */
+export interface Upgrade extends Disposable {
+  /** Makes the copy. Inside the transaction that migrates, so that no process writes what the copy lacks. */
+  keepCopy(): void;
+  /** Removes all copies but the latest ones. */
+  dropOldCopies(): void;
+}
+
+/** What would happen to a database. */
+export interface UpgradePlan {
+  readonly database: string;
+  readonly schema: number;
+  /** The schema of this version. */
+  readonly newSchema: number;
+  readonly migrations: readonly string[];
+  /** Where the copy is put that is made before. */
+  readonly copy: string;
+  readonly neededBytes: number;
+  readonly freeBytes: number;
+  /** How long it takes on an ordinary machine, in seconds, very roughly. */
+  readonly estimatedS: number;
+  /** Whether a process serves it, which has to be stopped before. */
+  readonly isServed: boolean;
+}
+
+/** Copies that are kept: of the last two upgrades. */
+const copiesKept = 2;
+/** The copy, and as much for the log of the migration. */
+const roomFactor = 2;
+/** Of copying and of writing the log, for the estimate. */
+const bytesPerS = 100e6;
+/** What migrations that touch every row take for each, in microseconds, by the schema that they lead to. */
+const rowCosts = [
+  { schema: 9, table: 'filing', us: 8 },
+  { schema: 10, table: 'filing', us: 12 },
+  { schema: 12, table: 'escrow', us: 3 },
+] as const;
+
+const copyPattern = /^(.+)\.schema-(\d+)\.backup$/;
+
+/** The copy of a database that is made before it leaves a schema. */
+export function copyBefore(database: string, schema: number): string {
+  return `${database}.schema-${schema}.backup`;
+}
+
+/** The copies beside a database, the one of the highest schema first. */
+export function copiesOf(database: string): readonly { readonly file: string; readonly schema: number }[] {
+  return readdirSync(dirname(database))
+    .flatMap((name) => {
+      const [, of, schema] = copyPattern.exec(name) ?? [];
+      return of === basename(database)
+        ? [{ file: join(dirname(database), name), schema: Number(schema) }]
+        : [];
+    })
+    .sort((one, other) => other.schema - one.schema);
+}
+
+/** Says what an upgrade of the database in a folder would do; nothing is changed. Throws DatabaseRefused. */
+export function planUpgrade(dataDir: string): UpgradePlan {
+  const database = databaseFile(dataDir);
+  if (!existsSync(database)) throw new DatabaseRefused(`there is no database in ${dirname(database)}.`);
+  const client = new Sqlite(database, { fileMustExist: true });
+  try {
+    client.pragma('query_only = ON');
+    const due = migrationsFor(client);
+    const schema = schemaOf(client);
+    const neededBytes = due.length === 0 ? 0 : databaseBytes(database) * roomFactor;
+    return {
+      database,
+      schema,
+      newSchema: migrationNames().length,
+      migrations: due,
+      copy: copyBefore(database, schema),
+      neededBytes,
+      freeBytes: freeBytes(dirname(database)),
+      estimatedS: Math.ceil(neededBytes / bytesPerS + rowSeconds(client, schema, due)),
+      isServed: isServed(dataDir),
+    };
+  } finally {
+    client.close();
+  }
+}
+
+function rowSeconds(client: Sqlite.Database, schema: number, due: readonly string[]): number {
+  const costs = rowCosts.filter((cost) => cost.schema > schema && cost.schema <= schema + due.length);
+  const micros = costs.map(({ table, us }) => {
+    const rows = client.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+    return rows * us;
+  });
+  return micros.reduce((sum, each) => sum + each, 0) / 1e6;
+}
+
+/**
+ * Begins the upgrade of an open database: takes the serving lock, unless nothing is to be migrated. Throws DatabaseRefused
+ * if another process serves it, or if there is no room.
+ */
+export function beginUpgrade(
+  client: Sqlite.Database,
+  { isBehindLock = false, keepsCopy = true }: Partial<UpgradeRules>,
+): Upgrade {
+  const database = client.name;
+  const schema = schemaOf(client);
+  if (schema === 0 || migrationsFor(client).length === 0) return nothingToDo;
+  const lock = isBehindLock ? undefined : tryServingLock(dirname(database));
+  if (!isBehindLock && lock === undefined) {
+    throw new DatabaseRefused(
+      `${database} is of an older version (schema ${schema}), and another artseal serves it: ` +
+        'use the commands of that version, or stop it, run artseal upgrade, and start this version.',
+    );
+  }
+  return {
+    keepCopy: () => {
+      // Another process may have been faster.
+      if (keepsCopy && schemaOf(client) === schema) makeCopy(database, schema);
+    },
+    dropOldCopies: () => {
+      for (const { file } of copiesOf(database).slice(copiesKept)) rmSync(file);
+    },
+    [Symbol.dispose]: () => lock?.release(),
+  };
+}
+
+const nothingToDo: Upgrade = {
+  keepCopy: () => {},
+  dropOldCopies: () => {},
+  [Symbol.dispose]: () => {},
+};
+
+/** Makes the copy of a database that nobody writes to meanwhile: there under its name once it is whole and on disk. */
+function makeCopy(database: string, schema: number): void {
+  const folder = dirname(database);
+  const copy = copyBefore(database, schema);
+  const draft = `${copy}.new`;
+  rmSync(draft, { force: true });
+  refuseWithoutRoom(database, freeBytes(folder));
+  makePrivateFile(draft);
+  // A connection of its own, since the one that migrates is inside its transaction.
+  const reader = new Sqlite(database, { readonly: true });
+  try {
+    reader.prepare('VACUUM INTO ?').run(draft);
+    syncFile(draft);
+    renameSync(draft, copy);
+    syncFolder(folder);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  } finally {
+    reader.close();
+  }
+}
+
+/** Throws DatabaseRefused if that is too little for the copy and the migration. */
+export function refuseWithoutRoom(database: string, free: number): void {
+  const needed = databaseBytes(database) * roomFactor;
+  if (free >= needed) return;
+  throw new DatabaseRefused(
+    `the upgrade of ${database} needs ${megabytes(needed)} free beside it for a copy and its log, and ` +
+      `${megabytes(free)} are: make room; or run artseal backup to another disk, then artseal upgrade --without-copy.`,
+  );
+}

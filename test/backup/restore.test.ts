@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { BackupRefused } from '../../src/backup/refused.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { perform } from '../../src/store/store.ts';
+import { caseOf, due, sandbox, settled } from '../store/promises/fixtures.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { addSandboxFiles, backedUp, newRegistry, noon, openRegistryIn, restored } from './folder.ts';
+
+test('no number is given twice: what was filed and opened after a backup is left out of the restored one', async (t) => {
+  const original = await newRegistry(t);
+  const given = [await original.file()];
+  const ids = [await original.open(given[0] ?? '')];
+  const backup = await backedUp(t, original.dataDir);
+  for (let more = 0; more < 3; more += 1) given.push(await original.file());
+  for (const filingNo of given.slice(1)) ids.push(await original.open(filingNo));
+
+  const { into, gaps } = await restored(t, backup);
+  const registry = await openRegistryIn(t, into);
+  for (let more = 0; more < 3; more += 1) given.push(await registry.file());
+  for (const filingNo of given.slice(-3)) ids.push(await registry.open(filingNo));
+  assert.equal(new Set(given).size, 7);
+  assert.equal(new Set(ids).size, 7);
+  assert.equal(given.at(-1), 'AS-2026-500003');
+  assert.deepEqual(gaps[0], { kind: 'FILING', year: 2026, after: 1, through: 500_000 });
+});
+
+test('where the last number is known the next one follows it, and the gap is noted for good', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-000123' });
+  const registry = await openRegistryIn(t, into);
+  assert.equal(await registry.file(), 'AS-2026-000124');
+  const raw = new Sqlite(join(into, 'artseal.db'));
+  t.after(() => raw.close());
+  assert.deepEqual(raw.prepare("SELECT * FROM number_gap WHERE kind = 'FILING'").raw().all(), [
+    ['FILING', 2026, 1, 123, 1],
+  ]);
+  const [takenAtS, restoredAtS] = [noon.atMs / 1000, noon.atMs / 1000 + 3_600];
+  assert.deepEqual(raw.prepare('SELECT * FROM restoration').raw().all(), [[1, takenAtS, restoredAtS, null]]);
+  for (const change of [
+    'UPDATE number_gap SET through = 2',
+    'DELETE FROM number_gap',
+    'INSERT OR REPLACE INTO number_gap SELECT * FROM number_gap',
+    'UPDATE restoration SET taken_at_s = 1',
+    'DELETE FROM restoration',
+    'INSERT OR REPLACE INTO restoration SELECT * FROM restoration',
+  ]) {
+    assert.throws(() => raw.exec(change), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, change);
+  }
+});
+
+test('a number that nothing was filed after leaves no gap', async (t) => {
+  const original = await newRegistry(t);
+  const filingNo = await original.file();
+  const { into, gaps } = await restored(t, await backedUp(t, original.dataDir), { numbersAfter: filingNo });
+  assert.deepEqual(
+    gaps.map(({ kind }) => kind),
+    ['ESCROW'],
+  );
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000002');
+});
+
+test('a last number that cannot be is refused, and nothing is left in the folder', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  for (const [numbersAfter, why] of [
+    ['AS-2026-000001', /AS-2026-000002 was given out before the backup/],
+    ['AS-2025-000009', /is of no year since the backup was taken/],
+  ] as const) {
+    const into = join(temporaryFolder(t), 'restored');
+    await assert.rejects(restored(t, backup, { numbersAfter, into }), { message: why });
+    assert.deepEqual(existsSync(into) ? readdirSync(into) : [], []);
+  }
+});
+
+test('numbers of the next year may have been given out, too, where a year has ended since the backup', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  const nowMs = Date.parse('2027-01-02T00:00:00Z');
+  const { into } = await restored(t, backup, { nowMs });
+  const registry = await openRegistryIn(t, into);
+  assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-500001');
+  assert.equal(await registry.file('2026-12-31T23:59:00+00:00'), 'AS-2026-500001');
+  const known = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
+  assert.equal(
+    await (await openRegistryIn(t, known.into)).file('2027-01-02T00:00:00+00:00'),
+    'AS-2027-000008',
+  );
+});
+
+test('what a restored registry gives out is left out when it is restored from an old backup again', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const again = await restored(t, await backedUp(t, into));
+  assert.equal(await (await openRegistryIn(t, again.into)).file(), 'AS-2026-750001');
+  assert.deepEqual(
+    again.gaps.filter(({ kind }) => kind === 'FILING'),
+    [{ kind: 'FILING', year: 2026, after: 500_000, through: 750_000 }],
+  );
+});
+
+const farAheadMs = Number.MAX_SAFE_INTEGER;
+
+test('open orders of a backup are asked about at once, whatever they were due for', async (t) => {
+  const original = await newRegistry(t);
+  const [open, frozen] = [
+    await original.open(await original.file()),
+    await original.open(await original.file()),
+  ];
+  await settled(original.store, frozen, { to: 'FROZEN' });
+  assert.deepEqual(await due(original.store, 1, farAheadMs), []);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store } = await openRegistryIn(t, into);
+  assert.deepEqual((await due(store, 1, farAheadMs)).toSorted(), [open, frozen].toSorted());
+  assert.equal((await caseOf(store, frozen)).order.state, 'FROZEN');
+});
+
+test('a folder that holds anything is refused and stays as it is; the folder that a disk has by itself is nothing', async (t) => {
+  const original = await newRegistry(t);
+  const backup = await backedUp(t, original.dataDir);
+  const into = temporaryFolder(t);
+  mkdirSync(join(into, 'lost+found'));
+  writeFileSync(join(into, 'mine'), 'mine');
+  await assert.rejects(restored(t, backup, { into }), BackupRefused);
+  assert.deepEqual(readdirSync(into).sort(), ['lost+found', 'mine']);
+  await assert.rejects(restored(t, backup, { into: join(into, 'mine') }), /not an empty folder/);
+
+  const disk = temporaryFolder(t);
+  mkdirSync(join(disk, 'lost+found'));
+  await restored(t, backup, { into: disk });
+  assert.deepEqual(readdirSync(disk).sort(), ['artseal.db', 'lost+found']);
+});
+
+test('a restored folder is for its own user alone, with all that a sandbox has', async (t) => {
+  const original = await newRegistry(t);
+  addSandboxFiles(original.dataDir);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  assert.deepEqual(readdirSync(into).sort(), ['artseal.db', 'master-key', 'sandbox-credentials.json']);
+  assert.equal(statSync(into).mode & 0o777, 0o700);
+  for (const name of readdirSync(into)) assert.equal(statSync(join(into, name)).mode & 0o777, 0o600, name);
+});
+
+test('a restored production opens as nothing else', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const stamps = { environment: 'production', currency: 'EUR' } as const;
+  await createSqliteStore({ dataDir, ...stamps, opening: 'NEW' }).close();
+  addSandboxFiles(dataDir);
+  const { into } = await restored(t, await backedUp(t, dataDir));
+  assert.deepEqual(readdirSync(into), ['artseal.db']);
+  const open = (as: object) => createSqliteStore({ dataDir: into, ...sandbox, ...stamps, ...as });
+  assert.throws(() => open({ environment: 'sandbox' }), DatabaseRefused);
+  assert.throws(() => open({ currency: 'CNY' }), DatabaseRefused);
+  await open({}).close();
+});
+
+test('a store that was never restored knows no gap; a restored one keeps when it was first served', async (t) => {
+  const original = await newRegistry(t);
+  const served = (store: typeof original.store, nowS: number) => perform(store, { kind: 'NoteServed', nowS });
+  assert.equal(await served(original.store, 5), undefined);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store } = await openRegistryIn(t, into);
+  assert.equal(await served(store, 7), 7);
+  assert.equal(await served(store, 9), 7);
+  const again = await restored(t, await backedUp(t, into));
+  assert.equal(await served((await openRegistryIn(t, again.into)).store, 11), 11);
+});
