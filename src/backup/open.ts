@@ -65,7 +65,6 @@ export async function unpack(
     const into = createWriteStream(join(folder, member.name), {
       flags: 'wx',
       mode: privateMode,
-      flush: true,
     });
     await pipeline(
       readMember(file, member),

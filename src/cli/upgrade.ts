@@ -1,19 +1,24 @@
 import { readConfig, readDataDir } from '../config.ts';
+import { refuseChangeableByOthers } from '../file-access.ts';
 import { upgradeStore } from '../registry.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
+import { goBack } from '../store/sqlite/going-back.ts';
+import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes } from './command.ts';
+import { type Command, exitCodes, type Terminal } from './command.ts';
 
 /** `artseal upgrade` */
 export const upgrade: Command = {
-  usage: 'upgrade [--check] [--without-copy]',
+  usage: 'upgrade [--check] [--without-copy] [--back]',
   summary: 'bring the database to this version, which serve does as well',
   details: [
     '--check         only says what would happen; exit code 3 if anything is to be done, 0 if not.',
     '--without-copy  makes no copy before, which is the way back: only with a backup elsewhere.',
+    '--back          brings it back to the version before the last upgrade, with all that was filed since.',
     'The service that uses the database has to be stopped before.',
   ],
   run: async (words, { env, print }) => {
+    if (words.has('back')) return goBackIn(readDataDir(env), print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
     if (words.has('check')) for (const line of described(plan)) print(line);
@@ -25,6 +30,25 @@ export const upgrade: Command = {
     return exitCodes.done;
   },
 };
+
+function goBackIn(dataDir: string, print: Terminal['print']): number {
+  refuseChangeableByOthers([dataDir, databaseFile(dataDir)]);
+  const went = goBack(dataDir);
+  print(
+    `${went.database} has schema ${went.schema} again, with ${went.filings} filings made since the upgrade`,
+  );
+  print(`as it was until now: ${went.left}`);
+  if (went.lostOrders.length > 0)
+    print(`NOT CARRIED OVER, look for their money at the institution: ${went.lostOrders.join(', ')}`);
+  if (went.changedOrders.length > 0)
+    print(`changed since the upgrade, the institution is asked again: ${went.changedOrders.join(', ')}`);
+  if (went.forgetsNonces)
+    print(
+      'WAIT TEN MINUTES before you start the earlier version: until then it would take requests a second time',
+    );
+  print('next: start the version from before the upgrade, not this one, which would upgrade again');
+  return exitCodes.done;
+}
 
 function described(plan: UpgradePlan): string[] {
   const { database, schema, newSchema, migrations, copy, neededBytes, freeBytes, estimatedS, isServed } =

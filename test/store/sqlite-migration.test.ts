@@ -1,17 +1,23 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serialize } from 'node:v8';
-import Sqlite from 'better-sqlite3';
-import type { EscrowState } from '../../src/domain/escrow.ts';
+import type Sqlite from 'better-sqlite3';
 import type { PageQuery } from '../../src/store/paging.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
-import { nonceFingerprint, writeEntries } from '../../src/store/sqlite/nonce-entries.ts';
 import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  before,
+  bringTo,
+  filingOf,
+  idOf,
+  makeEarlierDatabase,
+  openedAtS,
+  states,
+  timestamp,
+} from './earlier-database.ts';
 import {
   allPages,
   anyOrder,
@@ -33,66 +39,6 @@ import {
   underKey,
 } from './promises/fixtures.ts';
 
-const migrations = join(import.meta.dirname, '..', '..', 'src', 'store', 'sqlite', 'migrations');
-const migrationFiles = readdirSync(migrations)
-  .filter((name) => name.endsWith('.sql'))
-  .sort();
-/** Schema of the release whose databases are made here. */
-const before = 3;
-const timestamp = '2026-11-20T23:30:00+08:00';
-const openedAtS = Date.parse(timestamp) / 1_000;
-
-/** The states that an order could be in before, in the order in which they are stored here. */
-const states = ['UNPAID', 'FROZEN', 'RELEASED', 'CLOSED'] as const satisfies readonly EscrowState[];
-
-/** Does to a database what the releases up to a schema did. */
-function bringTo(raw: Sqlite.Database, schema: number): void {
-  raw.function('nonce_entry', (name: string, atS: number) =>
-    writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
-  );
-  const applied = Number(raw.pragma('user_version', { simple: true }));
-  for (const name of migrationFiles.slice(applied, schema)) {
-    raw.exec(readFileSync(join(migrations, name), 'utf8'));
-  }
-  raw.pragma(`user_version = ${schema}`);
-}
-
-/** Makes the database of an early release, with a platform, and an order of it in each state. */
-function makeEarlierDatabase(t: TestContext): { dataDir: string; open: () => Sqlite.Database } {
-  const dataDir = temporaryFolder(t);
-  const open = () => {
-    const raw = new Sqlite(join(dataDir, 'artseal.db'));
-    t.after(() => raw.close());
-    return raw;
-  };
-  const raw = open();
-  bringTo(raw, before);
-  raw.prepare("INSERT INTO deployment VALUES (1, 'sandbox', ?)").run(Buffer.alloc(32, 7));
-  raw.exec("INSERT INTO caller VALUES (1, 'gallery', 'ENTERPRISE', NULL)");
-  raw.exec(`INSERT INTO number_sequence VALUES ('FILING', 2026, 4), ('ESCROW', 2026, 4)`);
-  const fileArtwork = raw.prepare(
-    `INSERT INTO filing VALUES (?, ?, 1, 'a', 'b', 'c', 'd', 'e', 1, 'f', '${timestamp}', ${openedAtS})`,
-  );
-  const record = raw.prepare(`INSERT INTO provenance_record VALUES (?, ?, ?, '2026-11-20', ${openedAtS})`);
-  const order = raw.prepare(
-    `INSERT INTO escrow VALUES (?, ?, ?, 1, 'GUARANTEE', 500, 'buyer', 'seller', ?, '${timestamp}')`,
-  );
-  for (const [place, state] of states.entries()) {
-    const filingNo = `AS-2026-00000${place + 1}`;
-    fileArtwork.run(place + 1, filingNo);
-    record.run(filingNo, 1, 'SUBMITTED');
-    if (state === 'RELEASED') record.run(filingNo, 2, 'TRANSFER');
-    order.run(place + 1, idOf(state), filingNo, state);
-  }
-  const claim = raw.prepare('INSERT INTO idempotency_key VALUES (1, ?, ?, ?, ?, ?)');
-  claim.run('answered', Buffer.alloc(32), nowS, 200, '{}');
-  claim.run('unanswered', Buffer.alloc(32), nowS, null, null);
-  raw.prepare('INSERT INTO nonce_claim VALUES (0, 1, ?, ?)').run('spent before', nowS);
-  return { dataDir, open };
-}
-
-const idOf = (state: (typeof states)[number]) => `ES-2026-000${states.indexOf(state)}`;
-const filingOf = (state: (typeof states)[number]) => `AS-2026-00000${states.indexOf(state) + 1}`;
 const gallery = { callerId: 1, caller: 'gallery' };
 
 /** The store on such a database. */

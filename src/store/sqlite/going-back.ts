@@ -1,0 +1,170 @@
+import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { syncFile, syncFolder } from './durable-files.ts';
+import { DatabaseRefused, databaseFile } from './location.ts';
+import { schemaOf } from './migrations.ts';
+import { takeServingLock } from './serving-lock.ts';
+import { copiesOf, copyBefore } from './upgrade.ts';
+
+/** What became of a database that was brought back to an earlier schema. */
+export interface WentBack {
+  readonly database: string;
+  readonly schema: number;
+  /** Where the database of the newer version is now. */
+  readonly left: string;
+  /** Filings made since the upgrade, which were carried over. */
+  readonly filings: number;
+  /** Ids of the orders that were opened since, which the earlier version does not know. */
+  readonly lostOrders: readonly string[];
+  /** Ids of the orders that were in another state before, and are in that one again until the institution is asked. */
+  readonly changedOrders: readonly string[];
+  /** Whether nonces spent since could not be carried over, so that requests of that time could be carried out again. */
+  readonly forgetsNonces: boolean;
+}
+
+/** Of the schemas in which something began to be stored as it is now. */
+const since = {
+  lookUps: 4,
+  platformStatus: 5,
+  outcomes: 7,
+  nonces: 8,
+  numbersByFilings: 9,
+  reviews: 11,
+} as const;
+
+/**
+ * Brings the database in a folder back to what the version before the last upgrade knows: the copy that was made then, with
+ * the filings, platforms, keys, tokens and counts of today, so that no number is given twice and no key that was revoked
+ * is good again. Orders stay as they were in the copy. The database of today is kept beside it. Throws
+ * DatabaseRefused if it is served or there is no copy.
+ */
+export function goBack(dataDir: string): WentBack {
+  const database = databaseFile(dataDir);
+  const folder = dirname(database);
+  if (!existsSync(database)) throw new DatabaseRefused(`there is no database in ${folder}.`);
+  const lock = takeServingLock(dataDir);
+  const draft = `${database}.back`;
+  try {
+    const newer = schemaIn(database);
+    const copy = copiesOf(database).find(({ schema }) => schema < newer);
+    if (copy === undefined)
+      throw new DatabaseRefused(
+        `there is no copy of an earlier version beside ${database}, as an upgrade makes it (${copyBefore(database, newer - 1)}).`,
+      );
+    copyFileSync(copy.file, draft);
+    const carried = carryOver(draft, database, copy.schema);
+    syncFile(draft);
+    refuseOpened(database);
+    const left = `${database}.schema-${newer}.left`;
+    renameSync(database, left);
+    renameSync(draft, database);
+    syncFolder(folder);
+    return { database, left, schema: copy.schema, ...carried };
+  } finally {
+    rmSync(draft, { force: true });
+    lock.release();
+  }
+}
+
+/** The schema of a database; its log is written into it, if nobody else has it open. */
+function schemaIn(database: string): number {
+  const client = new Sqlite(database, { fileMustExist: true });
+  try {
+    return schemaOf(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** The last connection removes the log, so there is another one while it is there. */
+function refuseOpened(database: string): void {
+  if (existsSync(`${database}-wal`))
+    throw new DatabaseRefused(`another process has ${database} open: wait until it has ended.`);
+}
+
+/** Carries over into a database of an earlier schema what it can hold of a later one. */
+function carryOver(
+  earlier: string,
+  later: string,
+  schema: number,
+): Omit<WentBack, 'database' | 'left' | 'schema'> {
+  const client = new Sqlite(earlier);
+  try {
+    client.pragma('foreign_keys = OFF');
+    client.prepare('ATTACH ? AS later').run(later);
+    const carried = client.transaction(() => {
+      for (const table of ['caller', 'api_key', 'service_token', 'usage']) carryTable(client, table);
+      if (schema < since.platformStatus) client.exec(suspendKeysOfPlatforms);
+      if (schema >= since.nonces) carryTable(client, 'spent_nonces');
+      carryTable(client, 'number_sequence', "kind = 'ESCROW'");
+      const filings = carryTable(
+        client,
+        'filing',
+        'filing_no NOT IN (SELECT filing_no FROM main.filing) ORDER BY id',
+        'INSERT',
+      );
+      if (schema < since.numbersByFilings) client.exec(numbersAndSourceRecords);
+      if (schema >= since.outcomes) carryTable(client, 'idempotency_key', 'outcome IS NOT NULL');
+      if (schema >= since.lookUps)
+        client.exec(askAboutOpenOrders(schema < since.reviews ? 'attention' : 'review'));
+      const ids = (query: string) => client.prepare<[], string>(query).pluck().all();
+      return {
+        filings,
+        lostOrders: ids(selectLostOrders),
+        changedOrders: ids(selectChangedOrders),
+        forgetsNonces: schema < since.nonces,
+      };
+    })();
+    client.exec('DETACH later');
+    const [violation] = client.pragma('foreign_key_check') as unknown[];
+    if (violation !== undefined)
+      throw new Error(`A row was carried over without what it refers to: ${JSON.stringify(violation)}.`);
+    return carried;
+  } finally {
+    client.close();
+  }
+}
+
+/** Carries the rows of a table over, in the columns that both schemas have; how many. */
+function carryTable(
+  client: Sqlite.Database,
+  table: string,
+  which = 'true',
+  how = 'INSERT OR REPLACE',
+): number {
+  const columns = client
+    .prepare<[], string>(
+      `SELECT name FROM pragma_table_info('${table}', 'main')
+       INTERSECT SELECT name FROM pragma_table_info('${table}', 'later')`,
+    )
+    .pluck()
+    .all()
+    .map((name) => `"${name}"`)
+    .join(', ');
+  return client
+    .prepare(`${how} INTO main.${table} (${columns}) SELECT ${columns} FROM later.${table} WHERE ${which}`)
+    .run().changes;
+}
+
+/** Where platforms have no status yet, their keys have to say it. */
+const suspendKeysOfPlatforms = `UPDATE main.api_key SET status = 'SUSPENDED'
+  WHERE status = 'ACTIVE' AND caller_id IN (SELECT id FROM later.caller WHERE status = 'SUSPENDED')`;
+
+/** What was stored beside each filing, before the filing itself told it. */
+const numbersAndSourceRecords = `
+  INSERT INTO main.provenance_record (filing_no, position, event, at, recorded_at_s)
+    SELECT filing_no, 1, 'SUBMITTED', substr(timestamp, 1, 10), filed_at_s FROM main.filing
+    WHERE filing_no NOT IN (SELECT filing_no FROM main.provenance_record WHERE position = 1);
+  INSERT OR REPLACE INTO main.number_sequence (kind, year, last)
+    SELECT 'FILING', CAST(substr(filing_no, 4, 4) AS integer), max(CAST(substr(filing_no, 9) AS integer))
+    FROM main.filing GROUP BY 2`;
+
+const askAboutOpenOrders = (needsPerson: string) =>
+  `UPDATE main.escrow SET look_up_at_ms = 0 WHERE state IN ('UNPAID', 'FROZEN') AND ${needsPerson} IS NULL`;
+
+const selectLostOrders = `SELECT escrow_id FROM later.escrow
+  WHERE escrow_id NOT IN (SELECT escrow_id FROM main.escrow) ORDER BY id`;
+
+const selectChangedOrders = `SELECT earlier.escrow_id FROM main.escrow AS earlier
+  JOIN later.escrow AS later USING (escrow_id) WHERE earlier.state <> later.state ORDER BY earlier.id`;

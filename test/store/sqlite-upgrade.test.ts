@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { goBack } from '../../src/store/sqlite/going-back.ts';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
+import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
+import { perform } from '../../src/store/store.ts';
+import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
+import {
+  addPlatform,
+  allPages,
+  anyFiling,
+  fileOne,
+  opened,
+  refused,
+  sandbox,
+  settled,
+  spend,
+  transfersOf,
+} from './promises/fixtures.ts';
+
+const gallery = { callerId: 1, caller: 'gallery' };
+/** From the first on, all schemas that a release had. */
+const schemas = Array.from({ length: newestSchema - 1 }, (_, place) => place + 1);
+
+/** The database of a release, in a folder that was served. */
+function releasedDatabase(t: TestContext, schema: number) {
+  const { dataDir, open } = makeEarlierDatabase(t, schema);
+  const file = join(dataDir, 'artseal.db');
+  const raw = open();
+  if (schema >= 4) raw.exec("UPDATE deployment SET currency = 'CNY', institution = 'simulated'");
+  raw.pragma('journal_mode = WAL');
+  raw.close();
+  takeServingLock(dataDir).release();
+  return { dataDir, file, copy: copyBefore(file, schema), upgraded: () => openUpgraded(t, dataDir) };
+}
+
+function openUpgraded(t: TestContext, dataDir: string) {
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  return store;
+}
+
+/** Everything in a database: its schema, and the rows of all tables. */
+function contentOf(file: string) {
+  const raw = new Sqlite(file, { readonly: true });
+  try {
+    assert.equal(raw.pragma('integrity_check', { simple: true }), 'ok');
+    assert.deepEqual(raw.pragma('foreign_key_check'), []);
+    const tables = raw
+      .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+      .pluck()
+      .all();
+    return {
+      version: raw.pragma('user_version', { simple: true }),
+      schema: raw.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY type, name').raw().all(),
+      rows: tables.map((name) => [name, raw.prepare(`SELECT * FROM ${name}`).raw().all()]),
+    };
+  } finally {
+    raw.close();
+  }
+}
+
+/** The number that a release of that schema gives next, by the rule that it has in its source. */
+function nextNumber(raw: Sqlite.Database, schema: number): string {
+  const query =
+    schema < 9
+      ? "SELECT last + 1 FROM number_sequence WHERE kind = 'FILING' AND year = 2026"
+      : "SELECT CAST(substr(max(filing_no), 9) AS integer) + 1 FROM filing WHERE filing_no BETWEEN 'AS-2026-000001' AND 'AS-2026-999999'";
+  return `AS-2026-${String(raw.prepare(query).pluck().get()).padStart(6, '0')}`;
+}
+
+for (const schema of schemas) {
+  test(`from schema ${schema}: the copy is what was there, and going back loses no filing and gives no number twice`, async (t) => {
+    const { dataDir, file, copy, upgraded } = releasedDatabase(t, schema);
+    const was = contentOf(file);
+
+    const store = upgraded();
+    assert.deepEqual(contentOf(copy), was);
+    assert.equal(statSync(copy).mode & 0o777, 0o600);
+    const given = [await fileOne(store, gallery), await fileOne(store, gallery)];
+    const later = await addPlatform(store, 'later');
+    given.push(await fileOne(store, later));
+    assert.equal(await spend(store, 1, 'spent after', 7_000), true);
+    const { escrowId } = await opened(store, gallery, given[0] ?? '');
+    await perform(store, { kind: 'SetKeyStatus', keyId: later.keyId, status: 'REVOKED' });
+    const suspended = await addPlatform(store, 'suspended');
+    await perform(store, { kind: 'SetPlatformStatus', name: 'suspended', status: 'SUSPENDED' });
+    await settled(store, idOf('UNPAID'), { to: 'CLOSED' });
+    await store.close();
+    const newer = contentOf(file);
+
+    const went = goBack(dataDir);
+    assert.partialDeepStrictEqual(went, {
+      schema,
+      filings: 3,
+      lostOrders: [escrowId],
+      changedOrders: [idOf('UNPAID')],
+      forgetsNonces: schema < 8,
+    });
+    assert.deepEqual(contentOf(went.left), newer);
+    const back = contentOf(file);
+    assert.equal(back.version, schema);
+    assert.deepEqual(back.schema, was.schema);
+    const raw = new Sqlite(file);
+    t.after(() => raw.close());
+    const numbers = raw.prepare('SELECT filing_no FROM filing ORDER BY id').pluck().all();
+    assert.deepEqual(numbers, [...states.map(filingOf), ...given]);
+    assert.equal(nextNumber(raw, schema), 'AS-2026-000008');
+    const ids = raw.prepare("SELECT last FROM number_sequence WHERE kind = 'ESCROW'").pluck().all();
+    assert.deepEqual(ids, [5]);
+    const status = raw.prepare<string, string>('SELECT status FROM api_key WHERE key_id = ?').pluck();
+    assert.equal(status.get(later.keyId), 'REVOKED');
+    assert.equal(status.get(suspended.keyId), schema < 5 ? 'SUSPENDED' : 'ACTIVE');
+    raw.close();
+
+    // The earlier version works on it, and then it is upgraded again.
+    const again = upgraded();
+    assert.equal(await fileOne(again, gallery), 'AS-2026-000008');
+    const listed = await allPages(
+      (page) => perform(again, { kind: 'ListFilings', filter: anyFiling, page }),
+      10,
+    );
+    assert.equal(listed.flat().length, 8);
+    const own = await allPages(
+      (page) => perform(again, { kind: 'ListFilings', filter: { owner: 1, year: 2026 }, page }),
+      10,
+    );
+    assert.deepEqual(
+      own.flat().map(({ filingNo }) => filingNo),
+      ['AS-2026-000008', given[1], given[0], ...states.map(filingOf).reverse()],
+    );
+    assert.equal(
+      (await perform(again, { kind: 'GetProvenance', filingNo: given[2] ?? '' }))?.records.length,
+      1,
+    );
+    assert.equal(await transfersOf(again, filingOf('RELEASED')), 1);
+    assert.equal(await spend(again, 1, 'spent after', 7_001), schema < 8);
+    await refused(opened(again, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
+  });
+}
+
+test('a copy is made of what is in the log as well, and none where nothing is to be migrated', async (t) => {
+  const { dataDir, file, copy, upgraded } = releasedDatabase(t, 12);
+  const other = new Sqlite(file);
+  other.exec("INSERT INTO caller (id, name, tier) VALUES (2, 'in the log', 'TRIAL')");
+  assert.ok(existsSync(`${file}-wal`));
+  await upgraded().close();
+  other.close();
+  const raw = new Sqlite(copy, { readonly: true });
+  assert.equal(raw.prepare('SELECT count(*) FROM caller').pluck().get(), 2);
+  raw.close();
+  const names = readdirSync(dataDir);
+  await upgraded().close();
+  assert.deepEqual(readdirSync(dataDir), names);
+});
+
+test('the copies of the last two upgrades are kept', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, 7);
+  for (const schema of [2, 4, 5]) writeFileSync(copyBefore(file, schema), '');
+  await upgraded().close();
+  const copies = readdirSync(dataDir).filter((name) => name.endsWith('.backup'));
+  assert.deepEqual(copies.sort(), ['artseal.db.schema-5.backup', 'artseal.db.schema-7.backup']);
+});
+
+test('what another process serves is not migrated under it, and its own commands go on', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, 9);
+  const was = contentOf(file);
+  const lock = takeServingLock(dataDir);
+  assert.throws(upgraded, {
+    name: 'DatabaseRefused',
+    message: /schema 9\), and another artseal serves it: use the commands of that version, or stop it/,
+  });
+  assert.throws(() => createSqliteStore({ dataDir, ...sandbox, serving: true }), DatabaseRefused);
+  assert.deepEqual(contentOf(file), was);
+  assert.equal(planUpgrade(dataDir).isServed, true);
+  lock.release();
+  await upgraded().close();
+  assert.equal(contentOf(file).version, newestSchema);
+});
+
+test('the lock is let go when a migration was done, and the serving process keeps its own', async (t) => {
+  const { dataDir } = releasedDatabase(t, 9);
+  const serving = createSqliteStore({ dataDir, ...sandbox, serving: true });
+  t.after(() => serving.close());
+  assert.throws(() => takeServingLock(dataDir), DatabaseRefused);
+  await serving.beginServing();
+  await serving.close();
+  takeServingLock(dataDir).release();
+});
+
+test('a plan says what an upgrade does, and changes nothing', (t) => {
+  const { dataDir, file, copy } = releasedDatabase(t, 9);
+  const bytes = readFileSync(file);
+  const plan = planUpgrade(dataDir);
+  assert.partialDeepStrictEqual(plan, {
+    database: file,
+    schema: 9,
+    newSchema: newestSchema,
+    migrations: ['0009_filing_chains', '0010_columns_renamed', '0011_resolutions_open', '0012_restorations'],
+    copy,
+    isServed: false,
+  });
+  assert.ok(plan.neededBytes >= 2 * bytes.length && plan.freeBytes > 0 && plan.estimatedS >= 1);
+  assert.deepEqual(readFileSync(file), bytes);
+  assert.ok(!existsSync(copy));
+});
+
+test('without room for the copy nothing is migrated, unless it is to go without', (t) => {
+  const { dataDir, file, copy } = releasedDatabase(t, 9);
+  assert.throws(
+    () => refuseWithoutRoom(file, 1_000),
+    /needs .* MB free beside it .* artseal upgrade --without-copy/,
+  );
+  openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).$client.close();
+  assert.equal(contentOf(file).version, newestSchema);
+  assert.ok(!existsSync(copy));
+});
+
+test('going back is refused without a copy, while it is served, and while another process has it open', async (t) => {
+  const { dataDir, file, copy, upgraded } = releasedDatabase(t, 9);
+  assert.throws(() => goBack(dataDir), /there is no copy of an earlier version/);
+  await upgraded().close();
+  const newer = contentOf(file);
+  const lock = takeServingLock(dataDir);
+  assert.throws(() => goBack(dataDir), /another artseal serves/);
+  lock.release();
+  const other = new Sqlite(file);
+  other.exec("UPDATE caller SET name = 'renamed'; UPDATE caller SET name = 'gallery'");
+  assert.throws(() => goBack(dataDir), /another process has .* open/);
+  other.close();
+  assert.deepEqual(contentOf(file), newer);
+  assert.ok(!existsSync(`${file}.back`));
+  assert.ok(existsSync(copy));
+  goBack(dataDir);
+  assert.equal(contentOf(file).version, 9);
+});
+
+test('a migration that fails leaves the database as it was', (t) => {
+  const { dataDir, file } = releasedDatabase(t, 9);
+  const raw = new Sqlite(file);
+  // In the way of what the next migration makes.
+  raw.exec('CREATE TABLE latest_filing (x)');
+  raw.close();
+  const was = contentOf(file);
+  assert.throws(() => openDatabase({ dataDir, ...sandbox }));
+  assert.deepEqual(contentOf(file), was);
+  const repaired = new Sqlite(file);
+  repaired.exec('DROP TABLE latest_filing');
+  repaired.close();
+  openDatabase({ dataDir, ...sandbox }).$client.close();
+});
