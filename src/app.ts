@@ -2,12 +2,13 @@ import { randomUUIDv7 } from 'node:crypto';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
+import type { BackupStatus } from './backup/schedule.ts';
 import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
 import { clockDifferenceMaxS } from './calls/credentials.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
-import { type Config, type ReloadableSettings, settings } from './config.ts';
+import { type Config, type RegularBackups, type ReloadableSettings, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { readableByOthers } from './file-access.ts';
@@ -79,6 +80,8 @@ export interface App extends Registry {
   certificateEnds(): ReadonlyMap<DoorName, number>;
   /** The same of the figures; undefined if they are off. */
   readonly metricsAddress: string | undefined;
+  /** How the backups stand that are taken regularly; undefined if none are. */
+  backupStatus(): BackupStatus | undefined;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
@@ -210,7 +213,8 @@ export async function startApp(
   const { server } = internalListener;
   const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
   await service.start();
-
+  const backups = config.backups && (await startBackupsOf(config.dataDir, config.backups, clock, log));
+  if (backups !== undefined) opened.defer(backups.stop);
   const tellServing = createServingTeller(config.dataDir, keyRing, [publicAddress, internalAddress], log);
   tellServing();
   const reload = createReload(log);
@@ -233,6 +237,7 @@ export async function startApp(
       // Those who watch are told at once.
       void readiness.check();
     },
+    backupStatus: () => backups?.status(),
     close: () => running.disposeAsync(),
   };
 }
@@ -260,6 +265,15 @@ async function listenForMetrics(
     listener.closeAllConnections();
   });
   return listenAt(listener, address, settings.metricsAddress);
+}
+
+async function startBackupsOf(dataDir: string, regular: RegularBackups, clock: Clock, log: Logger) {
+  // Loaded where it is asked for.
+  const [{ inChild }, { startBackups }] = await Promise.all([
+    import('./backup/in-child.ts'),
+    import('./backup/schedule.ts'),
+  ]);
+  return startBackups(inChild(dataDir, regular), regular.everyMs, clock, log);
 }
 
 /**

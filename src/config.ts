@@ -32,6 +32,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** How long calls are still taken once the process is told to stop and says that it is not ready, in seconds. */
   readonly drainDelayS: number;
+  /** Backups that a serving process takes; undefined for none. */
+  readonly backups: RegularBackups | undefined;
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
@@ -41,6 +43,14 @@ export interface Config {
 
 /** Master keys as given, or a file of the data folder that a sandbox keeps by itself. */
 export type MasterKeySource = { readonly keys: readonly MasterKey[] } | { readonly ownFile: string };
+
+/** Backups that are taken regularly. */
+export interface RegularBackups {
+  readonly folder: string;
+  /** How many are kept, at least 1. */
+  readonly keep: number;
+  readonly everyMs: number;
+}
 
 /** The levels of pino. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -164,6 +174,24 @@ export const settings = {
     meaning: 'seconds, to 60, in which calls are still taken after SIGTERM while readiness is off already',
     read: parseDrainDelay,
   },
+  backupDir: {
+    variable: 'ARTSEAL_BACKUP_DIR',
+    fallback: '',
+    meaning: 'folder on another disk that serve takes backups into; unset for none',
+    read: (folder: string) => folder,
+  },
+  backupEvery: {
+    variable: 'ARTSEAL_BACKUP_EVERY',
+    fallback: '24h',
+    meaning: 'how often, from 1m to 20d',
+    read: parsePeriod,
+  },
+  backupKeep: {
+    variable: 'ARTSEAL_BACKUP_KEEP',
+    fallback: '7',
+    meaning: 'how many of them are kept, from 1 to 1000',
+    read: parseBackupsKept,
+  },
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
     fallback: 'simulated',
@@ -285,7 +313,7 @@ export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
   const readers = configReaders(env);
   const { masterKeyFile, masterKey } = settings;
   const named = (setting: Setting) => (textOf(env, setting) === '' ? [] : [textOf(env, setting)]);
-  const ownFile = () => join(readers.dataDir(), ownMasterKeyFile);
+  const ownFile = () => join(readers.dataDir(), ownMasterKeyName);
   return {
     masterKeys: {
       files: named(masterKey).length > 0 ? [] : [...named(masterKeyFile), ownFile()].slice(0, 1),
@@ -334,6 +362,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     masterKeys: () => readMasterKeys(source),
     logLevel: () => source.read(settings.logLevel),
     drainDelayS: () => source.read(settings.drainDelay),
+    backups: () => readBackups(source),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
     namedFiles: () =>
@@ -382,6 +411,14 @@ function readMasterKeys({ isSet, read }: Source): MasterKeySource {
   if (read(settings.environment) === 'sandbox')
     return { ownFile: join(read(settings.dataDir), ownMasterKeyName) };
   return refuse(masterKeyFile, `or ${masterKey.variable} must be set in production`);
+}
+
+function readBackups({ isSet, read }: Source): RegularBackups | undefined {
+  const found = readAll({
+    everyMs: () => read(settings.backupEvery),
+    keep: () => read(settings.backupKeep),
+  });
+  return isSet(settings.backupDir) ? { folder: read(settings.backupDir), ...found } : undefined;
 }
 
 function readInstitutionSettings({ isSet, read }: Source): unknown {
@@ -437,6 +474,24 @@ function parseDrainDelay(text: string): number {
   if (!/^\d{1,2}$/.test(text) || seconds > drainDelayMaxS)
     throw new SettingRefused(`must be whole seconds from 0 to ${drainDelayMaxS}`);
   return seconds;
+}
+
+const msPerUnit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const periodMaxMs = 20 * msPerUnit.d;
+
+/** Milliseconds of a period such as 90s, 15m, 24h or 7d, of a minute at least. Throws SettingRefused. */
+export function parsePeriod(text: string): number {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
+  if (ms >= msPerUnit.m && ms <= periodMaxMs) return ms;
+  throw new SettingRefused('must be a period such as 15m, 24h or 7d, from 1m to 20d');
+}
+
+/** Reads how many backups are kept. Throws SettingRefused. */
+export function parseBackupsKept(text: string): number {
+  const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (kept >= 1 && kept <= 1_000) return kept;
+  throw new SettingRefused('must be a whole number from 1 to 1000');
 }
 
 function parseTimeZone(name: string): string {

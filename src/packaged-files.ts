@@ -19,3 +19,9 @@ export function startThread(module: string, options: WorkerOptions): Worker {
   shareNativeAddon();
   return new Worker(getAsset(`${module}.js`, 'utf8'), { ...options, eval: true });
 }
+
+/** The program and the words that start `artseal` anew, before those of a command. */
+export function ownCommand(): readonly string[] {
+  if (isSea()) return [process.execPath];
+  return [process.execPath, join(import.meta.dirname, `main${extname(import.meta.filename)}`)];
+}

@@ -38,6 +38,7 @@ describe('without any setting', () => {
       masterKeys: { ownFile: join('data', 'master-key') },
       logLevel: 'info',
       drainDelayS: 0,
+      backups: undefined,
       institution: simulated,
       institutionSettings: {},
       namedFiles: [],
@@ -102,8 +103,25 @@ describe('a valid value is taken', () => {
   }
 });
 
+test('backups are taken where a folder is named for them, each day and seven of them unless told otherwise', () => {
+  const backups = (env: Record<string, string>) =>
+    readConfig({ ARTSEAL_BACKUP_DIR: '/backup', ...env }).backups;
+  assert.deepEqual(backups({}), { folder: '/backup', everyMs: 86_400_000, keep: 7 });
+  for (const [text, everyMs] of [
+    ['60s', 60_000],
+    ['1m', 60_000],
+    ['20d', 1_728_000_000],
+  ] as const) {
+    assert.equal(backups({ ARTSEAL_BACKUP_EVERY: text })?.everyMs, everyMs);
+  }
+  assert.equal(backups({ ARTSEAL_BACKUP_KEEP: '1' })?.keep, 1);
+  assert.equal(readConfig({ ARTSEAL_BACKUP_KEEP: '1' }).backups, undefined);
+});
+
 describe('another value is refused, naming the variable', () => {
   const refused: [string, string[]][] = [
+    ['ARTSEAL_BACKUP_EVERY', ['0', '24', '59s', '1441h', '21d', '-1d', '1.5h', '24 h', '1w', '1H']],
+    ['ARTSEAL_BACKUP_KEEP', ['0', '1001', '-1', '1.5', '7 ', 'all', '00000007']],
     ['ARTSEAL_ENVIRONMENT', ['Sandbox', 'staging', 'sandbox ', ' ']],
     ['ARTSEAL_TIME_ZONE', ['Mars/Olympus', 'local', '+08:00', '2026-01-01T00:00[Asia/Shanghai]', ' UTC']],
     ['ARTSEAL_CURRENCY', ['cny', 'CN', 'CNYX', '¥', 'C1Y', 'CNY\n']],
@@ -389,6 +407,8 @@ describe('all faults are told at once', () => {
         'ARTSEAL_MASTER_KEY_FILE',
         'ARTSEAL_LOG_LEVEL',
         'ARTSEAL_DRAIN_DELAY',
+        'ARTSEAL_BACKUP_EVERY',
+        'ARTSEAL_BACKUP_KEEP',
         'ARTSEAL_PAYMENT_INSTITUTION',
       ],
     );

@@ -1,7 +1,8 @@
 import type { Manifest } from '../backup/manifest.ts';
+import { rotateBackups } from '../backup/rotate.ts';
 import { takeBackup } from '../backup/take.ts';
 import { verifyBackup } from '../backup/verify.ts';
-import { readDataDir } from '../config.ts';
+import { parseBackupsKept, parsePeriod, readDataDir } from '../config.ts';
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError } from './command.ts';
@@ -28,6 +29,43 @@ const take: Action = {
   },
 };
 
+const rotate: Action = {
+  usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json]',
+  details: [
+    'takes one into a folder, under a name of its own, and removes the oldest of those that it took before, if they are whole.',
+    '--if-older-than 24h  takes none as long as the last one is younger. serve does all this by itself: ARTSEAL_BACKUP_DIR.',
+  ],
+  run: async (words, terminal) => {
+    const everyMs = words.text('if-older-than');
+    const order = {
+      dataDir: readDataDir(terminal.env),
+      folder: words.required('into'),
+      keep: read('--keep', words.required('keep'), parseBackupsKept),
+      everyMs: everyMs === undefined ? undefined : read('--if-older-than', everyMs, parsePeriod),
+      nowMs: Date.now(),
+    };
+    refuseChangeableByOthers([order.dataDir, databaseFile(order.dataDir)]);
+    const rotated = await withProgress(terminal, (progress) => rotateBackups({ ...order, progress }));
+    const { file, isNew, removed, broken } = rotated;
+    if (words.has('json')) terminal.print(JSON.stringify(rotated));
+    else {
+      terminal.print(isNew ? `taken: ${file}` : `not taken, for the last one is young enough: ${file}`);
+      for (const name of removed) terminal.print(`removed: ${name}`);
+      for (const name of broken) terminal.print(`no whole backup, look at it and remove it: ${name}`);
+    }
+    return exitCodes.done;
+  },
+};
+
+/** Reads the value of a flag as a setting is read. Throws UsageError. */
+function read<Value>(flag: string, text: string, parse: (text: string) => Value): Value {
+  try {
+    return parse(text);
+  } catch (error) {
+    throw new UsageError(`${flag} ${error instanceof Error ? error.message : error}, not '${text}'`);
+  }
+}
+
 const verify: Action = {
   usage: 'backup verify FILE',
   details: [
@@ -49,7 +87,7 @@ const verify: Action = {
 export const backup: CommandGroup = {
   summary: 'take a backup of the registry, or verify one',
   bare: take,
-  actions: [verify],
+  actions: [verify, rotate],
   details: ['artseal restore brings one back. tar and sqlite3 open it as well.'],
 };
 

@@ -1,0 +1,75 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../domain/clock.ts';
+import type { Rotated } from './rotate.ts';
+
+/** Backups that a serving process has taken regularly. */
+export interface BackupSchedule {
+  status(): BackupStatus;
+  /** Takes no more; one under way is given up. */
+  stop(): Promise<void>;
+}
+
+/** How the backups stand. */
+export interface BackupStatus {
+  /** The last whole backup; undefined until it is known. */
+  readonly last: { readonly file: string; readonly takenAtMs: number } | undefined;
+  /** Why none could be taken since; undefined if all is well. */
+  readonly failure: { readonly atMs: number; readonly message: string } | undefined;
+}
+
+/** Takes a backup if the last one is old, and rotates; elsewhere than in this thread. Rejects with why it cannot. */
+export type TakeIfOld = (signal: AbortSignal) => Promise<Rotated>;
+
+/** How soon it is tried again after a failure, in milliseconds. */
+const retryMs = 15 * 60_000;
+
+/**
+ * Has backups taken every `everyMs`, first now if the last one is older: that was missed. Whoever takes them looks at
+ * the wall clock; the times between are measured by the monotonic one, so that setting the clock neither makes many
+ * backups nor stops them.
+ */
+export function startBackups(
+  takeIfOld: TakeIfOld,
+  everyMs: number,
+  clock: Clock,
+  log: Logger,
+): BackupSchedule {
+  const giveUp = new AbortController();
+  let status: BackupStatus = { last: undefined, failure: undefined };
+  let callOff = () => {};
+  let underWay = Promise.resolve();
+
+  async function run(): Promise<void> {
+    let nextMs = Math.min(everyMs, retryMs);
+    try {
+      const { file, takenAt, isNew, removed, broken } = await takeIfOld(giveUp.signal);
+      const takenAtMs = Date.parse(takenAt);
+      status = { last: { file, takenAtMs }, failure: undefined };
+      if (isNew) log.info({ file, removed }, 'a backup was taken');
+      for (const name of broken)
+        log.warn({ file: name }, 'this is no whole backup: look at it and remove it');
+      nextMs = isNew ? everyMs : Math.max(0, takenAtMs + everyMs - clock.nowMs());
+    } catch (error) {
+      if (giveUp.signal.aborted) return;
+      const message = error instanceof Error ? error.message : String(error);
+      status = { ...status, failure: { atMs: clock.nowMs(), message } };
+      log.error({ reason: message }, 'no backup could be taken; it is tried again');
+    }
+    callOff = clock.after(Math.min(nextMs, everyMs), start);
+  }
+
+  function start(): void {
+    underWay = run();
+  }
+
+  start();
+  return {
+    status: () => status,
+    stop: async () => {
+      callOff();
+      giveUp.abort();
+      await underWay;
+      callOff();
+    },
+  };
+}

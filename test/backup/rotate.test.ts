@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type RotationOrder, rotateBackups } from '../../src/backup/rotate.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { newRegistry, noon, unwatched } from './folder.ts';
+
+const hourMs = 3_600_000;
+const nameAt = (sequence: number, time: string) => `artseal-00000${sequence}-${time}.tar`;
+
+/** Rotations of a registry's backups in a folder of their own. */
+async function rotation(t: Parameters<typeof newRegistry>[0]) {
+  const { dataDir } = await newRegistry(t);
+  const folder = temporaryFolder(t);
+  const rotate = (nowMs: number, over: Partial<RotationOrder> = {}) =>
+    rotateBackups({ dataDir, folder, keep: 3, everyMs: undefined, nowMs, progress: unwatched, ...over });
+  return { dataDir, folder, rotate, names: () => readdirSync(folder).sort() };
+}
+
+test('the last ones are kept, the oldest are removed, and files of others are left alone', async (t) => {
+  const { folder, rotate, names } = await rotation(t);
+  const others = ['artseal-1-20200101T000000Z.tar', 'artseal.db', 'notes.tar', 'zz'];
+  for (const name of others) writeFileSync(join(folder, name), 'mine');
+  for (const hour of [0, 1, 2, 3, 4]) await rotate(noon.atMs + hour * hourMs);
+  const kept = [nameAt(3, '20261121T140000Z'), nameAt(4, '20261121T150000Z'), nameAt(5, '20261121T160000Z')];
+  assert.deepEqual(names(), [...kept, ...others].sort());
+});
+
+test('one that is young enough is not taken again, and one that was missed is', async (t) => {
+  const { rotate, names } = await rotation(t);
+  const everyMs = 24 * hourMs;
+  assert.equal((await rotate(noon.atMs, { everyMs })).isNew, true);
+  const young = await rotate(noon.atMs + everyMs - 1, { everyMs });
+  assert.partialDeepStrictEqual(young, { isNew: false, takenAt: '2026-11-21T12:00:00.000Z', removed: [] });
+  assert.equal(names().length, 1);
+  assert.equal((await rotate(noon.atMs + everyMs, { everyMs })).isNew, true);
+});
+
+test('a clock that jumps ahead and back removes nothing but the oldest', async (t) => {
+  const { rotate, names } = await rotation(t);
+  const everyMs = 24 * hourMs;
+  await rotate(noon.atMs, { everyMs });
+  await rotate(Date.parse('2036-01-01T00:00:00Z'), { everyMs });
+  assert.equal(names().length, 2);
+  // That of 2036 is no reason to take none until then.
+  assert.equal((await rotate(noon.atMs + hourMs, { everyMs })).isNew, true);
+  assert.equal((await rotate(noon.atMs + 2 * hourMs, { everyMs })).isNew, false);
+  await rotate(noon.atMs + 30 * hourMs, { everyMs });
+  assert.deepEqual(names(), [
+    nameAt(2, '20360101T000000Z'),
+    nameAt(3, '20261121T130000Z'),
+    nameAt(4, '20261122T180000Z'),
+  ]);
+});
+
+test('what is not whole is told, left, and counts for none; the only whole one stays', async (t) => {
+  const { folder, rotate, names } = await rotation(t);
+  for (const hour of [0, 1, 2]) await rotate(noon.atMs + hour * hourMs);
+  const [first = '', second = '', third = ''] = names();
+  truncateSync(join(folder, second), 5_000);
+  writeFileSync(join(folder, third), '');
+  const { removed, broken, file } = await rotate(noon.atMs + 3 * hourMs, { keep: 2 });
+  assert.deepEqual([removed, broken], [[], [second, third]]);
+  assert.equal(file, join(folder, nameAt(4, '20261121T150000Z')));
+  assert.deepEqual((await rotate(noon.atMs + 4 * hourMs, { keep: 1 })).removed, [
+    first,
+    nameAt(4, '20261121T150000Z'),
+  ]);
+  assert.deepEqual(names(), [second, third, nameAt(5, '20261121T160000Z')]);
+});
+
+test('a backup that fails removes nothing', async (t) => {
+  const { rotate, names, dataDir } = await rotation(t);
+  for (const hour of [0, 1, 2]) await rotate(noon.atMs + hour * hourMs);
+  const kept = names();
+  const failing = rotate(noon.atMs + 3 * hourMs, { dataDir: join(dataDir, 'none'), keep: 1 });
+  await assert.rejects(failing, /there is no database/);
+  await assert.rejects(rotate(noon.atMs + 3 * hourMs, { freeBytesOf: () => 0, keep: 1 }), /make room/);
+  assert.deepEqual(names(), kept);
+});
+
+test('what a killed run left is removed, and nothing like it that is of another backup', async (t) => {
+  const { folder, rotate, names } = await rotation(t);
+  mkdirSync(join(folder, `${nameAt(7, '20261121T120000Z')}.partial-abcdef`));
+  mkdirSync(join(folder, 'mine.tar.partial-abcdef'));
+  await rotate(noon.atMs);
+  assert.deepEqual(names(), [nameAt(1, '20261121T120000Z'), 'mine.tar.partial-abcdef']);
+});

@@ -1,0 +1,291 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
+import { makeEarlierDatabase } from '../store/earlier-database.ts';
+import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { runCommand, serveCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { issueInto, makeSandbox } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import {
+  assertOneLine,
+  commandEnvironment,
+  runBounded,
+  runShell,
+  serveWatched,
+} from '../support/watched-command.ts';
+
+const brokenAfterMs = 60_000;
+const quiet = { ARTSEAL_LOG_LEVEL: 'error' };
+
+/** A sandbox whose database is so large that copying it takes a while. */
+async function largeSandbox(t: TestContext, megabytes: number): Promise<string> {
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  raw.pragma('synchronous = OFF');
+  raw
+    .prepare(
+      `WITH RECURSIVE row (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM row WHERE n < ?)
+       INSERT INTO idempotency_key (caller_id, key, fingerprint, claimed_at_s, outcome)
+       SELECT 0, n, x'00', unixepoch(), randomblob(1000000) FROM row`,
+    )
+    .run(megabytes);
+  raw.close();
+  return dataDir;
+}
+
+const partials = (folder: string) => readdirSync(folder).filter((name) => name.includes('.partial-'));
+
+test('a backup that is taken while the service is written to holds up no call and holds what was answered before', async (t) => {
+  const dataDir = await largeSandbox(t, 60);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms;
+  assert.ok(platform);
+  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
+  const answered: string[] = [];
+  const file = async () => {
+    const { status, json, text } = await fileArtwork(service, platform);
+    assert.equal(status, 200, text);
+    answered.push(json.filingNo);
+  };
+  await file();
+  const before = [...answered];
+  const target = join(temporaryFolder(t), 'b.tar');
+  let isDone = false;
+  const taking = runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir }).finally(() => {
+    isDone = true;
+  });
+  const filesOnAndOn = async () => {
+    while (!isDone) await file();
+  };
+  await Promise.all([filesOnAndOn(), filesOnAndOn(), filesOnAndOn()]);
+  const { code, stdout, stderr } = await taking;
+  assert.equal(code, 0, stderr);
+  // Nobody watches: no progress is shown.
+  assert.equal(stderr, '');
+  assert.match(stdout, /sandbox, CNY, taken 2\d{3}-.* schema \d+\n\d+ filings to AS-/);
+  assert.equal(statSync(target).mode & 0o777, 0o600);
+  assert.equal(await service.stop('SIGKILL'), null);
+
+  const verified = await runCommand(['backup', 'verify', target], {});
+  assert.equal(verified.code, 0, verified.stderr);
+  const into = join(temporaryFolder(t), 'restored');
+  const restored = await runCommand(['restore', target, '--into', into], {});
+  assert.equal(restored.code, 0, restored.stderr);
+  assert.match(restored.stdout, /left out: AS-\d{4}-\d{6} to AS-\d{4}-50\d{4}/);
+  const raw = new Sqlite(join(into, 'artseal.db'));
+  t.after(() => raw.close());
+  const kept = raw.prepare<[], string>('SELECT filing_no FROM filing ORDER BY filing_no').pluck().all();
+  assert.ok(before.every((number) => kept.includes(number)));
+  // A prefix of what was given out: consistent, and nothing between is missing.
+  assert.deepEqual(kept, answered.toSorted().slice(0, kept.length));
+  // What the log took meanwhile is folded into the database when the transaction of the backup is over.
+  assert.ok(answered.length > kept.length || answered.length > 10);
+});
+
+test('a backup that is killed leaves nothing under its name; one that is told to stop leaves nothing at all', async (t) => {
+  const dataDir = await largeSandbox(t, 150);
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    const folder = temporaryFolder(t);
+    const [program, words] = artsealCommand(['backup', join(folder, 'b.tar')]);
+    const child = spawn(program, words, {
+      env: commandEnvironment({ ARTSEAL_DATA_DIR: dataDir }),
+      stdio: 'ignore',
+    });
+    const ended = once(child, 'close');
+    await eventually('the backup under way', brokenAfterMs, () => {
+      const [partial] = partials(folder);
+      return partial !== undefined && existsSync(join(folder, partial, 'artseal.db'));
+    });
+    child.kill(signal);
+    const [code, killedBy] = await ended;
+    assert.deepEqual([code, killedBy], signal === 'SIGKILL' ? [null, 'SIGKILL'] : [1, null]);
+    assert.ok(!existsSync(join(folder, 'b.tar')));
+    assert.equal(partials(folder).length, signal === 'SIGKILL' ? 1 : 0);
+  }
+});
+
+test('a disk that is full while a backup is taken leaves nothing, and says so in a line', async (t) => {
+  const dataDir = await largeSandbox(t, 4);
+  const folder = temporaryFolder(t);
+  // Blocks of 512 or 1,024 bytes: the copy does not fit, the log of the database does.
+  const script = `trap '' XFSZ; ulimit -f 2000; ${artsealInShell} backup '${join(folder, 'b.tar')}'`;
+  assertOneLine(await runShell(t, script, { ARTSEAL_DATA_DIR: dataDir }), 1, /full|too large|EFBIG|I\/O/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('tar opens a backup, and its checksums are those of its manifest', {
+  skip: skipUnlessInstalled('tar'),
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
+  await service.stop('SIGTERM');
+  const folder = temporaryFolder(t);
+  const target = join(folder, 'b.tar');
+  const taken = await runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
+  assert.match(taken.stdout, /it holds the sandbox's own master key \(its secrets are sealed under: main\)/);
+  execFileSync('tar', ['xf', target, '-C', folder]);
+  const { files } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
+  const sums = execFileSync(
+    'sha256sum',
+    files.map(({ name }: { name: string }) => name),
+    { cwd: folder, encoding: 'utf8' },
+  );
+  assert.deepEqual(
+    sums.trim().split('\n'),
+    files.map(({ name, sha256 }: { name: string; sha256: string }) => `${sha256}  ${name}`),
+  );
+  const names = ['artseal.db', 'simulated-institution.db', 'sandbox-credentials.json', 'master-key'];
+  assert.deepEqual(
+    files.map(({ name }: { name: string }) => name),
+    names,
+  );
+  for (const name of ['sandbox-credentials.json', 'master-key'])
+    assert.deepEqual(readFileSync(join(folder, name)), readFileSync(join(dataDir, name)));
+});
+
+test('a production has its database alone in a backup, and is told which master key it needs', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const masterKeyFile = join(temporaryFolder(t), 'master-key');
+  writeFileSync(masterKeyFile, `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_MASTER_KEY_FILE: masterKeyFile,
+  };
+  await runCommand(['init'], env);
+  await runCommand(['key', 'create', '--name', 'Gallery', '--tier', 'TRIAL'], env);
+  writeFileSync(join(dataDir, 'master-key'), `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
+  const target = join(temporaryFolder(t), 'b.tar');
+  const { stdout } = await runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
+  assert.match(
+    stdout,
+    /THE MASTER KEY IS NOT IN IT\. Its API secrets open with these alone, kept elsewhere: k7/,
+  );
+  assert.ok(!readFileSync(target).includes('7'.repeat(64)));
+  const into = join(temporaryFolder(t), 'restored');
+  const restored = await runCommand(
+    ['restore', target, '--into', into, '--numbers-after', 'AS-1999-000001'],
+    {},
+  );
+  assert.match(restored.stderr, /is of no year since the backup was taken/);
+  const good = await runCommand(['restore', target, '--into', into], {});
+  assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
+  assert.deepEqual(readdirSync(into), ['artseal.db']);
+  const asSandbox = await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: into });
+  assertOneLine(asSandbox, 1, /belongs to a production deployment and cannot open as sandbox/);
+});
+
+test('serve takes backups by itself, makes up for a missed one, and ends with one under way', async (t) => {
+  const dataDir = await largeSandbox(t, 40);
+  const folder = temporaryFolder(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_BACKUP_DIR: folder, ARTSEAL_BACKUP_KEEP: '1' };
+  const first = await serveWatched(t, env);
+  await eventually('the first backup', brokenAfterMs, () => first.stderr().includes('a backup was taken'));
+  assert.equal(await first.stop(), 0, first.stderr());
+  const [taken = '', ...more] = readdirSync(folder);
+  assert.deepEqual(more, []);
+  assert.match(taken, /^artseal-000001-\d{8}T\d{6}Z\.tar$/);
+  const verified = await runCommand(['backup', 'verify', join(folder, taken)], {});
+  assert.equal(verified.code, 0, verified.stderr);
+
+  // Not due: asked, and nothing taken.
+  const rotate = ['backup', 'rotate', '--into', folder, '--keep', '1'];
+  const young = await runCommand([...rotate, '--if-older-than', '24h'], { ARTSEAL_DATA_DIR: dataDir });
+  assert.match(young.stdout, /not taken, for the last one is young enough/);
+  assert.deepEqual(readdirSync(folder), [taken]);
+
+  // A folder that is missing, as on a disk that was not mounted, is an error in the log.
+  const away = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: join(folder, 'away') });
+  await eventually('the failure', brokenAfterMs, () => away.stderr().includes('no backup could be taken'));
+  assert.match(away.stderr(), /"level":50,.*"reason":"artseal: .*away/);
+  assert.equal(await away.stop(), 0);
+
+  const empty = join(folder, 'empty');
+  mkdirSync(empty);
+  const busy = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: empty });
+  await eventually('one under way', brokenAfterMs, () => partials(empty).length > 0);
+  assert.equal(await busy.stop(), 0);
+  assert.deepEqual(
+    readdirSync(empty).filter((name) => name.endsWith('.tar')),
+    [],
+  );
+});
+
+test('what an upgrade would do is told with exit code 3, and what it did can be undone', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t, 9);
+  const raw = open();
+  raw.exec("UPDATE deployment SET currency = 'CNY'");
+  raw.close();
+  const file = join(dataDir, 'artseal.db');
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const upgrade = (...words: string[]) => runCommand(['upgrade', ...words], env);
+  const check = await upgrade('--check');
+  assert.equal(check.code, 3);
+  for (const part of [
+    'has schema 9',
+    'to run: 0009_filing_chains',
+    copyBefore(file, 9),
+    'MB needed',
+    'about',
+  ])
+    assert.ok(check.stdout.includes(part), `${part}: ${check.stdout}`);
+  assert.ok(!existsSync(copyBefore(file, 9)));
+  assert.equal((await upgrade()).code, 0);
+  assert.equal((await upgrade('--check')).code, 0);
+  const back = await upgrade('--back');
+  assert.equal(back.code, 0, back.stderr);
+  assert.match(back.stdout, /has schema 9 again, with 0 filings made since the upgrade/);
+  assert.equal((await upgrade('--check')).code, 3);
+});
+
+test('a command of a newer version beside an older server changes nothing and says what to do', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
+  // To this version the database is one of an earlier one; the server goes on with what it has open.
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  raw.exec('DROP TABLE number_gap; DROP TABLE restoration');
+
+  raw.pragma('user_version = 12');
+  raw.close();
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const listed = await runBounded(t, ['key', 'list'], env);
+  assertOneLine(listed, 1, /schema 12\), and another artseal serves it: use the commands of that version/);
+  assert.match(
+    (await runCommand(['upgrade', '--check'], env)).stdout,
+    /an artseal serves it: stop that first/,
+  );
+  await service.stop('SIGTERM');
+  assert.equal((await runBounded(t, ['key', 'list'], env)).code, 0);
+  assert.ok(existsSync(copyBefore(join(dataDir, 'artseal.db'), 12)));
+});
+
+test('words that say too little or too much are refused', async () => {
+  for (const [words, why] of [
+    [['backup'], /backup needs one of/],
+    [['backup', '-'], /needs a FILE/],
+    [['backup', 'verify'], /needs a FILE/],
+    [
+      ['backup', 'rotate', '--into', '.', '--keep', '0'],
+      /--keep must be a whole number from 1 to 1000, not '0'/,
+    ],
+    [['restore', 'b.tar'], /needs --into DIR/],
+    [
+      ['restore', 'b.tar', '--into', 'x', '--numbers-after', '7'],
+      /needs --numbers-after AS-<year>-<6 digits>, not '7'/,
+    ],
+    [['upgrade', 'now'], /takes no 'now'/],
+  ] as const) {
+    const { code, stderr } = await runCommand(words, {});
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, why);
+  }
+});
