@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
-import { makeEarlierDatabase } from '../store/earlier-database.ts';
 import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { runCommand, serveCommand } from '../support/command.ts';
@@ -152,38 +151,6 @@ test('tar opens a backup, and its checksums are those of its manifest', {
     assert.deepEqual(readFileSync(join(folder, name)), readFileSync(join(dataDir, name)));
 });
 
-test('a production has its database alone in a backup, and is told which master key it needs', async (t) => {
-  const dataDir = temporaryFolder(t);
-  const masterKeyFile = join(temporaryFolder(t), 'master-key');
-  writeFileSync(masterKeyFile, `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
-  const env = {
-    ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_ENVIRONMENT: 'production',
-    ARTSEAL_MASTER_KEY_FILE: masterKeyFile,
-  };
-  await runCommand(['init'], env);
-  await runCommand(['key', 'create', '--name', 'Gallery', '--tier', 'TRIAL'], env);
-  writeFileSync(join(dataDir, 'master-key'), `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
-  const target = join(temporaryFolder(t), 'b.tar');
-  const { stdout } = await runCommand(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
-  assert.match(
-    stdout,
-    /THE MASTER KEY IS NOT IN IT\. Its API secrets open with these alone, kept elsewhere: k7/,
-  );
-  assert.ok(!readFileSync(target).includes('7'.repeat(64)));
-  const into = join(temporaryFolder(t), 'restored');
-  const restored = await runCommand(
-    ['restore', target, '--into', into, '--numbers-after', 'AS-1999-000001'],
-    {},
-  );
-  assert.match(restored.stderr, /is of no year since the backup was taken/);
-  const good = await runCommand(['restore', target, '--into', into], {});
-  assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
-  assert.deepEqual(readdirSync(into), ['artseal.db']);
-  const asSandbox = await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: into });
-  assertOneLine(asSandbox, 1, /belongs to a production deployment and cannot open as sandbox/);
-});
-
 test('serve takes backups by itself, makes up for a missed one, and ends with one under way', async (t) => {
   const dataDir = await largeSandbox(t, 40);
   const folder = temporaryFolder(t);
@@ -220,33 +187,6 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   );
 });
 
-test('what an upgrade would do is told with exit code 3, and what it did can be undone', async (t) => {
-  const { dataDir, open } = makeEarlierDatabase(t, 9);
-  const raw = open();
-  raw.exec("UPDATE deployment SET currency = 'CNY'");
-  raw.close();
-  const file = join(dataDir, 'artseal.db');
-  const env = { ARTSEAL_DATA_DIR: dataDir };
-  const upgrade = (...words: string[]) => runCommand(['upgrade', ...words], env);
-  const check = await upgrade('--check');
-  assert.equal(check.code, 3);
-  for (const part of [
-    'has schema 9',
-    'to run: 0009_filing_chains',
-    copyBefore(file, 9),
-    'MB needed',
-    'about',
-  ])
-    assert.ok(check.stdout.includes(part), `${part}: ${check.stdout}`);
-  assert.ok(!existsSync(copyBefore(file, 9)));
-  assert.equal((await upgrade()).code, 0);
-  assert.equal((await upgrade('--check')).code, 0);
-  const back = await upgrade('--back');
-  assert.equal(back.code, 0, back.stderr);
-  assert.match(back.stdout, /has schema 9 again, with 0 filings made since the upgrade/);
-  assert.equal((await upgrade('--check')).code, 3);
-});
-
 test('a command of a newer version beside an older server changes nothing and says what to do', async (t) => {
   const dataDir = temporaryFolder(t);
   const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
@@ -266,26 +206,4 @@ test('a command of a newer version beside an older server changes nothing and sa
   await service.stop('SIGTERM');
   assert.equal((await runBounded(t, ['key', 'list'], env)).code, 0);
   assert.ok(existsSync(copyBefore(join(dataDir, 'artseal.db'), 12)));
-});
-
-test('words that say too little or too much are refused', async () => {
-  for (const [words, why] of [
-    [['backup'], /backup needs one of/],
-    [['backup', '-'], /needs a FILE/],
-    [['backup', 'verify'], /needs a FILE/],
-    [
-      ['backup', 'rotate', '--into', '.', '--keep', '0'],
-      /--keep must be a whole number from 1 to 1000, not '0'/,
-    ],
-    [['restore', 'b.tar'], /needs --into DIR/],
-    [
-      ['restore', 'b.tar', '--into', 'x', '--numbers-after', '7'],
-      /needs --numbers-after AS-<year>-<6 digits>, not '7'/,
-    ],
-    [['upgrade', 'now'], /takes no 'now'/],
-  ] as const) {
-    const { code, stderr } = await runCommand(words, {});
-    assert.equal(code, 2, stderr);
-    assert.match(stderr, why);
-  }
 });

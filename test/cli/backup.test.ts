@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
+import { makeEarlierDatabase } from '../store/earlier-database.ts';
+import { runHere } from '../support/artseal.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** Runs `artseal` in this process; what it wrote as text. */
+async function run(words: readonly string[], env: Record<string, string>) {
+  const { code, printed, errors } = await runHere(words, env);
+  return { code, stdout: printed.join('\n'), stderr: errors.join('\n') };
+}
+
+test('a production has its database alone in a backup, and is told which master key it needs', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const masterKeyFile = join(temporaryFolder(t), 'master-key');
+  writeFileSync(masterKeyFile, `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
+  const env = {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_MASTER_KEY_FILE: masterKeyFile,
+  };
+  await run(['init'], env);
+  await run(['key', 'create', '--name', 'Gallery', '--tier', 'TRIAL'], env);
+  writeFileSync(join(dataDir, 'master-key'), `k7:${'7'.repeat(64)}\n`, { mode: 0o600 });
+  const target = join(temporaryFolder(t), 'b.tar');
+  const { stdout } = await run(['backup', target], { ARTSEAL_DATA_DIR: dataDir });
+  assert.match(
+    stdout,
+    /THE MASTER KEY IS NOT IN IT\. Its API secrets open with these alone, kept elsewhere: k7/,
+  );
+  assert.ok(!readFileSync(target).includes('7'.repeat(64)));
+  const into = join(temporaryFolder(t), 'restored');
+  const restored = await run(['restore', target, '--into', into, '--numbers-after', 'AS-1999-000001'], {});
+  assert.match(restored.stderr, /is of no year since the backup was taken/);
+  const good = await run(['restore', target, '--into', into], {});
+  assert.match(good.stdout, /serve needs the master keys k7, which are not in a backup/);
+  assert.deepEqual(readdirSync(into), ['artseal.db']);
+});
+
+test('what an upgrade would do is told with exit code 3, and what it did can be undone', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t, 9);
+  const raw = open();
+  raw.exec("UPDATE deployment SET currency = 'CNY'");
+  raw.close();
+  const file = join(dataDir, 'artseal.db');
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const upgrade = (...words: string[]) => run(['upgrade', ...words], env);
+  const check = await upgrade('--check');
+  assert.equal(check.code, 3);
+  for (const part of [
+    'has schema 9',
+    'to run: 0009_filing_chains',
+    copyBefore(file, 9),
+    'MB needed',
+    'about',
+  ])
+    assert.ok(check.stdout.includes(part), `${part}: ${check.stdout}`);
+  assert.ok(!existsSync(copyBefore(file, 9)));
+  assert.equal((await upgrade()).code, 0);
+  assert.equal((await upgrade('--check')).code, 0);
+  const back = await upgrade('--back');
+  assert.equal(back.code, 0, back.stderr);
+  assert.match(back.stdout, /has schema 9 again, with 0 filings made since the upgrade/);
+  assert.equal((await upgrade('--check')).code, 3);
+});
+
+test('words that say too little or too much are refused', async () => {
+  for (const [words, why] of [
+    [['backup'], /backup needs one of/],
+    [['backup', '-'], /needs a FILE/],
+    [['backup', 'verify'], /needs a FILE/],
+    [
+      ['backup', 'rotate', '--into', '.', '--keep', '0'],
+      /--keep must be a whole number from 1 to 1000, not '0'/,
+    ],
+    [['restore', 'b.tar'], /needs --into DIR/],
+    [
+      ['restore', 'b.tar', '--into', 'x', '--numbers-after', '7'],
+      /needs --numbers-after AS-<year>-<6 digits>, not '7'/,
+    ],
+    [['upgrade', 'now'], /takes no 'now'/],
+  ] as const) {
+    const { code, stderr } = await run(words, {});
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, why);
+  }
+});
