@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 import type { BackupStatus } from './backup/schedule.ts';
 import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
-import { clockDifferenceMaxS } from './calls/credentials.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
 import { type Config, type RegularBackups, type ReloadableSettings, settings } from './config.ts';
@@ -18,6 +17,7 @@ import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
 import { createClientOf } from './listening/clients.ts';
 import { type DoorName, openTlsDoors } from './listening/tls-doors.ts';
+import { findNonceGap } from './nonce-gap.ts';
 import { createCallFigures } from './observe/call-figures.ts';
 import { createCallObserver } from './observe/call-observer.ts';
 import { createInstitutionFigures } from './observe/metrics/institution-figures.ts';
@@ -112,7 +112,7 @@ export async function startApp(
   removeServingRecord(config.dataDir);
   opened.defer(() => removeServingRecord(config.dataDir));
   await execute({ kind: 'UseInstitution', name: config.institution.name });
-  const nonceGapUntilS = await nonceGap(execute, clock, log);
+  const nonceGap = await findNonceGap(execute, clock, log);
 
   const clientOf = createClientOf(config.trustedProxies);
   const tls = openTlsDoors(
@@ -153,7 +153,10 @@ export async function startApp(
 
   const callFigures = createCallFigures();
   const observers = { log, figures: callFigures, tracer: traces };
-  const calls = createCalls({ store, dispatcher, keyRing, clock, calendar, nonceGapUntilS });
+  const calls = createCalls({
+    ...{ store, dispatcher, keyRing, clock, calendar },
+    nonceGapUntilS: nonceGap.untilS,
+  });
   const routes = createRoutes(dispatcher.services);
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
@@ -212,6 +215,7 @@ export async function startApp(
   publicUrl = urlOf(publicAddress, tls.public !== undefined);
   const { server } = internalListener;
   const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
+  await nonceGap.served();
   await service.start();
   const backups = config.backups && (await startBackupsOf(config.dataDir, config.backups, clock, log));
   if (backups !== undefined) opened.defer(backups.stop);
@@ -274,21 +278,6 @@ async function startBackupsOf(dataDir: string, regular: RegularBackups, clock: C
     import('./backup/schedule.ts'),
   ]);
   return startBackups(inChild(dataDir, regular), regular.everyMs, clock, log);
-}
-
-/**
- * Unix seconds up to which requests are refused by their timestamp: where the store was restored, those that the original
- * may have carried out before this one was first served. Their timestamps were ahead of its clock by so much at most.
- */
-async function nonceGap(execute: Execute, clock: Clock, log: Logger): Promise<number | undefined> {
-  const nowS = Math.floor(clock.nowMs() / 1000);
-  const servedAtS = await execute({ kind: 'NoteServed', nowS });
-  if (servedAtS === undefined) return undefined;
-  const untilS = servedAtS + clockDifferenceMaxS;
-  const until = new Date(untilS * 1000).toISOString();
-  if (nowS <= untilS)
-    log.warn({ until }, 'restored from a backup: signed requests of before are refused until then');
-  return untilS;
 }
 
 /** Listens; the address as bound. The message of a failure names the setting. */

@@ -36,9 +36,9 @@ export interface CallsDependencies {
   readonly calendar: Calendar;
   /**
    * Unix seconds up to which the store cannot tell whether a request was carried out before, by its timestamp: it was
-   * restored from a backup. Undefined if it can.
+   * restored from a backup. 0 if it can.
    */
-  readonly nonceGapUntilS?: number | undefined;
+  readonly nonceGapUntilS?: () => number;
 }
 
 /**
@@ -54,7 +54,7 @@ export function createCalls({
   keyRing,
   clock,
   calendar,
-  nonceGapUntilS = 0,
+  nonceGapUntilS = () => 0,
 }: CallsDependencies): Calls {
   const authenticate = createAuthentication({ store, keyRing });
   const rateLimit = createRateLimit(clock.monotonicMs);
@@ -80,11 +80,12 @@ export function createCalls({
 
   /** Throws UNAVAILABLE for a request that the original may have carried out after the backup that was restored. */
   function refuseNonceGap(timestamp: string): void {
-    if (Number(timestamp) > nonceGapUntilS) return;
-    const retryAfterS = nonceGapUntilS + 1 - Math.floor(clock.nowMs() / 1000);
+    const untilS = nonceGapUntilS();
+    if (Number(timestamp) > untilS) return;
+    const retryAfterS = untilS + 1 - Math.floor(clock.nowMs() / 1000);
     throw new Refusal(
       'UNAVAILABLE',
-      `The registry was restored from a backup: requests with X-Timestamp up to ${nonceGapUntilS} are refused, ` +
+      `The registry was restored from a backup: requests with X-Timestamp up to ${untilS} are refused, ` +
         'since they may have been carried out before. Nothing was stored; sign the request anew after that time.',
       { retryAfterS: Math.max(1, retryAfterS) },
     );

@@ -1,8 +1,13 @@
 /** What a store that was restored from a backup has to know when it is served. */
 export interface RestorationCommands {
-  /**
-   * Notes that the store is served at `nowS`, Unix seconds. If it was ever restored, when it was first served since the last
-   * time: by then the original had ended, and the nonces that it spent after the backup are not known here.
-   */
-  NoteServed: { readonly takes: { readonly nowS: number }; readonly gives: number | undefined };
+  /** The last restoration of the store; undefined if it was never restored. */
+  FindRestoration: { readonly takes: object; readonly gives: Restoration | undefined };
+  /** Notes that the store is served, Unix seconds, if it was restored and not served since. */
+  NoteServed: { readonly takes: { readonly atS: number }; readonly gives: undefined };
+}
+
+/** A restoration from a backup. */
+export interface Restoration {
+  /** When the store was first served since, Unix seconds: by then the original had ended. */
+  readonly servedAtS: number | undefined;
 }

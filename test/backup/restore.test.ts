@@ -165,12 +165,21 @@ test('a restored production opens as nothing else', async (t) => {
 
 test('a store that was never restored knows no gap; a restored one keeps when it was first served', async (t) => {
   const original = await newRegistry(t);
-  const served = (store: typeof original.store, nowS: number) => perform(store, { kind: 'NoteServed', nowS });
-  assert.equal(await served(original.store, 5), undefined);
+  const found = async (store: typeof original.store) => {
+    const restoration = await perform(store, { kind: 'FindRestoration' });
+    return restoration && [restoration.servedAtS];
+  };
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  await serve(original.store, 5);
+  assert.equal(await found(original.store), undefined);
   const { into } = await restored(t, await backedUp(t, original.dataDir));
   const { store } = await openRegistryIn(t, into);
-  assert.equal(await served(store, 7), 7);
-  assert.equal(await served(store, 9), 7);
-  const again = await restored(t, await backedUp(t, into));
-  assert.equal(await served((await openRegistryIn(t, again.into)).store, 11), 11);
+  assert.deepEqual(await found(store), [undefined]);
+  await serve(store, 7);
+  await serve(store, 9);
+  assert.deepEqual(await found(store), [7]);
+  const again = (await openRegistryIn(t, (await restored(t, await backedUp(t, into))).into)).store;
+  assert.deepEqual(await found(again), [undefined]);
+  await serve(again, 11);
+  assert.deepEqual(await found(again), [11]);
 });

@@ -85,7 +85,14 @@ test('a restored backup refuses all that may have been carried out after it, and
   const calendar = createCalendar('UTC');
   const restoring = { file, into, calendar, currency: 'CNY', nowMs: clock.nowMs(), progress: () => {} };
   await restoreBackup({ ...restoring, numbersAfter: undefined });
+  // A start that fails, here since the address is that of another, says nothing about the original.
+  const taken = await startService(t);
+  const env = { ARTSEAL_PUBLIC_ADDR: taken.publicAddress };
+  await assert.rejects(startService(t, { clock, dataDir: into, env }), /cannot serve on/);
+  clock.advance(60_000);
+  const late = { nonce: newNonce(), timestamp: timestampIn(300) };
   const first = await startService(t, { clock, dataDir: into });
+  assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
   const refused = await fileArtwork(first, platform, request);
   assertRefused(refused, 503, 'UNAVAILABLE');
   assert.equal(refused.headers['retry-after'], '301');

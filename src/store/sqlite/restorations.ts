@@ -4,17 +4,20 @@ import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from 
 import { busiestStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { RestorationCommands } from '../restoration-commands.ts';
 import type { Database } from './database.ts';
-import { type Handlers, writes } from './handlers.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseRefused } from './location.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 
 /** Handlers of what a restored database has to know. */
 export function createRestorationHandlers(database: Database): Handlers<keyof RestorationCommands> {
   return {
-    NoteServed: writes(({ nowS }) => {
-      database.update(restoration).set({ servedAtS: nowS }).where(isNull(restoration.servedAtS)).run();
+    FindRestoration: reads(() => {
       const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
-      return latest?.servedAtS ?? undefined;
+      return latest && { servedAtS: latest.servedAtS ?? undefined };
+    }),
+    NoteServed: writes(({ atS }) => {
+      database.update(restoration).set({ servedAtS: atS }).where(isNull(restoration.servedAtS)).run();
+      return undefined;
     }),
   };
 }

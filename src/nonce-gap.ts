@@ -1,0 +1,34 @@
+import type { Logger } from 'pino';
+import { clockDifferenceMaxS } from './calls/credentials.ts';
+import type { Clock } from './domain/clock.ts';
+import type { Execute } from './store/store.ts';
+
+/** What a registry that was restored from a backup does not know: the requests that the original carried out after it. */
+export interface NonceGap {
+  /** Unix seconds up to which requests are to be refused by their timestamp; 0 for a registry that was never restored. */
+  readonly untilS: () => number;
+  /** Says that this process has the addresses now, so that the original, if it had them, has ended. */
+  served(): Promise<void>;
+}
+
+/**
+ * Finds the gap of a store. It ends as far behind the first time that the store was served as a timestamp may be ahead of the
+ * original's clock; until then it goes along with the clock.
+ */
+export async function findNonceGap(execute: Execute, clock: Clock, log: Logger): Promise<NonceGap> {
+  const restored = await execute({ kind: 'FindRestoration' });
+  if (restored === undefined) return { untilS: () => 0, served: async () => {} };
+  const nowS = () => Math.floor(clock.nowMs() / 1000);
+  let { servedAtS } = restored;
+  const untilS = () => (servedAtS ?? nowS()) + clockDifferenceMaxS;
+  return {
+    untilS,
+    served: async () => {
+      servedAtS ??= nowS();
+      await execute({ kind: 'NoteServed', atS: servedAtS });
+      const until = new Date(untilS() * 1000).toISOString();
+      if (nowS() <= untilS())
+        log.warn({ until }, 'restored from a backup: signed requests of before are refused until then');
+    },
+  };
+}
