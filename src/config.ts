@@ -77,7 +77,7 @@ export const settings = {
     variable: 'ARTSEAL_PUBLIC_TLS_CERT',
     fallback: '',
     meaning:
-      'PEM file of the certificate with which that door speaks TLS, its chain behind it; read again when it changes',
+      'PEM file of the certificate, its chain behind it, with which the public door speaks TLS; read again when it changes',
     watchesFile: true,
     read: asItIs,
   },
@@ -97,7 +97,7 @@ export const settings = {
   internalTlsCert: {
     variable: 'ARTSEAL_INTERNAL_TLS_CERT',
     fallback: '',
-    meaning: 'PEM file of the certificate with which that door speaks TLS',
+    meaning: 'PEM file of the certificate with which the internal door speaks TLS, likewise',
     watchesFile: true,
     read: asItIs,
   },
