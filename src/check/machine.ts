@@ -27,8 +27,7 @@ export function checkFiles(config: Config): Finding[] {
   const user = process.geteuid?.();
   if (user === undefined) return [unchecked('this system has no users and modes as they are meant here')];
   const owner = statSync(config.dataDir, { throwIfNoEntry: false })?.uid ?? user;
-  const trusted = trustedFiles(config);
-  const faults = changeableByOthers(trusted, user === root ? owner : user).map(fault);
+  const faults = changeableByOthers(trustedFiles(config), user === root ? owner : user).map(fault);
   const warnings = readableByOthers(confidentialFiles(config)).map(({ path, mode }) =>
     warning(`${path} (mode ${mode}) may be read by every user of this machine: chmod o-r '${path}'`),
   );

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { Agent, request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
@@ -14,6 +22,7 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { reloadableSettings } from '../../src/config.ts';
 import { closingOf } from '../internal/closing-support.ts';
 import { openBareDoor } from '../rest/bare-door.ts';
+import { runHere } from '../support/artseal.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type Certificate, frontOf, makeAuthority, makeSelfSigned, trust } from '../support/certificates.ts';
@@ -359,6 +368,43 @@ artseal: ARTSEAL_INTERNAL_TLS_KEY cannot be used: ${folder} is not an ordinary f
   chmodSync(exposed, 0o622);
   const env = { ...settingsOf({ ...certificate, keyFile: exposed }), ARTSEAL_DATA_DIR: folder };
   assertOneLine(await runBounded(t, ['serve'], env), 2, /key\.pem \(mode 0622\).*chmod go-w/);
+});
+
+test('check knows the files, and warns of those that others may read, but for certificates', async (t) => {
+  const folder = temporaryFolder(t);
+  const { certificate: pem, key } = certificate;
+  const env = settingsOf({ certificateFile: join(folder, 'tls.pem'), keyFile: join(folder, 'tls.key') });
+  const check = async () => {
+    const ports = {
+      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_ADDR: `unix:${folder}/internal.sock`,
+    };
+    const { printed } = await runHere(['check', '--json'], { ARTSEAL_DATA_DIR: folder, ...ports, ...env });
+    return printed.map((line) => JSON.parse(line));
+  };
+  const missing = await check();
+  assert.match(
+    missing.find(({ level }) => level === 'fault').text,
+    /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: ENOENT/,
+  );
+  writeFileSync(env.ARTSEAL_PUBLIC_TLS_CERT, pem, { mode: 0o644 });
+  writeFileSync(env.ARTSEAL_PUBLIC_TLS_KEY, key, { mode: 0o644 });
+  const texts = (await check()).filter(({ part }) => part === 'files').map(({ text }) => text);
+  assert.deepEqual(
+    texts.filter((text) => text.includes('tls.')),
+    [
+      `${folder}/tls.key (mode 0644) may be read by every user of this machine: chmod o-r '${folder}/tls.key'`,
+    ],
+  );
+  assert.equal(existsSync(join(folder, 'internal.sock')), false);
+});
+
+test('SIGHUP has the certificate read at once', async (t) => {
+  const serving = await serveWatched(t, { ARTSEAL_DATA_DIR: temporaryFolder(t), ...settingsOf(certificate) });
+  serving.child.kill('SIGHUP');
+  const read = /"door":"public".*"msg":"the certificate was read and is in force"/;
+  await eventually('it is read though it is the same', limitMs, () => read.test(serving.stderr()));
+  assert.equal(await serving.stop(), 0);
 });
 
 test('the commands call a service with TLS, and say what to do where its authority is unknown', async (t) => {
