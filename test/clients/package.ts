@@ -6,6 +6,7 @@ import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -26,9 +27,8 @@ function environmentWith(node: string, more: Record<string, string> = {}): NodeJ
 /** A first start of the installed command on this Node, its first calls, and its end. */
 async function callsOn(t: TestContext, project: string, node: string) {
   const dataDir = temporaryFolder(t);
-  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
   const command = join(project, 'node_modules', '.bin', 'artseal');
-  const env = environmentWith(node, { ARTSEAL_DATA_DIR: dataDir, ...addresses });
+  const env = environmentWith(node, { ARTSEAL_DATA_DIR: dataDir, ...anyAddresses });
   const service = spawn(command, ['serve'], { cwd: project, env });
   t.after(() => service.kill('SIGKILL'));
   const ended = once(service, 'close');
@@ -40,7 +40,7 @@ async function callsOn(t: TestContext, project: string, node: string) {
   }
   const [, publicUrl = '', internalUrl = ''] = await eventually('it is ready', patienceMs, () => {
     assert.equal(service.exitCode, null, output);
-    return /^artseal ready public=(\S+) internal=(\S+)$/m.exec(output) ?? undefined;
+    return /^artseal ready public=(\S+) internal=(\S+)/m.exec(output) ?? undefined;
   });
   assert.match(output, /^ {2}artseal call POST/m);
   const { apiKey, apiSecret, token } = JSON.parse(

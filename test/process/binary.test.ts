@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -32,8 +33,7 @@ function emptyMachine(t: Pick<TestContext, 'after'>, more: Record<string, string
   const root = temporaryFolder(t);
   const [cwd, temporary] = [join(root, 'empty'), join(root, 'temporary')];
   for (const folder of [cwd, temporary]) mkdirSync(folder);
-  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
-  return { cwd, temporary, env: { PATH: '', TMPDIR: temporary, ...addresses, ...more } };
+  return { cwd, temporary, env: { PATH: '', TMPDIR: temporary, ...anyAddresses, ...more } };
 }
 type Machine = ReturnType<typeof emptyMachine>;
 

@@ -13,7 +13,7 @@ import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
-import { freeAddress } from '../support/free-address.ts';
+import { anyAddresses, freeAddress } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { startService } from '../support/service.ts';
@@ -23,11 +23,10 @@ import { serveWatched } from '../support/watched-command.ts';
 
 const withinMs = 60_000;
 const hexKey = '0123456789abcdef'.repeat(4);
-const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
 
 /** Runs `artseal check --json` in this process. */
 async function check(env: Record<string, string>) {
-  const { code, printed, errors } = await runHere(['check', '--json'], { ...freePorts, ...env });
+  const { code, printed, errors } = await runHere(['check', '--json'], { ...anyAddresses, ...env });
   const findings: Finding[] = printed.map((line) => JSON.parse(line));
   const of = (part: string) =>
     findings.filter((finding) => finding.part === part).map(({ level, text }) => `${level}: ${text}`);
@@ -262,7 +261,7 @@ describe('a database', () => {
     const { ARTSEAL_STRIPE_URL: _, ...live } = env;
     const production = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_STRIPE_API_KEY: 'sk_live_1' };
     const findings = checkDeployment(
-      { ...freePorts, ...live, ...production, ARTSEAL_MASTER_KEY: hexKey },
+      { ...anyAddresses, ...live, ...production, ARTSEAL_MASTER_KEY: hexKey },
       createManualClock(),
     );
     for await (const { part, level, text } of findings) {
@@ -288,7 +287,7 @@ test('a clock is doubted by the newest filing', async (t) => {
   assert.equal((await fileArtwork(service, await service.platform())).status, 200);
   await service.close();
   const told = async (nowMs: number): Promise<string> => {
-    const env = { ...freePorts, ARTSEAL_DATA_DIR: dataDir };
+    const env = { ...anyAddresses, ARTSEAL_DATA_DIR: dataDir };
     for await (const { part, level, text } of checkDeployment(env, createManualClock(nowMs)))
       if (part === 'clock') return `${level}: ${text}`;
     return assert.fail();

@@ -6,6 +6,7 @@ import { suite, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
@@ -63,8 +64,7 @@ interface Mortal {
 async function serveAndDie(t: TestContext, dataDir: string, point: string): Promise<Mortal> {
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
-    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    ...anyAddresses,
     SERVE_AND_DIE: point,
   };
   const service = spawn(process.execPath, [child], { env: commandEnvironment(env), cwd: projectFolder });

@@ -7,6 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { runtimeFlags } from '../../src/runtime.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commandEnvironment } from '../support/watched-command.ts';
 
@@ -67,8 +68,7 @@ async function serving(t: TestContext, script: string, nodeOptions = '') {
     // An inspector that opens says so on standard error, at whichever port.
     NODE_OPTIONS: `--import=${probe} --inspect-port=0 ${nodeOptions}`,
     ARTSEAL_DATA_DIR: join(folder, 'data'),
-    ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-    ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    ...anyAddresses,
   });
   const [, publicUrl = ''] = await group.wrote(/^artseal ready public=(\S+)/m);
   return { ...group, publicUrl, folder, pid: Number(readFileSync(join(folder, 'pid'), 'utf8')) };

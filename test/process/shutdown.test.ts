@@ -13,6 +13,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Sqlite from 'better-sqlite3';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { headersOf, type SignedRequest, send } from '../support/signed-request.ts';
@@ -344,8 +345,7 @@ async function runningUnread(t: TestContext) {
   const child = spawn(...artsealCommand(['serve']), {
     env: commandEnvironment({
       ARTSEAL_DATA_DIR: dataDir,
-      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+      ...anyAddresses,
     }),
     cwd: projectFolder,
     stdio: ['ignore', 'pipe', fullPipe(t)],

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { artsealCommand, projectFolder } from './artseal-command.ts';
+import { anyAddresses } from './free-address.ts';
 
 /** How a command ended. */
 export interface CommandResult {
@@ -16,7 +17,11 @@ function environment(env: Record<string, string>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
-  return { ...Object.fromEntries(inherited), ARTSEAL_METRICS_ADDR: '127.0.0.1:0', ...env };
+  return {
+    ...Object.fromEntries(inherited),
+    ARTSEAL_METRICS_ADDR: anyAddresses.ARTSEAL_METRICS_ADDR,
+    ...env,
+  };
 }
 
 /** Runs `artseal` to its end. */
@@ -51,9 +56,8 @@ export async function serveCommand(
   test: Pick<TestContext, 'after'>,
   env: Record<string, string>,
 ): Promise<ServeProcess> {
-  const addresses = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
   const child = spawn(...artsealCommand(['serve']), {
-    env: environment({ ...addresses, ...env }),
+    env: environment({ ...anyAddresses, ...env }),
     cwd: projectFolder,
     stdio: ['ignore', 'pipe', 'pipe'],
   });

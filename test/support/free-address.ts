@@ -23,3 +23,10 @@ export async function freeAddress(): Promise<string> {
   }
   throw new Error(`none of ${triesMax} ports was free`);
 }
+
+/** Settings with which every listener of a service takes a port that is free at that moment. */
+export const anyAddresses = {
+  ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+  ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+  ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
+} as const;

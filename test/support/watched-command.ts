@@ -6,9 +6,9 @@ import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { artsealCommand, executable, projectFolder } from './artseal-command.ts';
 import type { CommandResult } from './command.ts';
+import { anyAddresses } from './free-address.ts';
 
 const binaries = [join(projectFolder, 'node_modules', '.bin'), ...(executable ? [dirname(executable)] : [])];
-const freePorts = { ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0', ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0' };
 const readyLine = /^artseal ready public=(\S+) internal=(\S+)(?: metrics=(\S+))?$/m;
 
 /** How long a command may take before it counts as hung, in milliseconds; far longer than any needs. */
@@ -39,7 +39,12 @@ export function commandEnvironment(env: Record<string, string>): NodeJS.ProcessE
     ([name]) => !name.startsWith('ARTSEAL_') && name !== 'NODE_TEST_CONTEXT',
   );
   const path = [...binaries, process.env.PATH].join(delimiter);
-  return { ...Object.fromEntries(inherited), PATH: path, ARTSEAL_METRICS_ADDR: '127.0.0.1:0', ...env };
+  return {
+    ...Object.fromEntries(inherited),
+    PATH: path,
+    ARTSEAL_METRICS_ADDR: anyAddresses.ARTSEAL_METRICS_ADDR,
+    ...env,
+  };
 }
 
 /** Starts a program in the project's folder; killed after the test. */
@@ -99,7 +104,7 @@ export function runBounded(
   env: Record<string, string>,
   limitMs?: number,
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(test, ...artsealCommand(words), { ...freePorts, ...env }), '', limitMs);
+  return toItsEnd(watch(test, ...artsealCommand(words), { ...anyAddresses, ...env }), '', limitMs);
 }
 
 /**
@@ -112,7 +117,7 @@ export async function serveWatched(
   launcher: readonly string[] = [],
 ): Promise<WatchedService> {
   const [program = '', ...words] = [...launcher, ...artsealCommand(['serve']).flat()];
-  const command = watch(test, program, words, { ...freePorts, ...env });
+  const command = watch(test, program, words, { ...anyAddresses, ...env });
   const { child } = command;
   const [, publicUrl = '', internalUrl = '', metricsUrl = ''] = await new Promise<string[]>(
     (resolve, reject) => {

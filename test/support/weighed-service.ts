@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { runtimeFlags } from '../../src/runtime.ts';
+import { anyAddresses } from './free-address.ts';
 import { issueInto } from './issued.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -27,9 +28,7 @@ export async function startWeighedService(scope: Pick<TestContext, 'after'>) {
     env: {
       ...process.env,
       ARTSEAL_DATA_DIR: dataDir,
-      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
-      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
-      ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
+      ...anyAddresses,
     },
   });
   scope.after(() => service.kill('SIGKILL'));
