@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { BackupRefused } from '../../src/backup/refused.ts';
+import { evidenceHash } from '../../src/domain/filing.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { caseOf, due, sandbox, settled } from '../store/promises/fixtures.ts';
+import { caseOf, due, painting, sandbox, settled } from '../store/promises/fixtures.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addSandboxFiles, backedUp, newRegistry, noon, openRegistryIn, restored } from './folder.ts';
 
@@ -182,4 +183,26 @@ test('a store that was never restored knows no gap; a restored one keeps when it
   assert.deepEqual(await found(again), [undefined]);
   await serve(again, 11);
   assert.deepEqual(await found(again), [11]);
+});
+
+test('where a year has too few numbers left for a safe gap, the last number is asked for', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.store.close();
+  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
+  raw.exec(`INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp,
+      filed_at_s, previous_id)
+    SELECT 'AS-2026-999990', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id
+    FROM filing`);
+  const hash = evidenceHash({ ...painting, filingNo: 'AS-2026-999990', timestamp: noon.timestamp });
+  raw.exec('DROP TRIGGER filing_never_changes');
+  raw.prepare("UPDATE filing SET hash = ? WHERE filing_no = 'AS-2026-999990'").run(hash);
+  raw.close();
+  const backup = await backedUp(t, original.dataDir);
+  await assert.rejects(
+    restored(t, backup),
+    /too few numbers left .* ends with AS-2026-999990: .* --numbers-after/,
+  );
+  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-999995' });
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-999996');
 });
