@@ -219,7 +219,12 @@ export async function startApp(
   await service.start();
   const backups = config.backups && (await startBackupsOf(config.dataDir, config.backups, clock, log));
   if (backups !== undefined) opened.defer(backups.stop);
-  const tellServing = createServingTeller(config.dataDir, keyRing, [publicAddress, internalAddress], log);
+  const addresses = [
+    publicAddress,
+    internalAddress,
+    ...(metricsAddress === undefined ? [] : [metricsAddress]),
+  ];
+  const tellServing = createServingTeller(config.dataDir, keyRing, addresses, log);
   tellServing();
   const reload = createReload(log);
   const running = opened.move();

@@ -99,13 +99,18 @@ function keptBy(): string {
 
 const iso = (atMs: number): string => new Date(atMs).toISOString();
 
-/** Whether the addresses of both doors are free, or held by the process that serves this folder. */
+/** Whether the addresses of both doors and of the figures are free, or held by the process that serves this folder. */
 export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {
-  const doors = [
+  const listeners = [
     [config.publicAddress, settings.publicAddress.variable],
     [config.internalAddress, settings.internalAddress.variable],
+    [config.metricsAddress, settings.metricsAddress.variable],
   ] as const;
-  return Promise.all(doors.map(([address, variable]) => checkAddress(address, variable, serving)));
+  return Promise.all(
+    listeners.flatMap(([address, variable]) =>
+      address === undefined ? [] : [checkAddress(address, variable, serving)],
+    ),
+  );
 }
 
 async function checkAddress(

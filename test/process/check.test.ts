@@ -94,6 +94,7 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
     ARTSEAL_DATA_DIR: dataDir,
     ARTSEAL_PUBLIC_ADDR: await freeAddress(),
     ARTSEAL_INTERNAL_ADDR: await freeAddress(),
+    ARTSEAL_METRICS_ADDR: await freeAddress(),
   };
   const before = contentOf(dataDir);
   const stopped = await check(env);
@@ -107,7 +108,7 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
   );
   assert.match(stopped.of('disk').join(), /^(ok|warning): \d+ MiB are free .* a write was on disk in \d+ ms/);
   assert.match(stopped.of('clock').join(), /^ok: it says 20.*(timedatectl|timesyncd)/);
-  assert.equal(stopped.of('address').filter((text) => /^ok: .* is free$/.test(text)).length, 2);
+  assert.equal(stopped.of('address').filter((text) => /^ok: .* is free$/.test(text)).length, 3);
 
   const service = await serveWatched(t, env);
   const filed = await fileArtwork(service, platform);
