@@ -178,9 +178,14 @@ test('production.conf fits the unit, port 443 included', { skip }, async () => {
     systemctl daemon-reload`);
 });
 
+test('a backup is taken and verified, and a newer package says what it would do', { skip }, async () => {
+  assert.match(await done(commandsOf('Backups')), /1 filings[\s\S]*sound: /);
+  assert.match(await done(commandsOf('Upgrade')), /nothing to be done/);
+});
+
 test('a package that is put over another restarts the service with its data', { skip }, async () => {
   const before = await shown('MainPID');
-  await done(commandsOf('Upgrade'));
+  await done(commandsOf('Upgrade', 2));
   assert.notEqual(await shown('MainPID'), before);
   assert.match(await done('artseal-admin call GET /api/v1/filing'), /-000001/);
 });
@@ -201,6 +206,16 @@ test('the master key is rotated while it serves', { skip }, async () => {
   await done("sed -i '/^k1:/d' /etc/artseal/master-key; systemctl reload artseal");
   assert.match(await done('artseal-admin key list'), /Gallery One/);
   assert.equal(await shown('MainPID'), before);
+});
+
+test('a backup is gone back to', { skip }, async () => {
+  await done('systemctl start artseal-backup');
+  assert.match(
+    await done(commandsOf('Backups', 2)),
+    /restored \/var\/lib\/artseal-backups\/restored: production/,
+  );
+  assert.equal(await shown('ActiveState'), 'active');
+  await done('rm -r /var/lib/private/artseal-before');
 });
 
 test('removal leaves what was filed and what opens it, until it is deleted', { skip }, async () => {
