@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmdirSync } from 'node:fs';
@@ -41,7 +42,7 @@ export async function bootMachine(test: Pick<TestContext, 'after'>, media: strin
   const ended = once(child, 'close');
   test.after(async () => {
     child.kill();
-    await ended;
+    assert.deepEqual(await ended, [0, null], 'nothing of the machine is left');
     rmdirSync(folder);
   });
   const [firstProcess] = await Promise.race([once(createInterface(child.stdout), 'line'), ended]);
