@@ -1,52 +1,36 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { once } from 'node:events';
-import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import type { BackupStatus } from './backup/schedule.ts';
-import { buildInfo } from './build-info.ts';
-import { createBearerCheck } from './calls/bearer.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createClockPart } from './clock-readiness.ts';
 import { type Config, type RegularBackups, type ReloadableSettings, settings } from './config.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
+import { createDoors, type DoorAddresses, listenAt } from './doors.ts';
 import { readableByOthers } from './file-access.ts';
 import { type InstitutionWatch, watchInstitution } from './institution-watch.ts';
-import { createInternalListener } from './internal/internal-listener.ts';
-import { createTypedCalls } from './internal/typed-calls.ts';
-import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
+import type { ListenAddress } from './listening/address.ts';
 import { createClientOf } from './listening/clients.ts';
 import { type DoorName, openTlsDoors } from './listening/tls-doors.ts';
 import { findNonceGap } from './nonce-gap.ts';
 import { createCallFigures } from './observe/call-figures.ts';
-import { createCallObserver } from './observe/call-observer.ts';
 import { createInstitutionFigures } from './observe/metrics/institution-figures.ts';
 import { createMetricsListener } from './observe/metrics/metrics-listener.ts';
 import { createProcessWatch } from './observe/metrics/process-figures.ts';
 import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
 import type { Traces } from './observe/traces/traces.ts';
-import { readPackaged } from './packaged-files.ts';
-import type { Institution, Setting } from './payment/institution.ts';
+import type { Institution } from './payment/institution.ts';
 import { createReadiness, type ReadinessPart } from './readiness.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { confidentialFiles, openForServing, type Registry, systemClock } from './registry.ts';
 import { createReload } from './reload.ts';
 import { institutionPart, masterKeyPart } from './reload-parts.ts';
 import { notificationPath } from './rest/notification-call.ts';
-import { createOpenRoutes } from './rest/open-routes.ts';
-import { createPublicListener } from './rest/public-listener.ts';
-import { createRoutes } from './rest/routes.ts';
-import { createSignedCalls } from './rest/signed-call.ts';
 import { createService } from './service.ts';
 import { createServingTeller, removeServingRecord } from './serving-record.ts';
 import type { Execute } from './store/store.ts';
 import { createStorePart } from './store-readiness.ts';
 import { watchStore } from './store-watch.ts';
-
-/** How long closing waits for the calls in flight, in milliseconds. */
-const drainTimeoutMs = 10_000;
-/** How often closing looks for connections that fell idle, in milliseconds. */
-const idleCheckMs = 50;
 
 /** How long the start waits for the institution's word on the credentials, in milliseconds. */
 const institutionPatienceMs = 1_000;
@@ -61,24 +45,16 @@ export interface Simulated {
 }
 
 /** A serving process. */
-export interface App extends Registry {
-  /** host:port as bound. */
-  readonly publicAddress: string;
-  /** host:port as bound, or unix:/path. */
-  readonly internalAddress: string;
+export interface App extends Registry, DoorAddresses {
   /** Says from now on that it is not ready; calls are taken as before. */
   drain(): void;
   /** What is known of the credentials at the institution. */
   readonly institutionWatch: Pick<InstitutionWatch, 'state' | 'findFault'>;
   /** Reads anew what can be, certificates included, and logs what came of it: each part in full, or as it was. */
   reload(settings: ReloadableSettings): Promise<void>;
-  /** http or https before the address. */
-  readonly publicUrl: string;
-  /** http or https before the address, or unix:/path. */
-  readonly internalUrl: string;
   /** Until when the certificates in force are good, in Unix milliseconds, by the doors that speak TLS. */
   certificateEnds(): ReadonlyMap<DoorName, number>;
-  /** The same of the figures; undefined if they are off. */
+  /** host:port of the figures as bound; undefined if they are off. */
   readonly metricsAddress: string | undefined;
   /** How the backups stand that are taken regularly; undefined if none are. */
   backupStatus(): BackupStatus | undefined;
@@ -121,11 +97,12 @@ export async function startApp(
   );
   opened.defer(tls.end);
 
-  let publicUrl: string | undefined;
+  let addresses: DoorAddresses | undefined;
   const ownDoor = () =>
-    publicUrl === undefined
-      ? undefined
-      : { url: `${publicUrl}${notificationPath}`, certificate: tls.public?.certificate() };
+    addresses && {
+      url: `${addresses.publicUrl}${notificationPath}`,
+      certificate: tls.public?.certificate(),
+    };
   const surroundings = { dataDir: config.dataDir, clock, ownDoor };
   const institution =
     simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
@@ -148,16 +125,15 @@ export async function startApp(
     newInstructionId: randomUUIDv7,
     limits: { ...reconciliationLimits, ...simulated.limits },
   });
-  const { dispatcher, takeNotification } = service;
   opened.defer(service.stop);
 
   const callFigures = createCallFigures();
   const observers = { log, figures: callFigures, tracer: traces };
   const calls = createCalls({
-    ...{ store, dispatcher, keyRing, clock, calendar },
+    ...{ store, keyRing, clock, calendar },
+    dispatcher: service.dispatcher,
     nonceGapUntilS: nonceGap.untilS,
   });
-  const routes = createRoutes(dispatcher.services);
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
@@ -174,64 +150,32 @@ export async function startApp(
   };
   // It is the last to stop, so that figures can be read while the doors close.
   const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
-  const openRoutes = createOpenRoutes({
-    openApi: readPackaged('openapi.yaml'),
-    version: {
-      version: buildInfo.version,
-      commit: buildInfo.commit ?? '',
-      startedAt: calendar.timestamp(clock.nowMs()),
-    },
-    readiness,
+  const doors = createDoors({
+    ...{ store, service, calls, readiness, clientOf, tls, observers },
+    startedAt: calendar.timestamp(clock.nowMs()),
   });
-  const publicListener = createPublicListener({
-    signedCalls: createSignedCalls({ calls, routes }),
-    ...{ takeNotification, openRoutes, clientOf },
-    tls: tls.public?.front,
-    observer: createCallObserver('public', observers),
-  });
-  const bearerCheck = createBearerCheck(store);
-  const draining = new AbortController();
-  const internalListener = createInternalListener({
-    typedCalls: createTypedCalls({
-      ...{ calls, services: dispatcher.services, bearerCheck, readiness },
-      draining: draining.signal,
-    }),
-    clientOf,
-    tls: tls.internal?.front,
-    observer: createCallObserver('internal', observers),
-  });
-  opened.defer(async () => {
+  opened.defer(() => {
     isDraining = true;
-    draining.abort();
-    const closed = [stop(publicListener, log), stop(internalListener.server, log, internalListener.destroy)];
-    tls.public?.front.endHandshakes();
-    internalListener.drain();
-    await Promise.all(closed);
+    return doors.close();
   });
 
   await institutionWatch.answeredWithin(institutionPatienceMs);
   await readiness.start();
-  const publicAddress = await listenAt(publicListener, config.publicAddress, settings.publicAddress);
-  publicUrl = urlOf(publicAddress, tls.public !== undefined);
-  const { server } = internalListener;
-  const internalAddress = await listenAt(server, config.internalAddress, settings.internalAddress);
+  addresses = await doors.open(config);
   await nonceGap.served();
   await service.start();
   const backups = config.backups && (await startBackupsOf(config.dataDir, config.backups, clock, log));
   if (backups !== undefined) opened.defer(backups.stop);
-  const addresses = [
-    publicAddress,
-    internalAddress,
-    ...(metricsAddress === undefined ? [] : [metricsAddress]),
-  ];
-  const tellServing = createServingTeller(config.dataDir, keyRing, addresses, log);
+  const listening = [addresses.publicAddress, addresses.internalAddress, metricsAddress];
+  const bound = listening.filter((address) => address !== undefined);
+  const tellServing = createServingTeller(config.dataDir, keyRing, bound, log);
   tellServing();
   const reload = createReload(log);
   const running = opened.move();
   return {
     ...registry,
-    ...{ publicAddress, internalAddress, publicUrl, metricsAddress, institutionWatch },
-    internalUrl: urlOf(internalAddress, tls.internal !== undefined),
+    ...addresses,
+    ...{ metricsAddress, institutionWatch },
     certificateEnds: tls.ends,
     reload: async ({ masterKeys, institution: named }) => {
       tls.reload();
@@ -283,33 +227,4 @@ async function startBackupsOf(dataDir: string, regular: RegularBackups, clock: C
     import('./backup/schedule.ts'),
   ]);
   return startBackups(inChild(dataDir, regular), regular.everyMs, clock, log);
-}
-
-/** Listens; the address as bound. The message of a failure names the setting. */
-async function listenAt(server: Server, address: ListenAddress, { variable }: Setting): Promise<string> {
-  try {
-    return await listen(server, address);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new Error(
-      `cannot serve on ${addressText(address)}: ${reason}; set ${variable} to a free address of this machine.`,
-    );
-  }
-}
-
-/** Stops accepting and waits for the calls in flight, but not for ever. */
-async function stop(server: Server, log: Logger, destroyMore: () => void = () => {}): Promise<void> {
-  if (!server.listening) return;
-  const closed = once(server, 'close');
-  server.close();
-  // A connection falls idle when its last answer is out, which may be after the first look.
-  const idle = setInterval(() => server.closeIdleConnections(), idleCheckMs);
-  const force = setTimeout(() => {
-    log.warn({ waitedMs: drainTimeoutMs }, 'the connections that are still open are cut off');
-    server.closeAllConnections();
-    destroyMore();
-  }, drainTimeoutMs);
-  await closed;
-  clearInterval(idle);
-  clearTimeout(force);
 }
