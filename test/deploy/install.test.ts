@@ -47,7 +47,7 @@ function restrictions(unit: string): string[] {
 
 /** The stages of a Dockerfile, each as its instructions, a line each. */
 function stages(dockerfile: string): string[][] {
-  const [, ...stages] = dockerfile.split(/^(?=FROM )/m);
+  const [, ...stages] = dockerfile.replaceAll(/ *\\\n */g, ' ').split(/^(?=FROM )/m);
   return stages.map((stage) => stage.split('\n').filter((line) => /^[A-Z]/.test(line)));
 }
 

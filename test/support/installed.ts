@@ -15,7 +15,7 @@ const packages: Readonly<Record<string, string>> = { promtool: 'prometheus' };
 
 /**
  * For a test's `skip`: false where all of these programs are installed, else which are missing, and the Debian packages to
- * install for them. Throws instead where ARTSEAL_TEST_REQUIRE_ALL is set, as CI does: there nothing is skipped.
+ * install for them. Throws instead where ARTSEAL_TEST_REQUIRE_ALL is set, as CI does: there it is no reason to skip anything.
  */
 export function skipUnlessInstalled(...programs: readonly string[]): string | false {
   const missing = programs.filter((program) => installed(program) === undefined);
