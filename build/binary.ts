@@ -6,8 +6,10 @@ import { extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
 import { addonAsset } from '../src/native-addon.ts';
+import { licencesFile } from '../src/packaged-files.ts';
 import { runtimePackages, thisMachine } from '../src/pinned-runtime.ts';
 import { runtimeFlags } from '../src/runtime.ts';
+import { licenceTexts } from './licenses.ts';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 import { runtimeFolder } from './runtime.ts';
 
@@ -39,16 +41,18 @@ const parts = join(dist, `parts-${target}`);
 const name = `artseal${target === thisMachine ? '' : `-${target}`}${extname(runtime.program)}`;
 const executable = join(dist, name);
 rmSync(parts, { recursive: true, force: true });
-await bundle();
-assemble(join(runtimeFolder(runtime.name), runtime.program));
+const modules = await bundle();
+const folder = runtimeFolder(runtime.name);
+writeFileSync(join(parts, licencesFile), licenceTexts(modules, [folder]));
+assemble(join(folder, runtime.program));
 rmSync(parts, { recursive: true });
 const sha256 = hash('sha256', readFileSync(executable));
 process.stdout.write(
   `dist/${name}: ${statSync(executable).size} bytes, commit ${commit}, SHA-256 ${sha256}\n`,
 );
 
-/** Puts the modules of the command into one file, and those of the store's thread into another. */
-async function bundle(): Promise<void> {
+/** Puts the modules of the command into one file, and those of the store's thread into another; the paths of all of them. */
+async function bundle(): Promise<readonly string[]> {
   const { metafile } = await build({
     absWorkingDir: projectFolder,
     entryPoints: ['src/main.ts', 'src/store/sqlite/thread.ts'],
@@ -76,6 +80,7 @@ async function bundle(): Promise<void> {
   if (unused.length + outside.length > 0) {
     throw new Error(`The bundle is not as foreseen: it lacks ${[...unused, ...outside].join(', ')}.`);
   }
+  return inputs;
 }
 
 /** Puts the bundle and the files that the service reads into a copy of the runtime. */
@@ -93,6 +98,7 @@ function assemble(program: string): void {
     assets: {
       [addonAsset]: join(projectFolder, 'node_modules', 'better-sqlite3', 'prebuilds', `${target}.node`),
       'src/store/sqlite/thread.js': 'src/store/sqlite/thread.js',
+      [licencesFile]: licencesFile,
       ...Object.fromEntries(packagedFiles.map((path) => [path, join(projectFolder, path)])),
     },
   };

@@ -9,6 +9,9 @@ export function readPackaged(path: string): Buffer {
   return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', path));
 }
 
+/** The licences of what others wrote that is inside the executable; in a checkout each package has its own. */
+export const licencesFile = 'licenses.txt';
+
 /** Starts a thread on a module of the program, by its path from the root of the project without the extension. */
 export function startThread(module: string, options: WorkerOptions): Worker {
   if (!isSea()) {

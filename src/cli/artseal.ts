@@ -32,6 +32,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['demo', async () => (await import('./demo.ts')).demo],
+  ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);
 
 /** What the fields that the service refuses are called on the command line. */

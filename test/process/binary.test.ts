@@ -92,6 +92,13 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.ok(statSync(executable).size < sizeMax);
   });
 
+  test('has the licenses of all that is inside', async (t) => {
+    const { stdout } = await run(executable, ['licenses'], emptyMachine(t));
+    for (const name of ['better-sqlite3', 'pino', '@connectrpc/connect', 'node-.*']) {
+      assert.match(stdout, new RegExp(`^${name} \\d.*: .`, 'm'));
+    }
+  });
+
   test('serves, files and answers with nothing else on the machine, and has it all after kill -9', async (t) => {
     const machine = emptyMachine(t);
     const first = await serve(t, executable, machine);

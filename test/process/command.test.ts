@@ -16,7 +16,22 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 import { assertOneLine, runBounded, runShell, serveWatched } from '../support/watched-command.ts';
 
-const commands = ['init', 'serve', 'platform', 'key', 'token', 'escrow', 'sign', 'call', 'demo'];
+const commands = [
+  ...[
+    'init',
+    'serve',
+    'check',
+    'ready',
+    'backup',
+    'restore',
+    'upgrade',
+    'platform',
+    'key',
+    'token',
+    'secrets',
+  ],
+  ...['escrow', 'sign', 'call', 'demo', 'licenses'],
+];
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 /** How soon a running server honours a change. */
 const honouredMs = 1_000;
