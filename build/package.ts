@@ -11,7 +11,7 @@ const run = (command: string, ...words: string[]) =>
 
 rmSync(compiled, { recursive: true, force: true });
 run('tsc', '--project', 'build');
-const info = join(compiled, 'src', 'build-info.js');
+const info = join(compiled, 'src', 'program', 'build-info.js');
 const define = { ARTSEAL_COMMIT: JSON.stringify(builtCommit()) };
 await build({ entryPoints: [info], outfile: info, allowOverwrite: true, define });
 for (const path of packagedFiles) {

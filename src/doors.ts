@@ -1,24 +1,24 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { Logger } from 'pino';
-import { buildInfo } from './build-info.ts';
 import { createBearerCheck } from './calls/bearer.ts';
 import type { Calls } from './calls/pipeline.ts';
-import { type Config, settings } from './config.ts';
 import { createInternalListener, type InternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
 import type { ClientOf } from './listening/clients.ts';
 import type { TlsDoors } from './listening/tls-doors.ts';
 import { createCallObserver, type Observers } from './observe/call-observer.ts';
-import { readPackaged } from './packaged-files.ts';
 import type { Setting } from './payment/institution.ts';
-import type { Readiness } from './readiness.ts';
+import { buildInfo } from './program/build-info.ts';
+import { readPackaged } from './program/packaged-files.ts';
+import type { Readiness } from './readiness/readiness.ts';
 import { createOpenRoutes } from './rest/open-routes.ts';
 import { createPublicListener } from './rest/public-listener.ts';
 import { createRoutes } from './rest/routes.ts';
 import { createSignedCalls } from './rest/signed-call.ts';
 import type { Service } from './service.ts';
+import { type Config, settings } from './settings/config.ts';
 import type { Store } from './store/store.ts';
 
 /** How long closing waits for the calls in flight, in milliseconds. */

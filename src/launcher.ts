@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { runtimePackages, thisMachine } from './pinned-runtime.ts';
+import { runtimePackages, thisMachine } from './program/pinned-runtime.ts';
 
 // The command of the npm package: whatever Node it is started with, the service runs on one that it can run on.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import './module-resolution.ts';
+import './program/module-resolution.ts';
 import { runArtseal } from './cli/artseal.ts';
 
 // Whoever read the output may be gone, as with `| head`: that is no failure of the command.

@@ -1,13 +1,13 @@
-import { type Config, faultsForServing } from './config.ts';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { createIssuance, type Issuance } from './keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from './keys/key-ring.ts';
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
-import { openKeyRing } from './master-key.ts';
 import { institutions } from './payment/institutions.ts';
-import { sandboxCredentialsFile, sandboxCredentialsName } from './sandbox-credentials.ts';
-import { ConfigRefused } from './settings.ts';
+import { type Config, faultsForServing } from './settings/config.ts';
+import { openKeyRing } from './settings/master-key.ts';
+import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
+import { ConfigRefused } from './settings/settings.ts';
 import { databaseFile } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 

@@ -23,14 +23,12 @@ const withoutClock = [
     'src/domain/',
     'src/keys/',
     'src/payment/',
+    'src/readiness/',
     'src/reconciliation/',
     'src/rpc/',
     'src/store/',
   ],
-  'src/clock-readiness.ts',
-  'src/readiness.ts',
   'src/rest/signed-call.ts',
-  'src/store-readiness.ts',
 ];
 
 test('time comes from a clock that is passed in, not from the machine', () => {
@@ -80,5 +78,5 @@ test('no institution that moves money is named outside of its folder and the lis
 test('where files of the program are is known in one place, since the executable has them inside', () => {
   const knowing = modules.filter(({ text }) => /\bimport\.meta\b/.test(text)).map(({ path }) => path);
   // The launcher is part of the npm package alone.
-  assert.deepEqual(knowing, ['src/launcher.ts', 'src/packaged-files.ts']);
+  assert.deepEqual(knowing, ['src/launcher.ts', 'src/program/packaged-files.ts']);
 });

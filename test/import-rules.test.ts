@@ -33,7 +33,15 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/domain/any.ts': {
     allowed: ['./money.ts', 'node:crypto'],
-    refused: ['../config.ts', '../keys/mint.ts', '../../gen/a_pb.ts', 'node:fs', 'pino', ...drivers, ...web],
+    refused: [
+      '../settings/config.ts',
+      '../keys/mint.ts',
+      '../../gen/a_pb.ts',
+      'node:fs',
+      'pino',
+      ...drivers,
+      ...web,
+    ],
   },
   'src/keys/any.ts': {
     allowed: ['./mint.ts', '../domain/money.ts', '../store/store.ts', '../store/paging.ts', 'node:crypto'],
@@ -71,7 +79,7 @@ const parts: Readonly<Record<string, Imports>> = {
       '../store.ts',
       '../filing-commands.ts',
       '../../domain/money.ts',
-      '../../packaged-files.ts',
+      '../../program/packaged-files.ts',
       '../../observe/distribution.ts',
       'better-sqlite3',
       'drizzle-orm',
@@ -88,7 +96,7 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/payment/institutions.ts': {
     allowed: ['./institution.ts', './stripe/settings.ts'],
-    refused: ['./stripe/institution.ts', '../config.ts', '../domain/money.ts', 'stripe', 'node:fs'],
+    refused: ['./stripe/institution.ts', '../settings/config.ts', '../domain/money.ts', 'stripe', 'node:fs'],
   },
   'src/payment/simulated/any.ts': {
     allowed: ['./rules.ts', '../institution.ts', '../../domain/money.ts', 'better-sqlite3', 'node:fs'],
@@ -96,7 +104,7 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/payment/stripe/any.ts': {
     allowed: ['./client.ts', '../institution.ts', '../../domain/money.ts', 'stripe'],
-    refused: ['../simulated/ledger.ts', '../../config.ts', ...drivers.slice(0, -1), ...connect],
+    refused: ['../simulated/ledger.ts', '../../settings/config.ts', ...drivers.slice(0, -1), ...connect],
   },
   'src/payment/another/any.ts': {
     allowed: ['../institution.ts', '../../domain/money.ts'],
@@ -145,7 +153,12 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./routes.ts', '../../gen/a_pb.ts', '../calls/pipeline.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', '../listening/clients.ts', '../readiness.ts'],
+      ...[
+        '../domain/violation.ts',
+        '../observe/trace.ts',
+        '../listening/clients.ts',
+        '../readiness/readiness.ts',
+      ],
       'node:http',
     ],
     refused: [
@@ -163,7 +176,12 @@ const parts: Readonly<Record<string, Imports>> = {
     allowed: [
       '../json/integer.ts',
       ...['./typed-calls.ts', '../../gen/a_pb.ts', '../calls/bearer.ts', '../domain/reason.ts'],
-      ...['../domain/violation.ts', '../observe/trace.ts', '../listening/clients.ts', '../readiness.ts'],
+      ...[
+        '../domain/violation.ts',
+        '../observe/trace.ts',
+        '../listening/clients.ts',
+        '../readiness/readiness.ts',
+      ],
       ...[...connect, ...web],
     ],
     refused: [
@@ -174,34 +192,58 @@ const parts: Readonly<Record<string, Imports>> = {
   },
   'src/listening/any.ts': {
     allowed: ['./address.ts', '../domain/clock.ts', '../file-access.ts', 'pino', 'node:tls', ...web],
-    refused: ['../config.ts', '../domain/money.ts', '../rest/routes.ts', ...drivers, ...connect],
+    refused: ['../settings/config.ts', '../domain/money.ts', '../rest/routes.ts', ...drivers, ...connect],
   },
   'src/observe/any.ts': {
     allowed: ['./trace.ts', '../domain/reason.ts', 'pino', 'node:stream'],
     refused: [
-      ...['../domain/filing.ts', '../config.ts', './metrics/figures.ts', './traces/tracer.ts'],
+      ...['../domain/filing.ts', '../settings/config.ts', './metrics/figures.ts', './traces/tracer.ts'],
       ...['prom-client', '@opentelemetry/api', ...drivers, ...connect, ...web],
     ],
   },
   'src/observe/metrics/any.ts': {
     allowed: [
-      ...['./figures.ts', '../distribution.ts', '../../build-info.ts', '../../domain/money.ts'],
+      ...['./figures.ts', '../distribution.ts', '../../program/build-info.ts', '../../domain/money.ts'],
       ...['../../store/store.ts', '../../payment/institution.ts', 'pino', 'node:http', 'prom-client'],
     ],
     refused: [
-      ...['../traces/tracer.ts', '../../config.ts', '../../store/sqlite/engine.ts', '../../rest/routes.ts'],
+      ...[
+        '../traces/tracer.ts',
+        '../../settings/config.ts',
+        '../../store/sqlite/engine.ts',
+        '../../rest/routes.ts',
+      ],
       ...['../../payment/stripe/client.ts', '@opentelemetry/api', ...drivers, ...connect, ...web.slice(1)],
     ],
   },
   'src/observe/traces/any.ts': {
     allowed: [
-      ...['./tracer.ts', '../tracing.ts', '../../build-info.ts', '../../domain/reason.ts'],
+      ...['./tracer.ts', '../tracing.ts', '../../program/build-info.ts', '../../domain/reason.ts'],
       ...['../../store/store.ts', '../../payment/institution.ts', 'pino', '@opentelemetry/api'],
     ],
     refused: [
-      ...['../metrics/figures.ts', '../../config.ts', '../../store/sqlite/engine.ts', '../../rest/routes.ts'],
+      ...[
+        '../metrics/figures.ts',
+        '../../settings/config.ts',
+        '../../store/sqlite/engine.ts',
+        '../../rest/routes.ts',
+      ],
       ...['../../payment/stripe/client.ts', 'prom-client', ...drivers, ...connect, ...web],
     ],
+  },
+  'src/readiness/any.ts': {
+    allowed: [
+      ...['./readiness.ts', '../domain/clock.ts', '../calls/credentials.ts', '../store/store.ts'],
+      ...['../payment/institution.ts', 'pino'],
+    ],
+    refused: [
+      ...['../settings/config.ts', '../store/sqlite/engine.ts', '../rest/routes.ts', '../calls/pipeline.ts'],
+      ...['../payment/stripe/client.ts', ...drivers, ...connect, ...web],
+    ],
+  },
+  'src/program/any.ts': {
+    allowed: ['./packaged-files.ts', '../../package.json', 'node:fs', 'node:sea'],
+    refused: ['../settings/config.ts', '../domain/money.ts', '../main.ts', 'pino', ...drivers, ...connect],
   },
   'src/client/any.ts': {
     allowed: [
@@ -216,9 +258,9 @@ const parts: Readonly<Record<string, Imports>> = {
 };
 
 /** Every way of importing, all of them of what the part may not import. */
-const ways = `export type { Config } from '../config.ts';
-import '../config.ts';
-export const config = import('../config.ts');
+const ways = `export type { Config } from '../settings/config.ts';
+import '../settings/config.ts';
+export const config = import('../settings/config.ts');
 `;
 
 /** Every way of reading the environment. */

@@ -20,7 +20,6 @@ import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/fili
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/calls/credentials.ts';
-import { settings } from '../src/config.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
 import { escrowId, escrowSequenceMax } from '../src/domain/escrow-id.ts';
@@ -45,6 +44,7 @@ import { rateLimitHeaders } from '../src/rest/rate-limit-headers.ts';
 import { targetBytesMax } from '../src/rest/request-target.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
 import { createPaging, pageSize } from '../src/rpc/paging.ts';
+import { settings } from '../src/settings/config.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { createManualClock } from './support/clock.ts';
 import {

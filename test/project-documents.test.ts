@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { buildInfo } from '../src/build-info.ts';
+import { buildInfo } from '../src/program/build-info.ts';
 
 const projectFolder = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(projectFolder, file), 'utf8');

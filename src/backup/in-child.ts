@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { text } from 'node:stream/consumers';
-import type { RegularBackups } from '../config.ts';
-import { ownCommand } from '../packaged-files.ts';
+import { ownCommand } from '../program/packaged-files.ts';
+import type { RegularBackups } from '../settings/config.ts';
 import type { Rotated } from './rotate.ts';
 import type { TakeIfOld } from './schedule.ts';
 

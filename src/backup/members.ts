@@ -1,6 +1,6 @@
-import { ownMasterKeyName } from '../config.ts';
 import { institutions } from '../payment/institutions.ts';
-import { sandboxCredentialsName } from '../sandbox-credentials.ts';
+import { ownMasterKeyName } from '../settings/config.ts';
+import { sandboxCredentialsName } from '../settings/sandbox-credentials.ts';
 import { databaseName } from '../store/sqlite/location.ts';
 
 /**

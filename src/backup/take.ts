@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { buildInfo } from '../build-info.ts';
-import { ownMasterKeyName } from '../config.ts';
 import { sealingKeyName } from '../keys/key-ring.ts';
+import { buildInfo } from '../program/build-info.ts';
+import { ownMasterKeyName } from '../settings/config.ts';
 import { databaseBytes, freeBytes, megabytes, syncFile, syncFolder } from '../store/sqlite/durable-files.ts';
 import { databaseName } from '../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, isDamage, sealedSecretsOf } from '../store/sqlite/snapshot.ts';

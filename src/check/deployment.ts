@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
-import { type Config, readServingConfig, unknownSettings } from '../config.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
 import { countSeals, findUnopened, type SealedKey, type Seals } from '../keys/sealed-secrets.ts';
-import { readKeyRing } from '../master-key.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
-import { ConfigRefused } from '../settings.ts';
+import { type Config, readServingConfig, unknownSettings } from '../settings/config.ts';
+import { readKeyRing } from '../settings/master-key.ts';
+import { ConfigRefused } from '../settings/settings.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';

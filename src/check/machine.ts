@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { createClockPart } from '../clock-readiness.ts';
-import { type Config, settings } from '../config.ts';
 import type { Clock } from '../domain/clock.ts';
 import { changeableByOthers, readableByOthers } from '../file-access.ts';
 import { addressText, type ListenAddress, listen } from '../listening/address.ts';
+import { createClockPart } from '../readiness/clock-part.ts';
 import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
+import { type Config, settings } from '../settings/config.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
 /** Free disk below which it is a fault or a warning, in MiB; the log of the database alone takes 16 before it is folded. */

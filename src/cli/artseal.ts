@@ -1,10 +1,10 @@
-import { buildInfo } from '../build-info.ts';
-import { allSettings } from '../config.ts';
 import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
 import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../file-access.ts';
-import { ConfigRefused } from '../settings.ts';
+import { buildInfo } from '../program/build-info.ts';
+import { allSettings } from '../settings/config.ts';
+import { ConfigRefused } from '../settings/settings.ts';
 import { readWords } from './arguments.ts';
 import {
   type Action,

@@ -1,5 +1,5 @@
-import { type Config, faultsForServing, readConfig } from '../config.ts';
 import { openRegistry } from '../registry.ts';
+import { type Config, faultsForServing, readConfig } from '../settings/config.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { type Command, exitCodes } from './command.ts';
 

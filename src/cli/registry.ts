@@ -1,5 +1,5 @@
-import { type Config, readConfig, unknownSettings } from '../config.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../registry.ts';
+import { type Config, readConfig, unknownSettings } from '../settings/config.ts';
 import type { Terminal } from './command.ts';
 
 /** Does something with the database of the deployment. */

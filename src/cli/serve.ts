@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
-import { buildInfo, commandName } from '../build-info.ts';
-import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../config.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import type { Traces } from '../observe/traces/traces.ts';
 import { wantsTraces } from '../observe/tracing.ts';
-import { ensureRuntimeFlags, keepHeapSmall } from '../runtime.ts';
-import { issueSandboxCredentials, sandboxCredentialsFile } from '../sandbox-credentials.ts';
+import { buildInfo, commandName } from '../program/build-info.ts';
+import { ensureRuntimeFlags, keepHeapSmall } from '../program/runtime.ts';
+import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../settings/config.ts';
+import { issueSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
 import { notifyReady } from './notify-ready.ts';

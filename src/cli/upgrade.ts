@@ -1,6 +1,6 @@
-import { readConfig, readDataDir } from '../config.ts';
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { upgradeStore } from '../registry.ts';
+import { readConfig, readDataDir } from '../settings/config.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { goBack } from '../store/sqlite/going-back.ts';
 import { databaseFile } from '../store/sqlite/location.ts';

@@ -2,7 +2,7 @@ import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { createContextKey } from '@connectrpc/connect';
 import { type Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { Refusal } from '../domain/reason.ts';
-import type { Readiness } from '../readiness.ts';
+import type { Readiness } from '../readiness/readiness.ts';
 import { aborted } from './aborted.ts';
 
 /** What the health service works with. */

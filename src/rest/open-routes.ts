@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Refusal, unavailable } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { Readiness } from '../readiness.ts';
+import type { Readiness } from '../readiness/readiness.ts';
 import { type Answer, jsonAnswer } from './envelope.ts';
 
 /** What the routes answer that need no signature. */

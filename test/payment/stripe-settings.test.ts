@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { readConfig } from '../../src/config.ts';
 import { type StripeSettings, stripe } from '../../src/payment/stripe/settings.ts';
+import { readConfig } from '../../src/settings/config.ts';
 import { naming } from '../support/config-refused.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

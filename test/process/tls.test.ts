@@ -19,7 +19,7 @@ import { type ConnectionOptions, connect } from 'node:tls';
 import { createClient } from '@connectrpc/connect';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
-import { reloadableSettings } from '../../src/config.ts';
+import { reloadableSettings } from '../../src/settings/config.ts';
 import { closingOf } from '../internal/closing-support.ts';
 import { openBareDoor } from '../rest/bare-door.ts';
 import { runHere } from '../support/artseal.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ConfigRefused } from '../../src/settings.ts';
+import { ConfigRefused } from '../../src/settings/settings.ts';
 
 /** For assert.throws: one fault of the settings, that names the variable. */
 export const naming = (variable: string) => (error: unknown) => {

@@ -1,6 +1,6 @@
 import type { ApiCredentials } from '../../src/client/sign.ts';
-import { readConfig } from '../../src/config.ts';
 import { openRegistry } from '../../src/registry.ts';
+import { readConfig } from '../../src/settings/config.ts';
 
 /** A platform of a deployment. */
 export interface IssuedPlatform extends ApiCredentials {

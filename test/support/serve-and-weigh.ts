@@ -2,7 +2,7 @@
 import { BroadcastChannel } from 'node:worker_threads';
 import pino from 'pino';
 import { startApp } from '../../src/app.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig } from '../../src/settings/config.ts';
 import { weighHeap, weighingChannel } from './weigh-heap.ts';
 
 const channel = new BroadcastChannel(weighingChannel);

@@ -2,8 +2,8 @@ import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { type App, type Simulated, startApp } from '../../src/app.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
-import { readConfig } from '../../src/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';
+import { readConfig } from '../../src/settings/config.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** A service in this process, on real sockets and a real database file. */

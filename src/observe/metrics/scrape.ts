@@ -1,7 +1,7 @@
-import { buildInfo } from '../../build-info.ts';
 import { type Calendar, yearOf } from '../../domain/calendar.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { Readiness } from '../../readiness.ts';
+import { buildInfo } from '../../program/build-info.ts';
+import type { Readiness } from '../../readiness/readiness.ts';
 import { perform, type Store } from '../../store/store.ts';
 import type { CallFigures } from '../call-figures.ts';
 import { type Exposition, expose } from './exposition.ts';

@@ -1,4 +1,4 @@
-import type { BuildInfo } from '../../build-info.ts';
+import type { BuildInfo } from '../../program/build-info.ts';
 import type { RegistryFigures } from '../../store/figure-commands.ts';
 import type { StoreFigures } from '../../store/store.ts';
 import type { CallFigure, Door } from '../call-figures.ts';

@@ -18,9 +18,9 @@ import {
 } from '@opentelemetry/resources';
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import { buildInfo } from '../../build-info.ts';
 import { reasons } from '../../domain/reason.ts';
 import { type Institution, InstitutionFailure } from '../../payment/institution.ts';
+import { buildInfo } from '../../program/build-info.ts';
 import type { Kind, Store, Unit } from '../../store/store.ts';
 import type { Door } from '../call-figures.ts';
 import type { RequestEvent } from '../request-event.ts';

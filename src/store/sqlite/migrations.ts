@@ -1,5 +1,5 @@
 import type Sqlite from 'better-sqlite3';
-import { readPackaged } from '../../packaged-files.ts';
+import { readPackaged } from '../../program/packaged-files.ts';
 import { DatabaseRefused } from './location.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 

@@ -1,4 +1,4 @@
-import '../../module-resolution.ts';
+import '../../program/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { StoreOptions, Unit } from '../store.ts';
 import { type Asked, type Told, toldError } from './thread-messages.ts';

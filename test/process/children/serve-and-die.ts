@@ -5,10 +5,10 @@
 import Sqlite from 'better-sqlite3';
 import pino from 'pino';
 import { startApp } from '../../../src/app.ts';
-import { readConfig } from '../../../src/config.ts';
 import type { Institution } from '../../../src/payment/institution.ts';
 import { systemClock } from '../../../src/registry.ts';
 import { notificationPath } from '../../../src/rest/notification-call.ts';
+import { readConfig } from '../../../src/settings/config.ts';
 
 /** The call to the institution, and the commits by what they make durable: prepared but not given yet; given; settled. */
 type Step = 'PREPARED' | 'SENT' | 'CALL' | 'SETTLED';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
-import { createReadiness, type ReadinessPart } from '../src/readiness.ts';
-import { createManualClock } from './support/clock.ts';
+import { createReadiness, type ReadinessPart } from '../../src/readiness/readiness.ts';
+import { createManualClock } from '../support/clock.ts';
 
 /** Readiness of two parts, what is wrong with each, and what was logged. */
 function twoParts() {

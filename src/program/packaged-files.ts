@@ -6,7 +6,7 @@ import { shareNativeAddon } from './native-addon.ts';
 
 /** Reads a file that is part of the program, by its path from the root of the project, such as `openapi.yaml`. */
 export function readPackaged(path: string): Buffer {
-  return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', path));
+  return isSea() ? Buffer.from(getAsset(path)) : readFileSync(join(import.meta.dirname, '..', '..', path));
 }
 
 /** The licences of what others wrote that is inside the executable; in a checkout each package has its own. */
@@ -17,7 +17,7 @@ export function startThread(module: string, options: WorkerOptions): Worker {
   if (!isSea()) {
     // TypeScript in a checkout, JavaScript in the package.
     const file = `${module}${extname(import.meta.filename)}`;
-    return new Worker(join(import.meta.dirname, '..', file), options);
+    return new Worker(join(import.meta.dirname, '..', '..', file), options);
   }
   shareNativeAddon();
   return new Worker(getAsset(`${module}.js`, 'utf8'), { ...options, eval: true });
@@ -26,5 +26,5 @@ export function startThread(module: string, options: WorkerOptions): Worker {
 /** The program and the words that start `artseal` anew, before those of a command. */
 export function ownCommand(): readonly string[] {
   if (isSea()) return [process.execPath];
-  return [process.execPath, join(import.meta.dirname, `main${extname(import.meta.filename)}`)];
+  return [process.execPath, join(import.meta.dirname, '..', `main${extname(import.meta.filename)}`)];
 }

@@ -1,7 +1,7 @@
-import { clockDifferenceMaxS } from './calls/credentials.ts';
-import type { Clock } from './domain/clock.ts';
+import { clockDifferenceMaxS } from '../calls/credentials.ts';
+import type { Clock } from '../domain/clock.ts';
+import { nonceRetentionS } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';
-import { nonceRetentionS } from './store/store.ts';
 
 /** No process of Artseal ran before, so a clock that says so was never set. */
 const firstMs = Date.UTC(2026, 0, 1);

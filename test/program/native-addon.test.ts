@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { writePrivately } from '../src/native-addon.ts';
-import { temporaryFolder } from './support/temporary-folder.ts';
+import { writePrivately } from '../../src/program/native-addon.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const content = randomBytes(100_000);
 

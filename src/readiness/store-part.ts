@@ -1,7 +1,7 @@
-import type { Clock } from './domain/clock.ts';
-import { Refusal } from './domain/reason.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Refusal } from '../domain/reason.ts';
+import { perform, type Store } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';
-import { perform, type Store } from './store/store.ts';
 
 /** How long a write may take to be on disk, in milliseconds. */
 const writeMaxMs = 1_000;

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Issuance } from './keys/issuance.ts';
-import { perform, type Store } from './store/store.ts';
+import type { Issuance } from '../keys/issuance.ts';
+import { perform, type Store } from '../store/store.ts';
 
 /** What a sandbox gives its first developer. */
 export interface SandboxCredentials {

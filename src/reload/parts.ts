@@ -1,9 +1,9 @@
-import type { ReloadableSettings } from './config.ts';
-import type { Clock } from './domain/clock.ts';
-import { checkSealedSecrets } from './keys/sealed-secrets.ts';
-import { readKeyRing } from './master-key.ts';
-import type { Institution } from './payment/institution.ts';
-import type { Registry } from './registry.ts';
+import type { Clock } from '../domain/clock.ts';
+import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
+import type { Institution } from '../payment/institution.ts';
+import type { Registry } from '../registry.ts';
+import type { ReloadableSettings } from '../settings/config.ts';
+import { readKeyRing } from '../settings/master-key.ts';
 import type { ReloadPart } from './reload.ts';
 
 /**

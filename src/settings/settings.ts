@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import type { Environment } from './domain/caller.ts';
-import { type Setting, SettingRefused } from './payment/institution.ts';
+import type { Environment } from '../domain/caller.ts';
+import { type Setting, SettingRefused } from '../payment/institution.ts';
 
 /** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
 export class ConfigRefused extends Error {

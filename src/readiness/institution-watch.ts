@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Clock } from './domain/clock.ts';
-import type { Access, Institution } from './payment/institution.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Access, Institution } from '../payment/institution.ts';
 
 /** How often the institution is asked whether it accepts the credentials, and how long for an answer, in milliseconds. */
 export const accessLimits = {

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { renameSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createSqliteStore } from '../src/store/sqlite/engine.ts';
-import type { Store } from '../src/store/store.ts';
-import { createStorePart } from '../src/store-readiness.ts';
-import { sandbox } from './store/promises/fixtures.ts';
-import { onBadDisk } from './support/bad-disk.ts';
-import { createManualClock } from './support/clock.ts';
-import { eventually } from './support/eventually.ts';
-import { temporaryFolder } from './support/temporary-folder.ts';
+import { createStorePart } from '../../src/readiness/store-part.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import type { Store } from '../../src/store/store.ts';
+import { sandbox } from '../store/promises/fixtures.ts';
+import { onBadDisk } from '../support/bad-disk.ts';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 /** Bytes of a write in the log: a page and its header. */
 const writeBytes = 4_096 + 24;

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { Clock } from './domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 
 /** One of the things without which the process is not ready to take calls. */
 export interface ReadinessPart {

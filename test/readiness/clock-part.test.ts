@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createClockPart } from '../src/clock-readiness.ts';
-import { createManualClock } from './support/clock.ts';
+import { createClockPart } from '../../src/readiness/clock-part.ts';
+import { createManualClock } from '../support/clock.ts';
 
 const noonMs = Date.UTC(2026, 10, 22, 12);
 const minuteMs = 60_000;

@@ -1,7 +1,7 @@
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createKeyRing, type KeyRing, newMasterKeyText, parseMasterKeys } from '../keys/key-ring.ts';
+import { MasterKeyRefused } from '../keys/sealed-secrets.ts';
 import type { MasterKeySource } from './config.ts';
-import { createKeyRing, type KeyRing, newMasterKeyText, parseMasterKeys } from './keys/key-ring.ts';
-import { MasterKeyRefused } from './keys/sealed-secrets.ts';
 
 /**
  * Opens the key ring of a deployment. A sandbox without one gets a file of its own, mode 0600, but only while

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import type { Clock } from './domain/clock.ts';
-import type { Store } from './store/store.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { Store } from '../store/store.ts';
 
 /** How often the store is looked after, in milliseconds. */
 const lookEveryMs = 1_000;

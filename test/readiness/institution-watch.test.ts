@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
-import { accessLimits, watchInstitution } from '../src/institution-watch.ts';
-import type { Access } from '../src/payment/institution.ts';
-import { createManualClock } from './support/clock.ts';
+import type { Access } from '../../src/payment/institution.ts';
+import { accessLimits, watchInstitution } from '../../src/readiness/institution-watch.ts';
+import { createManualClock } from '../support/clock.ts';
 
 const accepted: Access = { kind: 'ACCEPTED' };
 const rejected: Access = { kind: 'REJECTED', why: 'the key was revoked' };

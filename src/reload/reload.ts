@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
-import { refuseChangeableByOthers } from './file-access.ts';
+import { refuseChangeableByOthers } from '../file-access.ts';
 
 /** A part of a running service that is read from files, and can be read anew. */
 export interface ReloadPart {

@@ -3,6 +3,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { InstitutionKind, Setting } from '../../src/payment/institution.ts';
+import { institutions } from '../../src/payment/institutions.ts';
+import { simulated } from '../../src/payment/simulated/settings.ts';
 import {
   allSettings,
   type Config,
@@ -11,13 +14,10 @@ import {
   readConfig,
   readServingConfig,
   unknownSettings,
-} from '../src/config.ts';
-import type { InstitutionKind, Setting } from '../src/payment/institution.ts';
-import { institutions } from '../src/payment/institutions.ts';
-import { simulated } from '../src/payment/simulated/settings.ts';
-import { ConfigRefused } from '../src/settings.ts';
-import { naming } from './support/config-refused.ts';
-import { temporaryFolder } from './support/temporary-folder.ts';
+} from '../../src/settings/config.ts';
+import { ConfigRefused } from '../../src/settings/settings.ts';
+import { naming } from '../support/config-refused.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const hex = '0123456789abcdef'.repeat(4);
 const otherHex = 'fedcba9876543210'.repeat(4);
@@ -328,7 +328,7 @@ describe('the settings of the institutions', () => {
   });
 
   test('are told of in the manual of their folder', () => {
-    const read = (path: string) => readFileSync(join(import.meta.dirname, '..', path), 'utf8');
+    const read = (path: string) => readFileSync(join(import.meta.dirname, '..', '..', path), 'utf8');
     for (const institution of institutions.filter(({ movesMoney }) => movesMoney)) {
       const manual = read(`src/payment/${institution.name}/README.md`);
       for (const { variable } of settingsOf(institution)) {
