@@ -1,14 +1,14 @@
 import { randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { BackupStatus } from './backup/schedule.ts';
+import type { BackupSchedule } from './backup/schedule.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { createDoors, type DoorAddresses, listenAt } from './doors.ts';
 import { readableByOthers } from './file-access.ts';
-import type { ListenAddress } from './listening/address.ts';
+
 import { createClientOf } from './listening/clients.ts';
-import { type DoorName, openTlsDoors } from './listening/tls-doors.ts';
+import { type DoorName, openTlsDoors, type TlsDoors } from './listening/tls-doors.ts';
 import { findNonceGap } from './nonce-gap.ts';
 import { createCallFigures } from './observe/call-figures.ts';
 import { createInstitutionFigures } from './observe/metrics/institution-figures.ts';
@@ -16,7 +16,7 @@ import { createMetricsListener } from './observe/metrics/metrics-listener.ts';
 import { createProcessWatch } from './observe/metrics/process-figures.ts';
 import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
 import type { Traces } from './observe/traces/traces.ts';
-import type { Institution } from './payment/institution.ts';
+import type { Institution, OwnDoor } from './payment/institution.ts';
 import { createClockPart } from './readiness/clock-part.ts';
 import { type InstitutionWatch, watchInstitution } from './readiness/institution-watch.ts';
 import { createReadiness, type ReadinessPart } from './readiness/readiness.ts';
@@ -27,10 +27,10 @@ import { confidentialFiles, openForServing, type Registry, systemClock } from '.
 import { institutionPart, masterKeyPart } from './reload/parts.ts';
 import { createReload } from './reload/reload.ts';
 import { notificationPath } from './rest/notification-call.ts';
-import { createService } from './service.ts';
+import { createService, type Service, type ServiceParts } from './service.ts';
 import { createServingTeller, removeServingRecord } from './serving-record.ts';
-import { type Config, type RegularBackups, type ReloadableSettings, settings } from './settings/config.ts';
-import type { Execute } from './store/store.ts';
+import { type Config, type ReloadableSettings, settings } from './settings/config.ts';
+import type { Execute, Store } from './store/store.ts';
 
 /** How long the start waits for the institution's word on the credentials, in milliseconds. */
 const institutionPatienceMs = 1_000;
@@ -48,18 +48,25 @@ export interface Simulated {
 export interface App extends Registry, DoorAddresses {
   /** Says from now on that it is not ready; calls are taken as before. */
   drain(): void;
-  /** What is known of the credentials at the institution. */
-  readonly institutionWatch: Pick<InstitutionWatch, 'state' | 'findFault'>;
   /** Reads anew what can be, certificates included, and logs what came of it: each part in full, or as it was. */
   reload(settings: ReloadableSettings): Promise<void>;
   /** Until when the certificates in force are good, in Unix milliseconds, by the doors that speak TLS. */
   certificateEnds(): ReadonlyMap<DoorName, number>;
   /** host:port of the figures as bound; undefined if they are off. */
   readonly metricsAddress: string | undefined;
-  /** How the backups stand that are taken regularly; undefined if none are. */
-  backupStatus(): BackupStatus | undefined;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
+}
+
+/** What each step of a start works with. */
+interface Start {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly simulated: Simulated;
+  readonly traces: Traces | undefined;
+  /** Closes what was opened, in the reverse order. */
+  readonly opened: AsyncDisposableStack;
 }
 
 /**
@@ -73,11 +80,74 @@ export async function startApp(
   opening: Promise<Registry> = openForServing(config, simulated),
   traces?: Traces,
 ): Promise<App> {
-  const { clock = systemClock } = simulated;
-  // What was opened is closed in the reverse order, here if the start fails.
+  // What was opened is closed here if the start fails.
   await using opened = new AsyncDisposableStack();
+  const { clock = systemClock } = simulated;
+  const start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
-  const { execute, keyRing } = registry;
+  const store = await beginServing(start, registry);
+  const nonceGap = await findNonceGap(registry.execute, clock, log);
+  const clientOf = createClientOf(config.trustedProxies);
+  const tls = openTlsDoors(
+    { public: config.publicTls, internal: config.internalTls },
+    { clientOf, clock, log },
+  );
+  opened.defer(tls.end);
+  let addresses: DoorAddresses | undefined;
+  const payments = await openInstitution(start, () => addresses && ownDoor(addresses, tls));
+  const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
+  const service = openService(start, shared, payments.observed);
+  const readiness = await openReadiness(start, store, registry.execute, payments.watch);
+  const callFigures = createCallFigures();
+  let backups: BackupSchedule | undefined;
+  // It is the last to stop, so that figures can be read while the doors close.
+  const metricsAddress = await listenForMetrics(start, {
+    ...{ ...shared, readiness, calls: callFigures, institution: payments.figures },
+    certificateEnds: tls.ends,
+    access: payments.watch.state,
+    backups: () => backups?.status(),
+  });
+  const { dispatcher } = service;
+  const doors = createDoors({
+    ...{ store, service, readiness, clientOf, tls },
+    calls: createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS }),
+    observers: { log, figures: callFigures, tracer: traces },
+    startedAt: shared.calendar.timestamp(clock.nowMs()),
+  });
+  opened.defer(() => {
+    readiness.drain();
+    return doors.close();
+  });
+
+  await payments.watch.answeredWithin(institutionPatienceMs);
+  await readiness.start();
+  addresses = await doors.open(config);
+  await nonceGap.served();
+  await service.start();
+  backups = await startRegularBackups(start);
+  const { publicAddress, internalAddress } = addresses;
+  const bound = [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined);
+  const tellServing = createServingTeller(config.dataDir, registry.keyRing, bound, log);
+  tellServing();
+  const running = opened.move();
+  return {
+    ...{ ...registry, ...addresses, metricsAddress },
+    certificateEnds: tls.ends,
+    reload: reloading(start, { registry, tls, institution: payments.institution, tellServing }),
+    drain: () => {
+      readiness.drain();
+      // Those who watch are told at once.
+      void readiness.check();
+    },
+    close: () => running.disposeAsync(),
+  };
+}
+
+/** Has the store to itself from now on, and takes the place of whoever served before; the store as it is traced. */
+async function beginServing(
+  { config, log, clock, traces, opened }: Start,
+  registry: Registry,
+): Promise<Store> {
   const store = traces?.observeStore(registry.store) ?? registry.store;
   opened.defer(() => store.close());
   for (const file of readableByOthers(confidentialFiles(config)))
@@ -87,38 +157,39 @@ export async function startApp(
   // Not before: it may be that of another process that serves. An earlier one may have left it behind.
   removeServingRecord(config.dataDir);
   opened.defer(() => removeServingRecord(config.dataDir));
-  await execute({ kind: 'UseInstitution', name: config.institution.name });
-  const nonceGap = await findNonceGap(execute, clock, log);
+  await registry.execute({ kind: 'UseInstitution', name: config.institution.name });
+  return store;
+}
 
-  const clientOf = createClientOf(config.trustedProxies);
-  const tls = openTlsDoors(
-    { public: config.publicTls, internal: config.internalTls },
-    { clientOf, clock, log },
-  );
-  opened.defer(tls.end);
+/** Where an institution on this machine sends its notifications, once the doors are open. */
+function ownDoor({ publicUrl }: DoorAddresses, tls: TlsDoors): OwnDoor {
+  return { url: `${publicUrl}${notificationPath}`, certificate: tls.public?.certificate() };
+}
 
-  let addresses: DoorAddresses | undefined;
-  const ownDoor = () =>
-    addresses && {
-      url: `${addresses.publicUrl}${notificationPath}`,
-      certificate: tls.public?.certificate(),
-    };
-  const surroundings = { dataDir: config.dataDir, clock, ownDoor };
+/** Opens the institution, and begins to ask it about the credentials; `observed` is the same, counted and traced. */
+async function openInstitution(
+  { config, log, clock, simulated, traces, opened }: Start,
+  ownDoor: () => OwnDoor | undefined,
+) {
+  const { institution: kind, institutionSettings, dataDir } = config;
   const institution =
-    simulated.institution ?? (await config.institution.open(config.institutionSettings, surroundings));
+    simulated.institution ?? (await kind.open(institutionSettings, { dataDir, clock, ownDoor }));
   opened.defer(() => institution.close());
-  const institutionWatch = watchInstitution({
-    ...{ institution, clock, log },
-    name: config.institution.name,
-    random: Math.random,
-  });
-  opened.defer(institutionWatch.stop);
-  const institutionFigures = createInstitutionFigures();
-  const counted = institutionFigures.observe(institution);
-  const calendar = createCalendar(config.timeZone);
+  const watch = watchInstitution({ institution, name: kind.name, clock, random: Math.random, log });
+  opened.defer(watch.stop);
+  const figures = createInstitutionFigures();
+  const counted = figures.observe(institution);
+  return { institution, watch, figures, observed: traces?.observeInstitution(counted) ?? counted };
+}
+
+/** The service between its store and its institution, until it is stopped. */
+function openService(
+  { config, log, simulated, opened }: Start,
+  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar'>,
+  institution: Institution,
+): Service {
   const service = createService({
-    ...{ store, keyRing, clock, calendar, log },
-    institution: traces?.observeInstitution(counted) ?? counted,
+    ...{ ...shared, institution, log },
     environment: config.environment,
     currency: config.currency,
     random: Math.random,
@@ -126,73 +197,30 @@ export async function startApp(
     limits: { ...reconciliationLimits, ...simulated.limits },
   });
   opened.defer(service.stop);
+  return service;
+}
 
-  const callFigures = createCallFigures();
-  const observers = { log, figures: callFigures, tracer: traces };
-  const calls = createCalls({
-    ...{ store, keyRing, clock, calendar },
-    dispatcher: service.dispatcher,
-    nonceGapUntilS: nonceGap.untilS,
-  });
+/** Readiness of all parts; `drain` has it say from then on that it is not ready. */
+async function openReadiness(
+  { log, clock, opened }: Start,
+  store: Store,
+  execute: Execute,
+  institution: InstitutionWatch,
+) {
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
     createClockPart(clock, await newestFilingMs(execute)),
-    { name: 'institution', findFault: institutionWatch.findFault },
+    { name: 'institution', findFault: institution.findFault },
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
-  institutionWatch.onChange(() => void readiness.check());
-  const sources = {
-    ...{ store, calls: callFigures, institution: institutionFigures, clock, calendar, readiness },
-    certificateEnds: tls.ends,
-  };
-  // It is the last to stop, so that figures can be read while the doors close.
-  const metricsAddress = await listenForMetrics(config.metricsAddress, sources, log, opened);
-  const doors = createDoors({
-    ...{ store, service, calls, readiness, clientOf, tls, observers },
-    startedAt: calendar.timestamp(clock.nowMs()),
-  });
-  opened.defer(() => {
+  institution.onChange(() => void readiness.check());
+  const drain = () => {
     isDraining = true;
-    return doors.close();
-  });
-
-  await institutionWatch.answeredWithin(institutionPatienceMs);
-  await readiness.start();
-  addresses = await doors.open(config);
-  await nonceGap.served();
-  await service.start();
-  const backups = config.backups && (await startBackupsOf(config.dataDir, config.backups, clock, log));
-  if (backups !== undefined) opened.defer(backups.stop);
-  const listening = [addresses.publicAddress, addresses.internalAddress, metricsAddress];
-  const bound = listening.filter((address) => address !== undefined);
-  const tellServing = createServingTeller(config.dataDir, keyRing, bound, log);
-  tellServing();
-  const reload = createReload(log);
-  const running = opened.move();
-  return {
-    ...registry,
-    ...addresses,
-    ...{ metricsAddress, institutionWatch },
-    certificateEnds: tls.ends,
-    reload: async ({ masterKeys, institution: named }) => {
-      tls.reload();
-      await reload([
-        masterKeyPart(masterKeys, registry, clock, tellServing),
-        // Most institutions have no file.
-        ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
-      ]);
-    },
-    drain: () => {
-      isDraining = true;
-      // Those who watch are told at once.
-      void readiness.check();
-    },
-    backupStatus: () => backups?.status(),
-    close: () => running.disposeAsync(),
   };
+  return { ...readiness, drain };
 }
 
 /** When the newest filing was made, Unix milliseconds; undefined if there is none. */
@@ -202,14 +230,12 @@ async function newestFilingMs(execute: Execute): Promise<number | undefined> {
   return items[0] && Date.parse(items[0].timestamp);
 }
 
-/** Has figures read at an address, if there is one, until what was `opened` is closed; the address as bound. */
+/** Has figures read at the address of the settings, if there is one, until what was opened is closed; the address as bound. */
 async function listenForMetrics(
-  address: ListenAddress | undefined,
+  { config, log, opened }: Start,
   sources: Omit<FigureSources, 'process'>,
-  log: Logger,
-  opened: AsyncDisposableStack,
 ): Promise<string | undefined> {
-  if (address === undefined) return undefined;
+  if (config.metricsAddress === undefined) return undefined;
   const watch = createProcessWatch();
   const listener = createMetricsListener({ scrape: createScrape({ ...sources, process: watch }), log });
   opened.defer(() => {
@@ -217,14 +243,46 @@ async function listenForMetrics(
     listener.close();
     listener.closeAllConnections();
   });
-  return listenAt(listener, address, settings.metricsAddress);
+  return listenAt(listener, config.metricsAddress, settings.metricsAddress);
 }
 
-async function startBackupsOf(dataDir: string, regular: RegularBackups, clock: Clock, log: Logger) {
+/** Has backups taken, where the settings ask for them, until what was opened is closed. */
+async function startRegularBackups({
+  config,
+  clock,
+  log,
+  opened,
+}: Start): Promise<BackupSchedule | undefined> {
+  if (config.backups === undefined) return undefined;
   // Loaded where it is asked for.
   const [{ inChild }, { startBackups }] = await Promise.all([
     import('./backup/in-child.ts'),
     import('./backup/schedule.ts'),
   ]);
-  return startBackups(inChild(dataDir, regular), regular.everyMs, clock, log);
+  const backups = startBackups(inChild(config.dataDir, config.backups), config.backups.everyMs, clock, log);
+  opened.defer(backups.stop);
+  return backups;
+}
+
+/** What is read anew while it serves. */
+interface Reloaded {
+  readonly registry: Registry;
+  readonly tls: TlsDoors;
+  readonly institution: Institution;
+  readonly tellServing: () => void;
+}
+
+function reloading(
+  { config, clock, log }: Start,
+  { registry, tls, institution, tellServing }: Reloaded,
+): App['reload'] {
+  const reload = createReload(log);
+  return async ({ masterKeys, institution: named }) => {
+    tls.reload();
+    await reload([
+      masterKeyPart(masterKeys, registry, clock, tellServing),
+      // Most institutions have no file.
+      ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
+    ]);
+  };
 }

@@ -11,6 +11,8 @@ export interface BackupSchedule {
 
 /** How the backups stand. */
 export interface BackupStatus {
+  /** How often they are taken, in milliseconds. */
+  readonly everyMs: number;
   /** The last whole backup; undefined until it is known. */
   readonly last: { readonly file: string; readonly takenAtMs: number } | undefined;
   /** Why none could be taken since; undefined if all is well. */
@@ -35,7 +37,7 @@ export function startBackups(
   log: Logger,
 ): BackupSchedule {
   const giveUp = new AbortController();
-  let status: BackupStatus = { last: undefined, failure: undefined };
+  let status: BackupStatus = { everyMs, last: undefined, failure: undefined };
   let callOff = () => {};
   let underWay = Promise.resolve();
 
@@ -44,7 +46,7 @@ export function startBackups(
     try {
       const { file, takenAt, isNew, removed, broken } = await takeIfOld(giveUp.signal);
       const takenAtMs = Date.parse(takenAt);
-      status = { last: { file, takenAtMs }, failure: undefined };
+      status = { everyMs, last: { file, takenAtMs }, failure: undefined };
       if (isNew) log.info({ file, removed }, 'a backup was taken');
       for (const name of broken)
         log.warn({ file: name }, 'this is no whole backup: look at it and remove it');

@@ -94,6 +94,7 @@ test('rules and dashboard ask for figures that there are, and no figure is left 
   const service = await startService(fileScope, {
     env: {
       ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
+      ARTSEAL_BACKUP_DIR: temporaryFolder(fileScope),
       ARTSEAL_INTERNAL_TLS_CERT: certificateFile,
       ARTSEAL_INTERNAL_TLS_KEY: keyFile,
     },

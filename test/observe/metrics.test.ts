@@ -6,9 +6,11 @@ import { renameSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { figures } from '../../src/observe/metrics/figures.ts';
+import type { Access } from '../../src/payment/institution.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -142,6 +144,23 @@ test('what the institution leaves without an answer is counted by how it failed,
   assert.equal(failures(givenUp, 'UNANSWERED') - failures(before, 'UNANSWERED'), 1);
   assert.ok((givenUp.value('artseal_escrow_oldest_unanswered_seconds') ?? 0) >= 5);
   assert.ok((givenUp.value('artseal_escrow_unanswered_attempts') ?? 0) >= 2);
+});
+
+test('a key that the institution rejects raises its gauge within a minute', async (t) => {
+  const clock = createManualClock();
+  let access: Access = { kind: 'ACCEPTED' };
+  const institution = { ...openTestInstitution(t, {}, clock), checkAccess: async () => access };
+  const watched = await startService(t, { clock, institution, env: onAnyPort });
+  const raised = async () => {
+    const { value } = await scrape(metricsUrl(watched));
+    const names = ['artseal_institution_reached', 'artseal_institution_credentials_rejected'] as const;
+    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'institution' })];
+  };
+  assert.deepEqual(await raised(), [1, 0, 1]);
+  access = { kind: 'REJECTED', why: 'the key was revoked' };
+  clock.advance(60_000);
+  await turnOfTheLoop();
+  assert.deepEqual(await raised(), [1, 1, 0]);
 });
 
 test('those who scrape within a second are told the same, and one reading serves them', async () => {

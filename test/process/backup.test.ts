@@ -12,6 +12,7 @@ import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { issueInto, makeSandbox } from '../support/issued.ts';
+import { scrape } from '../support/metrics.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   assertOneLine,
@@ -157,6 +158,13 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   const env = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_BACKUP_DIR: folder, ARTSEAL_BACKUP_KEEP: '1' };
   const first = await serveWatched(t, env);
   await eventually('the first backup', brokenAfterMs, () => first.stderr().includes('a backup was taken'));
+  const told = await eventually('the figures', brokenAfterMs, async () => {
+    const { value } = await scrape(first.metricsUrl);
+    return value('artseal_backup_taken_seconds') !== 0 && value;
+  });
+  const agoS = Date.now() / 1_000 - (told('artseal_backup_taken_seconds') ?? 0);
+  assert.ok(agoS >= 0 && agoS < brokenAfterMs / 1_000, `taken ${agoS} s ago`);
+  assert.deepEqual([told('artseal_backup_period_seconds'), told('artseal_backup_failing')], [24 * 3_600, 0]);
   assert.equal(await first.stop(), 0, first.stderr());
   const [taken = '', ...more] = readdirSync(folder);
   assert.deepEqual(more, []);
@@ -174,6 +182,8 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
   const away = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: join(folder, 'away') });
   await eventually('the failure', brokenAfterMs, () => away.stderr().includes('no backup could be taken'));
   assert.match(away.stderr(), /"level":50,.*"reason":"artseal: .*away/);
+  const failing = async () => (await scrape(away.metricsUrl)).value('artseal_backup_failing') === 1;
+  await eventually('the figure', brokenAfterMs, failing);
   assert.equal(await away.stop(), 0);
 
   const empty = join(folder, 'empty');

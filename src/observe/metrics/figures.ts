@@ -241,6 +241,19 @@ export const figures: readonly Figure[] = [
       ),
   },
   {
+    name: 'artseal_institution_reached',
+    help: 'Whether the institution answered when it was asked last, every half minute, for its word on the credentials.',
+    type: 'gauge',
+    read: ({ access: { isReached } }) => one(isReached === undefined ? undefined : Number(isReached)),
+  },
+  {
+    name: 'artseal_institution_credentials_rejected',
+    help: 'Whether it rejected them, by the last word that it had on them.',
+    type: 'gauge',
+    read: ({ access: { credentials } }) =>
+      one(credentials === undefined ? undefined : Number(credentials === 'REJECTED')),
+  },
+  {
     name: 'artseal_api_keys_ending',
     help: 'Keys that a rotation ends within that time.',
     type: 'gauge',
@@ -258,6 +271,24 @@ export const figures: readonly Figure[] = [
     labels: ['door'],
     read: ({ certificateEnds }) =>
       Array.from(certificateEnds, ([door, endMs]) => ({ labels: { door }, value: endMs / 1_000 })),
+  },
+  {
+    name: 'artseal_backup_taken_seconds',
+    help: 'When the last whole backup was taken of those that are taken regularly, in Unix seconds; 0 until one is known.',
+    type: 'gauge',
+    read: ({ backups }) => one(backups && (backups.last?.takenAtMs ?? 0) / 1_000),
+  },
+  {
+    name: 'artseal_backup_period_seconds',
+    help: 'How often they are to be taken.',
+    type: 'gauge',
+    read: ({ backups }) => one(backups && backups.everyMs / 1_000),
+  },
+  {
+    name: 'artseal_backup_failing',
+    help: 'Whether the last try to take one failed.',
+    type: 'gauge',
+    read: ({ backups }) => one(backups && Number(backups.failure !== undefined)),
   },
   {
     name: 'artseal_event_loop_delay_p99_seconds',

@@ -17,6 +17,10 @@ export interface FigureSources {
   readonly process: ProcessWatch;
   /** As `Snapshot.certificateEnds`. */
   readonly certificateEnds: () => Snapshot['certificateEnds'];
+  /** As `Snapshot.access`. */
+  readonly access: () => Snapshot['access'];
+  /** As `Snapshot.backups`. */
+  readonly backups: () => Snapshot['backups'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -69,6 +73,8 @@ export function createScrape(sources: FigureSources): Scrape {
       ...{ nowMs, build: buildInfo, ...told },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       certificateEnds: sources.certificateEnds(),
+      access: sources.access(),
+      backups: sources.backups(),
       calls: calls.data(),
       institution: institution.data(),
       process: process.read(),

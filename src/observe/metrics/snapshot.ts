@@ -5,6 +5,15 @@ import type { CallFigure, Door } from '../call-figures.ts';
 import type { InstitutionFigure } from './institution-figures.ts';
 import type { ProcessFigures } from './process-figures.ts';
 
+/** Of the backups that are taken regularly. */
+export interface RegularBackupFigures {
+  readonly everyMs: number;
+  /** The last whole one; undefined until one is known. */
+  readonly last: { readonly takenAtMs: number } | undefined;
+  /** Set as long as none can be taken. */
+  readonly failure: object | undefined;
+}
+
 /** All figures at one moment. */
 export interface Snapshot {
   /** Unix milliseconds. */
@@ -14,6 +23,13 @@ export interface Snapshot {
   readonly readiness: Readonly<Record<string, boolean>>;
   /** Until when the certificates of the doors that speak TLS are good, Unix milliseconds. */
   readonly certificateEnds: ReadonlyMap<Door, number>;
+  /** What the institution says of the credentials; undefined members until it was asked. */
+  readonly access: {
+    readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
+    readonly isReached: boolean | undefined;
+  };
+  /** How the backups stand that are taken regularly; undefined if none are. */
+  readonly backups: RegularBackupFigures | undefined;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;
