@@ -14,8 +14,9 @@ import type { TypedCalls } from './typed-calls.ts';
 import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
 
 /**
- * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is
- * as soon as nothing moves, which is longer than the longest deadline.
+ * How long a client may take over its headers, stay idle, and show no valid token, in milliseconds. An HTTP/2 connection
+ * with an open call is not idle while its peer takes what it is sent; one of HTTP/1.1 is as soon as nothing moves, which is
+ * longer than the longest deadline.
  */
 const timeouts = {
   headersMs: 15_000,

@@ -92,12 +92,17 @@ function ageOf({ beginsAtMs, endsAtMs }: TlsMaterial, nowMs: number): Age {
 
 /** Tells whether files are the same as before: a text of what the system says of them, other for every change. */
 function stateOf(files: TlsFiles): string {
-  return pathsOf(files)
-    .map((path) => statSync(path, { throwIfNoEntry: false }))
-    .map((stats) =>
-      stats ? [stats.dev, stats.ino, stats.size, stats.mtimeMs, stats.ctimeMs].join() : 'none',
-    )
-    .join(' ');
+  return pathsOf(files).map(stateOfFile).join(' ');
+}
+
+function stateOfFile(path: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
+    return [dev, ino, size, mtimeMs, ctimeMs].join();
+  } catch (error) {
+    // Missing, or in a folder that was closed to this user: reading it says so.
+    return String(error);
+  }
 }
 
 const dateOf = (atMs: number): string => new Date(atMs).toISOString();

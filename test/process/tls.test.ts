@@ -291,6 +291,8 @@ test('files that cannot be used are logged once, and the certificate before stay
   await faulty(() => replace({ certificate: '', key: renewed.key }), /certificate in PEM/);
   await faulty(() => replace({ certificate: renewed.certificate, key: 'x' }), /private key in PEM/);
   await faulty(() => renameSync(files.keyFile, `${files.keyFile}.away`), /ENOENT/);
+  // Not missing, and yet the system tells nothing of it, as of a file in a folder that was closed to this user.
+  await faulty(() => symlinkSync(files.keyFile, files.keyFile), /ELOOP/);
   await faulty(() => {
     replace(renewed);
     chmodSync(files.keyFile, 0o622);
