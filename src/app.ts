@@ -28,7 +28,7 @@ import { institutionPart, masterKeyPart } from './reload/parts.ts';
 import { createReload } from './reload/reload.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createService, type Service, type ServiceParts } from './service.ts';
-import { createServingTeller, removeServingRecord } from './serving-record.ts';
+import { createServingTeller, removeServingRecord, type ServingTeller } from './serving-record.ts';
 import { type Config, type ReloadableSettings, settings } from './settings/config.ts';
 import type { Execute, Store } from './store/store.ts';
 
@@ -127,13 +127,13 @@ export async function startApp(
   backups = await startRegularBackups(start);
   const { publicAddress, internalAddress } = addresses;
   const bound = [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined);
-  const tellServing = createServingTeller(config.dataDir, registry.keyRing, bound, log);
-  tellServing();
+  const serving = createServingTeller(config.dataDir, registry.keyRing, bound, log);
+  serving.tell();
   const running = opened.move();
   return {
     ...{ ...registry, ...addresses, metricsAddress },
     certificateEnds: tls.ends,
-    reload: reloading(start, { registry, tls, institution: payments.institution, tellServing }),
+    reload: reloading(start, { registry, tls, institution: payments.institution, serving }),
     drain: () => {
       readiness.drain();
       // Those who watch are told at once.
@@ -269,18 +269,18 @@ interface Reloaded {
   readonly registry: Registry;
   readonly tls: TlsDoors;
   readonly institution: Institution;
-  readonly tellServing: () => void;
+  readonly serving: ServingTeller;
 }
 
 function reloading(
   { config, clock, log }: Start,
-  { registry, tls, institution, tellServing }: Reloaded,
+  { registry, tls, institution, serving }: Reloaded,
 ): App['reload'] {
   const reload = createReload(log);
   return async ({ masterKeys, institution: named }) => {
     tls.reload();
     await reload([
-      masterKeyPart(masterKeys, registry, clock, tellServing),
+      masterKeyPart(masterKeys, registry, clock, serving),
       // Most institutions have no file.
       ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
     ]);

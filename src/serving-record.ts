@@ -39,23 +39,29 @@ export function removeServingRecord(dataDir: string): void {
   rmSync(join(dataDir, servingRecordName), { force: true });
 }
 
-/**
- * What tells the commands beside this process, each time it is called, which master keys it knows by then. Where that cannot
- * be written, they seal nothing while it serves.
- */
+/** Tells the commands beside this process which master keys it knows. */
+export interface ServingTeller {
+  /** Tells nothing until `tell`, so that nothing is sealed meanwhile. Throws if what was told cannot be taken back. */
+  retract(): void;
+  /** Tells what is so by now. Where that cannot be written, the commands seal nothing while this process serves. */
+  tell(): void;
+}
+
+/** Tells of this process, which listens on these addresses. */
 export function createServingTeller(
   dataDir: string,
   keyRing: Pick<KeyRing, 'masterKeys'>,
   addresses: readonly string[],
   log: Logger,
-): () => void {
-  return () => {
-    // First: if it cannot be written, it must not tell of keys that are not known any more.
-    removeServingRecord(dataDir);
-    try {
-      writeServingRecord(dataDir, { pid: process.pid, addresses, masterKeys: keyRing.masterKeys });
-    } catch (error) {
-      log.warn({ err: error }, 'other commands cannot be told which master keys this process knows');
-    }
+): ServingTeller {
+  return {
+    retract: () => removeServingRecord(dataDir),
+    tell: () => {
+      try {
+        writeServingRecord(dataDir, { pid: process.pid, addresses, masterKeys: keyRing.masterKeys });
+      } catch (error) {
+        log.warn({ err: error }, 'other commands cannot be told which master keys this process knows');
+      }
+    },
   };
 }

@@ -2,19 +2,17 @@ import type { Clock } from '../domain/clock.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
 import type { Institution } from '../payment/institution.ts';
 import type { Registry } from '../registry.ts';
+import type { ServingTeller } from '../serving-record.ts';
 import type { ReloadableSettings } from '../settings/config.ts';
 import { readKeyRing } from '../settings/master-key.ts';
 import type { ReloadPart } from './reload.ts';
 
-/**
- * Master keys: those of the file, where every secret opens with them. The commands beside this process are told of them by
- * `tellServing`.
- */
+/** Master keys: those of the file, where every secret opens with them. The commands beside this process are told of them. */
 export function masterKeyPart(
   { files, read }: ReloadableSettings['masterKeys'],
   { execute, keyRing }: Pick<Registry, 'execute' | 'keyRing'>,
   clock: Clock,
-  tellServing: () => void,
+  serving: ServingTeller,
 ): ReloadPart {
   return {
     what: 'master keys',
@@ -22,8 +20,9 @@ export function masterKeyPart(
     reload: async () => {
       const next = readKeyRing(read());
       await checkSealedSecrets(execute, next, Math.floor(clock.nowMs() / 1000));
+      serving.retract();
       keyRing.replace(next);
-      tellServing();
+      serving.tell();
       return { names: next.masterKeys.map(({ name }) => name) };
     },
   };
