@@ -8,10 +8,12 @@ export interface MetricsListenerDependencies {
   readonly log: Logger;
 }
 
+type Socket = IncomingMessage['socket'];
+
 /** Where figures are. */
 const metricsPath = '/metrics';
 
-/** Connections at the same time; what comes on top is closed at once. A Prometheus has one. */
+/** Connections at the same time; with one more the oldest is cut off. A Prometheus has one. */
 const connectionsMax = 32;
 /** Bytes of the head of a request, at most. */
 const headBytesMax = 8_192;
@@ -26,7 +28,10 @@ const timeouts = {
   checkEveryMs: 5_000,
 } as const;
 
-/** The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. */
+/**
+ * The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. A connection has one request at a
+ * time: with a second one ahead of its answer it is cut off.
+ */
 export function createMetricsListener({ scrape, log }: MetricsListenerDependencies): Server {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.url?.replace(/\?.*$/s, '') !== metricsPath) {
@@ -45,6 +50,8 @@ export function createMetricsListener({ scrape, log }: MetricsListenerDependenci
     }
   }
 
+  /** Connections on which an answer has not left. */
+  const answering = new WeakSet<Socket>();
   const server = createServer(
     {
       headersTimeout: timeouts.requestMs,
@@ -53,9 +60,25 @@ export function createMetricsListener({ scrape, log }: MetricsListenerDependenci
       connectionsCheckingInterval: timeouts.checkEveryMs,
       maxHeaderSize: headBytesMax,
     },
-    (request, response) => void answer(request, response),
+    (request, response) => {
+      const { socket } = request;
+      // Answers that wait behind others would be held in memory, as many as somebody asks for and does not read.
+      if (answering.has(socket)) socket.destroy();
+      // What was read before its connection was cut off is still handed over.
+      if (socket.destroyed) return;
+      answering.add(socket);
+      response.once('close', () => answering.delete(socket));
+      void answer(request, response);
+    },
   );
-  server.maxConnections = connectionsMax;
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+    // Were the new one refused instead, whoever fills the places would keep Prometheus out.
+    const [oldest] = connections;
+    if (connections.size > connectionsMax) oldest?.destroy();
+  });
   server.timeout = timeouts.stillMs;
   return server;
 }
