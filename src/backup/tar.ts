@@ -71,6 +71,8 @@ const chunks = { highWaterMark: 1_048_576 };
 
 /** Where the files of an archive are. Throws TarRefused for anything that `writeTar` does not write. */
 export function listTar(file: string): readonly TarMember[] {
+  // To open a pipe could wait for ever, deaf to every signal but SIGKILL.
+  if (!statSync(file).isFile()) throw new TarRefused('is no regular file');
   const archive = openSync(file, 'r');
   try {
     const size = statSync(file).size;

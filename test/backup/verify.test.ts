@@ -172,6 +172,10 @@ async function tampered(t: TestContext, sql: string): Promise<string> {
   return backedUp(t, original.dataDir);
 }
 
+test('what is no regular file is refused unopened: to open a pipe would wait for ever', async () => {
+  await assert.rejects(openBackup('/dev/null'), { message: '/dev/null is no regular file.' });
+});
+
 test('a filing that is not what was hashed is named', async (t) => {
   const backup = await tampered(t, "UPDATE filing SET author = 'somebody else'");
   assert.deepEqual(await faultsOf(backup), ['AS-2026-000001 is not what its evidence hash was made of']);
