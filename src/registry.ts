@@ -8,7 +8,7 @@ import { type Config, faultsForServing } from './settings/config.ts';
 import { openKeyRing } from './settings/master-key.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
 import { ConfigRefused } from './settings/settings.ts';
-import { databaseFile } from './store/sqlite/location.ts';
+import { databaseFile, unfinishedRestoreName } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
@@ -24,7 +24,11 @@ export interface Registry {
  * What is only made beside a complete database. A master key is not among them: an operator may put one there before the
  * first start.
  */
-const madeLater = [sandboxCredentialsName, ...institutions.flatMap(({ ownFiles }) => ownFiles)];
+const madeLater = [
+  unfinishedRestoreName,
+  sandboxCredentialsName,
+  ...institutions.flatMap(({ ownFiles }) => ownFiles),
+];
 
 /** The system's clock. */
 export const systemClock: Clock = {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { setPriority } from 'node:os';
+import { setPriority, tmpdir } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { ownCommand } from '../program/packaged-files.ts';
 import type { RegularBackups } from '../settings/config.ts';
@@ -31,7 +31,8 @@ export function inChild(dataDir: string, { folder, keep, everyMs }: RegularBacku
   ];
   return async (signal) => {
     const child = spawn(program, [...words, 'backup', 'rotate', ...options], {
-      env: { ARTSEAL_DATA_DIR: dataDir },
+      // The executable writes its addon into the temporary folder, and not every one of them lets it be loaded.
+      env: { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;

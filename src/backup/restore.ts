@@ -5,7 +5,7 @@ import type { Environment } from '../domain/caller.ts';
 import { yearOfFiling } from '../domain/filing.ts';
 import { openDatabase } from '../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile, syncFolder } from '../store/sqlite/durable-files.ts';
-import { databaseName } from '../store/sqlite/location.ts';
+import { databaseName, unfinishedRestoreName } from '../store/sqlite/location.ts';
 import { type NumberGap, noteRestoration } from '../store/sqlite/restorations.ts';
 import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
@@ -33,7 +33,6 @@ export interface Restored {
   readonly gaps: readonly NumberGap[];
 }
 
-const workName = 'restore.partial';
 /** The root of a file system of its own has this one. */
 const systemFolders = ['lost+found'];
 /** The database may grow when it is brought to the schema of this version. */
@@ -53,7 +52,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
   const years = yearsSince(manifest, order);
   refuseWithoutRoom(manifest, into);
   mkdirSync(into, { recursive: true, mode: 0o700 });
-  const work = join(into, workName);
+  const work = join(into, unfinishedRestoreName);
   mkdirSync(work, { mode: 0o700 });
   try {
     const faults = await faultsOf(file, backup, work, progress);

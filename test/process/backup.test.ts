@@ -42,6 +42,12 @@ async function largeSandbox(t: TestContext, megabytes: number): Promise<string> 
   return dataDir;
 }
 
+/** The environment of the one child of a process, a line for each variable. */
+function environmentOfChild(pid = 0): string {
+  const child = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  return readFileSync(`/proc/${child}/environ`, 'utf8').replaceAll('\0', '\n');
+}
+
 const partials = (folder: string) => readdirSync(folder).filter((name) => name.includes('.partial-'));
 
 test('a backup that is taken while the service is written to holds up no call and holds what was answered before', async (t) => {
@@ -111,6 +117,25 @@ test('a backup that is killed leaves nothing under its name; one that is told to
     assert.ok(!existsSync(join(folder, 'b.tar')));
     assert.equal(partials(folder).length, signal === 'SIGKILL' ? 1 : 0);
   }
+});
+
+test('a folder that a restore did not finish is not served, not even as a new sandbox', async (t) => {
+  const dataDir = await largeSandbox(t, 60);
+  const folder = temporaryFolder(t);
+  const backup = join(folder, 'b.tar');
+  assert.equal((await runCommand(['backup', backup], { ARTSEAL_DATA_DIR: dataDir })).code, 0);
+  const into = join(folder, 'restored');
+  const [program, words] = artsealCommand(['restore', backup, '--into', into]);
+  const child = spawn(program, words, { env: commandEnvironment({}), stdio: 'ignore' });
+  const ended = once(child, 'close');
+  await eventually('the restore under way', brokenAfterMs, () =>
+    existsSync(join(into, 'restore.partial', 'artseal.db')),
+  );
+  child.kill('SIGKILL');
+  assert.deepEqual(await ended, [null, 'SIGKILL']);
+  assert.ok(!existsSync(join(into, 'artseal.db')));
+  assertOneLine(await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: into }), 1, /restore\.partial is there/);
+  assert.deepEqual(readdirSync(into), ['restore.partial']);
 });
 
 test('a disk that is full while a backup is taken leaves nothing, and says so in a line', async (t) => {
@@ -188,8 +213,11 @@ test('serve takes backups by itself, makes up for a missed one, and ends with on
 
   const empty = join(folder, 'empty');
   mkdirSync(empty);
-  const busy = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: empty });
+  const busy = await serveWatched(t, { ...env, ARTSEAL_BACKUP_DIR: empty, TMPDIR: folder });
   await eventually('one under way', brokenAfterMs, () => partials(empty).length > 0);
+  // Without it the executable would write its addon where it may not be loaded from.
+  if (process.platform === 'linux')
+    assert.match(environmentOfChild(busy.child.pid), new RegExp(`^TMPDIR=${folder}$`, 'm'));
   assert.equal(await busy.stop(), 0);
   assert.deepEqual(
     readdirSync(empty).filter((name) => name.endsWith('.tar')),
