@@ -16,10 +16,14 @@ const niceness = 10;
 
 /**
  * Takes backups by `artseal backup rotate` in a process of its own: neither the disk that they go to nor the work holds up
- * a thread of this one. It is told the data folder and nothing secret.
+ * a thread of this one. It is told the data folder, the folder for temporary files, which SQLite is loaded from, and
+ * nothing secret.
  */
-export function inChild(dataDir: string, { folder, keep, everyMs }: RegularBackups): TakeIfOld {
-  const [program = '', ...words] = ownCommand();
+export function inChild(
+  dataDir: string,
+  { folder, keep, everyMs }: RegularBackups,
+  [program = '', ...words]: readonly string[] = ownCommand(),
+): TakeIfOld {
   const options = [
     '--into',
     folder,
@@ -31,7 +35,6 @@ export function inChild(dataDir: string, { folder, keep, everyMs }: RegularBacku
   ];
   return async (signal) => {
     const child = spawn(program, [...words, 'backup', 'rotate', ...options], {
-      // The executable writes its addon into the temporary folder, and not every one of them lets it be loaded.
       env: { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -127,6 +127,37 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.equal(await next.stop('SIGTERM'), 0, next.log());
   });
 
+  test('backs itself up while it serves, restores elsewhere, serves that, and finds nothing wrong', async (t) => {
+    const machine = emptyMachine(t);
+    const backups = join(machine.cwd, 'backups');
+    mkdirSync(backups);
+    const env = { ...machine.env, ARTSEAL_BACKUP_DIR: backups };
+    const first = await serve(t, executable, { ...machine, env });
+    await eventually('a backup is taken', patienceMs, () => first.log().includes('a backup was taken'));
+    const filed = await run(
+      executable,
+      ['call', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
+      machine,
+      first.url,
+    );
+    assert.equal(filed.code, 0, filed.stderr);
+    const done = async (...words: string[]) => {
+      const { code, stdout, stderr } = await run(executable, words, machine);
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    await done('backup', 'b.tar');
+    assert.match(await done('check'), /^ok +serving/m);
+    await first.stop('SIGTERM');
+    assert.match(await done('backup', 'verify', 'b.tar'), /^sound/m);
+    assert.match(await done('restore', 'b.tar', '--into', 'elsewhere'), /^1 filings, .*\nleft out: AS-/m);
+    const elsewhere = { ...machine, env: { ...machine.env, ARTSEAL_DATA_DIR: 'elsewhere' } };
+    const { code, stdout } = await run(executable, ['check'], elsewhere);
+    assert.equal(code, 0, stdout);
+    const restored = await serve(t, executable, elsewhere);
+    assert.equal(await restored.stop('SIGTERM'), 0, restored.log());
+  });
+
   test('tells version and commit, on demand and in the first line of its log', async (t) => {
     const machine = emptyMachine(t);
     const { version } = JSON.parse(readFileSync(join(projectFolder, 'package.json'), 'utf8'));
