@@ -5,7 +5,9 @@ import { megabytes } from '../store/sqlite/durable-files.ts';
 import { goBack } from '../store/sqlite/going-back.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
-import { type Command, exitCodes, type Terminal } from './command.ts';
+import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
+
+const flags = ['check', 'without-copy', 'back'] as const;
 
 /** `artseal upgrade` */
 export const upgrade: Command = {
@@ -18,6 +20,8 @@ export const upgrade: Command = {
     'The service that uses the database has to be stopped before.',
   ],
   run: async (words, { env, print }) => {
+    // Together one of them would be passed over: who adds --check to --back wants nothing changed.
+    if (flags.filter(words.has).length > 1) throw new UsageError('takes one flag at a time');
     if (words.has('back')) return goBackIn(readDataDir(env), print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;

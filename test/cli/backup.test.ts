@@ -82,6 +82,8 @@ test('words that say too little or too much are refused', async () => {
       /needs --numbers-after AS-<year>-<6 digits>, not '7'/,
     ],
     [['upgrade', 'now'], /takes no 'now'/],
+    [['upgrade', '--back', '--check'], /takes one flag at a time/],
+    [['upgrade', '--check', '--without-copy'], /takes one flag at a time/],
   ] as const) {
     const { code, stderr } = await run(words, {});
     assert.equal(code, 2, stderr);
