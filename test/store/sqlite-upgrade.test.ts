@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -10,6 +10,7 @@ import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
 import {
   addPlatform,
@@ -162,7 +163,8 @@ test('a copy is made of what is in the log as well, and none where nothing is to
 
 test('the copies of the last two upgrades are kept', async (t) => {
   const { dataDir, file, upgraded } = releasedDatabase(t, 7);
-  for (const schema of [2, 4, 5]) writeFileSync(copyBefore(file, schema), '');
+  // Those of 9 and 11 are from before it was brought back.
+  for (const schema of [2, 4, 5, 9, 11]) writeFileSync(copyBefore(file, schema), '');
   await upgraded().close();
   const copies = readdirSync(dataDir).filter((name) => name.endsWith('.backup'));
   assert.deepEqual(copies.sort(), ['artseal.db.schema-5.backup', 'artseal.db.schema-7.backup']);
@@ -239,6 +241,45 @@ test('going back is refused without a copy, while it is served, and while anothe
   assert.ok(existsSync(copy));
   goBack(dataDir);
   assert.equal(contentOf(file).version, 9);
+});
+
+/** The journal of a process that was killed while it changed another copy of a database. */
+function journalOfKilled(t: TestContext, database: string): Buffer {
+  const file = join(temporaryFolder(t), 'other.db');
+  copyFileSync(database, file);
+  const raw = new Sqlite(file);
+  try {
+    raw.exec('CREATE TABLE other (x)');
+    // So that it is written before the commit.
+    raw.pragma('cache_size = 1');
+    raw.exec(`BEGIN; CREATE TABLE another (x); INSERT INTO another VALUES (zeroblob(1000000))`);
+    return readFileSync(`${file}-journal`);
+  } finally {
+    raw.close();
+  }
+}
+
+test('what a killed run of going back left is no part of the next one', async (t) => {
+  const { dataDir, file, copy, upgraded } = releasedDatabase(t, 9);
+  const was = contentOf(file);
+  await upgraded().close();
+  writeFileSync(`${file}.back-journal`, journalOfKilled(t, copy));
+  goBack(dataDir);
+  assert.deepEqual(contentOf(file).schema, was.schema);
+});
+
+test('what was left by going back is not overwritten by going back again', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, 9);
+  await upgraded().close();
+  const { left } = goBack(dataDir);
+  const kept = readFileSync(left);
+  await upgraded().close();
+  assert.throws(() => goBack(dataDir), {
+    name: 'DatabaseRefused',
+    message: /schema-13\.left is there, .* move it/,
+  });
+  assert.deepEqual(readFileSync(left), kept);
+  assert.equal(contentOf(file).version, newestSchema);
 });
 
 test('a migration that fails leaves the database as it was', (t) => {

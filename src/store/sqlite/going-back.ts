@@ -37,7 +37,7 @@ const since = {
  * Brings the database in a folder back to what the version before the last upgrade knows: the copy that was made then, with
  * the filings, platforms, keys, tokens and counts of today, so that no number is given twice and no key that was revoked
  * is good again. Orders stay as they were in the copy. The database of today is kept beside it. Throws
- * DatabaseRefused if it is served or there is no copy.
+ * DatabaseRefused if it is served, if there is no copy, or if one is kept already.
  */
 export function goBack(dataDir: string): WentBack {
   const database = databaseFile(dataDir);
@@ -52,11 +52,16 @@ export function goBack(dataDir: string): WentBack {
       throw new DatabaseRefused(
         `there is no copy of an earlier version beside ${database}, as an upgrade makes it (${copyBefore(database, newer - 1)}).`,
       );
+    const left = `${database}.schema-${newer}.left`;
+    // It may hold orders that were not carried over then.
+    if (existsSync(left))
+      throw new DatabaseRefused(`${left} is there, from going back before: move it elsewhere first.`);
+    // That of a run which was killed would be rolled back into the new draft.
+    rmSync(`${draft}-journal`, { force: true });
     copyFileSync(copy.file, draft);
     const carried = carryOver(draft, database, copy.schema);
     syncFile(draft);
     refuseOpened(database);
-    const left = `${database}.schema-${newer}.left`;
     renameSync(database, left);
     renameSync(draft, database);
     syncFolder(folder);

@@ -25,7 +25,7 @@ export interface UpgradeRules {
 export interface Upgrade extends Disposable {
   /** Makes the copy. Inside the transaction that migrates, so that no process writes what the copy lacks. */
   keepCopy(): void;
-  /** Removes all copies but the latest ones. */
+  /** Removes all copies but those of the last upgrades. */
   dropOldCopies(): void;
 }
 
@@ -137,7 +137,11 @@ export function beginUpgrade(
       if (keepsCopy && schemaOf(client) === schema) makeCopy(database, schema);
     },
     dropOldCopies: () => {
-      for (const { file } of copiesOf(database).slice(copiesKept)) rmSync(file);
+      const copies = copiesOf(database);
+      // A copy of a later schema is left from before it was brought back: going back would take that, not the last one.
+      const later = copies.filter((copy) => copy.schema > schema);
+      const ofLastUpgrades = copies.slice(later.length, later.length + copiesKept);
+      for (const copy of copies) if (!ofLastUpgrades.includes(copy)) rmSync(copy.file);
     },
     [Symbol.dispose]: () => lock?.release(),
   };
