@@ -8,7 +8,7 @@ import { evidenceHash } from '../../src/domain/filing.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { caseOf, due, painting, sandbox, settled } from '../store/promises/fixtures.ts';
+import { caseOf, due, painting, refused, sandbox, settled } from '../store/promises/fixtures.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addSandboxFiles, backedUp, newRegistry, noon, openRegistryIn, restored } from './folder.ts';
 
@@ -205,4 +205,11 @@ test('where a year has too few numbers left for a safe gap, the last number is a
   );
   const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-999995' });
   assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-999996');
+
+  // When that year is over it needs none, and --numbers-after is for the year that follows.
+  const nowMs = Date.parse('2027-01-02T00:00:00Z');
+  const next = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
+  const registry = await openRegistryIn(t, next.into);
+  assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
+  await refused(registry.file('2026-12-31T23:59:00+00:00'), 'FILING_NUMBERS_EXHAUSTED');
 });

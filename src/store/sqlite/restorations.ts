@@ -70,7 +70,7 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
       .get();
     const stretchS = Math.max(restoredAtS - takenAtS, stretchMinS);
     const gaps = noted.years.flatMap((year) => [
-      filingGap(database, year, stretchS, noted.numbersAfter),
+      filingGap(database, year, stretchS, noted),
       escrowGap(database, year, stretchS),
     ]);
     const real = gaps.filter(({ after, through }) => through > after);
@@ -92,11 +92,14 @@ function filingGap(
   database: Database,
   year: number,
   stretchS: number,
-  numbersAfter: string | undefined,
+  { numbersAfter, years }: NewRestoration,
 ): NumberGap {
   const after = lastFiling(database, year);
   const known = numbersAfter !== undefined && yearOfFiling(numbersAfter) === year;
-  const through = known ? sequenceOfFiling(numbersAfter) : safeFilingFloor(database, year, after, stretchS);
+  const isOver = years.some((other) => other > year);
+  const through = known
+    ? sequenceOfFiling(numbersAfter)
+    : safeFilingFloor(database, year, after, stretchS, isOver);
   if (through < after) {
     throw new DatabaseRefused(
       `--numbers-after ${numbersAfter} cannot be the last number: ${filingNumber(year, after)} was given out before the backup.`,
@@ -105,10 +108,18 @@ function filingGap(
   return { kind: 'FILING', year, after, through };
 }
 
-function safeFilingFloor(database: Database, year: number, after: number, stretchS: number): number {
+function safeFilingFloor(
+  database: Database,
+  year: number,
+  after: number,
+  stretchS: number,
+  isOver: boolean,
+): number {
   const times = timesOf(database, 'SELECT filed_at_s FROM filing ORDER BY filed_at_s');
   const floor = safeNumberFloor(after, filingSequenceMax, busiestStretch(times, stretchS));
   if (floor < filingSequenceMax) return floor;
+  // A year that has ended needs no numbers any more.
+  if (isOver) return filingSequenceMax;
   throw new DatabaseRefused(
     `${year} has too few numbers left to leave out all that may have been given out since the backup, which ends with ` +
       `${filingNumber(year, after)}: find the last number that was given out, and name it with --numbers-after.`,
