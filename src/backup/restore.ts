@@ -61,6 +61,8 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     const gaps = note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
       syncFile(join(work, name));
+      // Whatever the disk does: where the database is, the others are.
+      if (name === databaseName) syncFolder(into);
       renameSync(join(work, name), join(into, name));
     }
     syncFolder(into);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, fsyncSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../domain/clock.ts';
@@ -10,6 +10,7 @@ import { createClockPart } from '../readiness/clock-part.ts';
 import { confidentialFiles, trustedFiles } from '../registry.ts';
 import type { ServingRecord } from '../serving-record.ts';
 import { type Config, settings } from '../settings/config.ts';
+import { freeBytes } from '../store/sqlite/durable-files.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
 /** Free disk below which it is a fault or a warning, in MiB; the log of the database alone takes 16 before it is folded. */
@@ -49,8 +50,7 @@ export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
   if (statSync(dataDir, { throwIfNoEntry: false }) === undefined)
     return unchecked(`there is no folder ${dataDir} yet`);
   try {
-    const { bavail, bsize } = statfsSync(dataDir);
-    const free = Math.floor((bavail * bsize) / bytesOfMiB);
+    const free = Math.floor(freeBytes(dataDir) / bytesOfMiB);
     const startedMs = monotonicMs();
     writeThrough(dataDir);
     const ms = Math.ceil(monotonicMs() - startedMs);

@@ -29,7 +29,7 @@ export interface OpenInstructions {
 
 /** What an operator watches of the registry. */
 export interface RegistryFigures {
-  /** How many numbers of the year were given out, which is the last one. */
+  /** How many numbers of the year were given out or left out, which is the last one. */
   readonly filingNumbers: number;
   readonly escrowNumbers: number;
   /** Orders that are in each of the final states. */

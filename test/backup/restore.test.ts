@@ -22,6 +22,8 @@ test('no number is given twice: what was filed and opened after a backup is left
 
   const { into, gaps } = await restored(t, backup);
   const registry = await openRegistryIn(t, into);
+  const figures = await perform(registry.store, { kind: 'ReadFigures', nowMs: noon.atMs, year: 2026 });
+  assert.equal(figures.filingNumbers, 500_000);
   for (let more = 0; more < 3; more += 1) given.push(await registry.file());
   for (const filingNo of given.slice(-3)) ids.push(await registry.open(filingNo));
   assert.equal(new Set(given).size, 7);

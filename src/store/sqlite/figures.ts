@@ -11,6 +11,7 @@ import {
 import type { Database } from './database.ts';
 import { numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
+import { numberFloors } from './restorations.ts';
 import { apiKey, escrow, escrowInstruction, filing, numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
@@ -65,12 +66,16 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
       ),
   );
   const openInstructions = prepareOpenInstructions(database);
+  const floors = numberFloors(database, 'FILING');
 
   return {
     ReadFigures: reads(({ nowMs, year }) => {
       const nowS = Math.floor(nowMs / 1_000);
       return {
-        filingNumbers: Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
+        filingNumbers: Math.max(
+          Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
+          floors.get(year) ?? 0,
+        ),
         escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
         ...orders(nowMs),
         ordersInReview: inReview.get({})?.rows ?? 0,

@@ -1,16 +1,14 @@
-import { statfsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { StoreFiles } from '../store.ts';
+import { freeBytes } from './durable-files.ts';
 
 /** Measures the files of a database, and what room there is on their disk. */
 export function readFileFigures(database: string): StoreFiles {
   return {
     databaseBytes: known(() => statSync(database).size),
     logBytes: known(() => statSync(`${database}-wal`).size),
-    freeBytes: known(() => {
-      const { bavail, bsize } = statfsSync(dirname(database));
-      return bavail * bsize;
-    }),
+    freeBytes: known(() => freeBytes(dirname(database))),
   };
 }
 

@@ -38,7 +38,6 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
     }),
   );
-  // Made before anybody opens the database, and never again.
   const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
   const provenance = createProvenanceRecords(database);

@@ -22,7 +22,7 @@ export function createRestorationHandlers(database: Database): Handlers<keyof Re
   };
 }
 
-/** The last number of the gaps of each year. */
+/** The last number of the gaps of each year. They are made before a store is opened, and never later. */
 export function numberFloors(database: Database, kind: NumberKind): ReadonlyMap<number, number> {
   const rows = database
     .select({ year: numberGap.year, through: max(numberGap.through) })
