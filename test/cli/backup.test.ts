@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runArtseal } from '../../src/cli/artseal.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { makeEarlierDatabase } from '../store/earlier-database.ts';
 import { runHere } from '../support/artseal.ts';
@@ -65,6 +66,29 @@ test('what an upgrade would do is told with exit code 3, and what it did can be 
   assert.equal(back.code, 0, back.stderr);
   assert.match(back.stdout, /has schema 9 again, with 0 filings made since the upgrade/);
   assert.equal((await upgrade('--check')).code, 3);
+});
+
+test('whoever watches a terminal sees how far a backup is, and nothing of it afterwards', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  await run(['init'], env);
+  const target = join(temporaryFolder(t), 'b.tar');
+  const shown: string[] = [];
+  const terminal = {
+    env,
+    print: () => {},
+    printError: () => {},
+    showProgress: (text: string) => shown.push(text),
+  };
+  for (const [words, first] of [
+    [['backup', target], /^copying artseal\.db: \d+\.\d MB of \d+\.\d MB$/],
+    [['backup', 'verify', target], /^unpacking: \d+\.\d MB of \d+\.\d MB$/],
+  ] as const) {
+    shown.length = 0;
+    assert.equal(await runArtseal([...words], terminal), 0);
+    assert.match(shown[0] ?? '', first);
+    assert.equal(shown.at(-1), '');
+  }
 });
 
 test('words that say too little or too much are refused', async () => {
