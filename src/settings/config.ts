@@ -178,7 +178,7 @@ export const settings = {
     variable: 'ARTSEAL_BACKUP_DIR',
     fallback: '',
     meaning: 'folder on another disk that serve takes backups into; unset for none',
-    read: (folder: string) => folder,
+    read: asItIs,
   },
   backupEvery: {
     variable: 'ARTSEAL_BACKUP_EVERY',
