@@ -187,20 +187,6 @@ test('without its files the store is down, and the other figures are told', asyn
   assert.ok((figures.value('process_resident_memory_bytes') ?? 0) > 0);
 });
 
-test('credentials that the institution rejects while it serves are a figure within a minute', async (t) => {
-  const clock = createManualClock();
-  let access: Access = { kind: 'ACCEPTED' };
-  const institution = { ...openTestInstitution(t, {}, clock), checkAccess: async () => access };
-  const watching = await startService(t, { clock, institution, env: onAnyPort });
-  const partOf = (figures: Scraped) => figures.value('artseal_ready_part', { part: 'institution' });
-  const from = () => scrape(metricsUrl(watching));
-  assert.equal(partOf(await from()), 1);
-  access = { kind: 'REJECTED', why: 'revoked' };
-  clock.advance(60_000);
-  const figures = await figuresWith((told) => partOf(told) === 0, from);
-  assert.equal(figures.value('artseal_ready'), 0);
-});
-
 test('it takes GET and HEAD of /metrics, and nothing else', async () => {
   const url = metricsUrl(service);
   const head = await fetch(url, { method: 'HEAD' });

@@ -219,9 +219,12 @@ test('without room for the copy nothing is migrated, unless it is to go without'
     () => refuseWithoutRoom(file, 1_000),
     /needs .* MB free beside it .* artseal upgrade --without-copy/,
   );
+  const older = copyBefore(file, 8);
+  writeFileSync(older, '');
   openDatabase({ dataDir, ...sandbox }, { keepsCopy: false }).$client.close();
   assert.equal(contentOf(file).version, newestSchema);
   assert.ok(!existsSync(copy));
+  assert.ok(!existsSync(older), 'going back would skip the upgrade that has no copy');
 });
 
 test('going back is refused without a copy, while it is served, and while another process has it open', async (t) => {

@@ -25,7 +25,7 @@ export interface UpgradeRules {
 export interface Upgrade extends Disposable {
   /** Makes the copy. Inside the transaction that migrates, so that no process writes what the copy lacks. */
   keepCopy(): void;
-  /** Removes all copies but those of the last upgrades. */
+  /** Removes all copies but those of the last upgrades; all, where this one keeps none. */
   dropOldCopies(): void;
 }
 
@@ -140,7 +140,8 @@ export function beginUpgrade(
       const copies = copiesOf(database);
       // A copy of a later schema is left from before it was brought back: going back would take that, not the last one.
       const later = copies.filter((copy) => copy.schema > schema);
-      const ofLastUpgrades = copies.slice(later.length, later.length + copiesKept);
+      // Without a copy of its own, going back would skip this upgrade, and take what is older still.
+      const ofLastUpgrades = keepsCopy ? copies.slice(later.length, later.length + copiesKept) : [];
       for (const copy of copies) if (!ofLastUpgrades.includes(copy)) rmSync(copy.file);
     },
     [Symbol.dispose]: () => lock?.release(),
