@@ -31,8 +31,8 @@ interface Kept {
   readonly sequence: number;
 }
 
-/** Numbered, so that a clock which was set wrong does not change which is the oldest. */
-const namePattern = /^artseal-(\d{6,})-\d{8}T\d{6}Z\.tar$/;
+/** Numbered, so that a clock which was set wrong does not change which is the oldest; in digits that a next one has, too. */
+const namePattern = /^artseal-(\d{6,12})-\d{8}T\d{6}Z\.tar$/;
 const sequenceDigits = 6;
 
 /**

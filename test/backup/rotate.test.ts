@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { newRegistry, noon, unwatched } from './folder.ts';
 
 const hourMs = 3_600_000;
+const hugeNumber = `artseal-${'9'.repeat(21)}-20200101T000000Z.tar`;
 const nameAt = (sequence: number, time: string) => `artseal-00000${sequence}-${time}.tar`;
 
 /** Rotations of a registry's backups in a folder of their own. */
@@ -20,7 +21,7 @@ async function rotation(t: Parameters<typeof newRegistry>[0]) {
 
 test('the last ones are kept, the oldest are removed, and files of others are left alone', async (t) => {
   const { folder, rotate, names } = await rotation(t);
-  const others = ['artseal-1-20200101T000000Z.tar', 'artseal.db', 'notes.tar', 'zz'];
+  const others = ['artseal-1-20200101T000000Z.tar', hugeNumber, 'artseal.db', 'notes.tar', 'zz'];
   for (const name of others) writeFileSync(join(folder, name), 'mine');
   for (const hour of [0, 1, 2, 3, 4]) await rotate(noon.atMs + hour * hourMs);
   const kept = [nameAt(3, '20261121T140000Z'), nameAt(4, '20261121T150000Z'), nameAt(5, '20261121T160000Z')];
