@@ -13,7 +13,8 @@ export const restore: Command = {
   details: [
     'DIR must be empty or not there. The backup is verified first. Stop the service that it replaces before you serve DIR.',
     '--numbers-after AS-2026-000123  the last number that was given out, by what platforms and logs know: the next one',
-    '                                follows it. Without it a gap is left that no service can have filled.',
+    '                                follows it. Without it a gap is left that no service can have filled, but one that was',
+    '                                restored from the same backup: it has the same gap.',
     'For five minutes after the first start signed calls are refused: the backup cannot tell which were carried out before.',
   ],
   run: async (words, terminal) => {
@@ -34,7 +35,9 @@ export const restore: Command = {
     terminal.print(`${database.filings} filings, ${database.orders} escrow orders`);
     for (const gap of gaps) terminal.print(gapLine(gap));
     if (numbersAfter === undefined)
-      terminal.print('If you know the last filing number, restore into another folder with --numbers-after.');
+      terminal.print(
+        'If you know the last filing number, or this backup was restored and served before, restore into another folder with --numbers-after.',
+      );
     if (!holdsMasterKeys && masterKeys.length > 0)
       terminal.print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
     terminal.print(`next: stop the service that this replaces, then ARTSEAL_DATA_DIR=${into} artseal serve`);
