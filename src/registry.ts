@@ -8,7 +8,8 @@ import { type Config, faultsForServing } from './settings/config.ts';
 import { openKeyRing } from './settings/master-key.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
 import { ConfigRefused } from './settings/settings.ts';
-import { databaseFile, unfinishedRestoreName } from './store/sqlite/location.ts';
+import { findLost } from './store/sqlite/leftovers.ts';
+import { databaseFile, servingLockName, unfinishedRestoreName } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
@@ -115,6 +116,11 @@ export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<
   const { openDatabase } = await import('./store/sqlite/database.ts');
   const options = { dataDir, environment, currency, opening: 'EXISTING', madeLater } as const;
   openDatabase(options, { keepsCopy }).$client.close();
+}
+
+/** What is wrong if the database of a data folder is gone, by what else is there; undefined if it is there, or never was. */
+export function findLostDatabase(dataDir: string): string | undefined {
+  return findLost(databaseFile(dataDir), [...madeLater, servingLockName]);
 }
 
 /** Opens the store; in a thread of its own neither the disk nor another process holds up the doors. */

@@ -28,7 +28,10 @@ function writeServingRecord(dataDir: string, record: ServingRecord): void {
 /** The record that is there; undefined if none is, or none that can be read. */
 export function readServingRecord(dataDir: string): ServingRecord | undefined {
   try {
-    return JSON.parse(readFileSync(join(dataDir, servingRecordName), 'utf8'));
+    const record: ServingRecord = JSON.parse(readFileSync(join(dataDir, servingRecordName), 'utf8'));
+    const { pid, addresses, masterKeys } = record;
+    const isWhole = Number.isInteger(pid) && Array.isArray(addresses) && Array.isArray(masterKeys);
+    return isWhole ? record : undefined;
   } catch {
     return undefined;
   }

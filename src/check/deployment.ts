@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
 import { countSeals, findUnopened, type SealedKey, type Seals } from '../keys/sealed-secrets.ts';
+import { findLostDatabase } from '../registry.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
 import { type Config, readServingConfig, unknownSettings } from '../settings/config.ts';
 import { readKeyRing } from '../settings/master-key.ts';
@@ -54,6 +55,8 @@ async function checkDatabase(
 ): Promise<{ readonly findings: readonly Finding[]; readonly content?: Content | undefined }> {
   const { fault, warning } = findingsOf('database');
   const file = databaseFile(config.dataDir);
+  const lost = findLostDatabase(config.dataDir);
+  if (lost !== undefined) return { findings: [fault(lost.replace(/\.$/, ''))] };
   try {
     const { inspectDatabase } = await import('../store/sqlite/inspection.ts');
     const inspection = inspectDatabase(config.dataDir);

@@ -127,6 +127,17 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
     stdout,
     new RegExp(`^ok +address +${host} of ARTSEAL_PUBLIC_ADDR is held by the process ${pid} `, 'm'),
   );
+  const record = join(dataDir, 'serving.json');
+  const written = readFileSync(record);
+  for (const broken of ['null', `{"pid":${pid}}`]) {
+    writeFileSync(record, broken);
+    const told = await check({ ARTSEAL_DATA_DIR: dataDir });
+    assert.match(
+      told.of('serving').join(),
+      /^warning: a process serves this folder that does not tell its id/,
+    );
+  }
+  writeFileSync(record, written);
   assert.deepEqual(readdirSync(dataDir), names);
   assert.ok(database.equals(readFileSync(join(dataDir, 'artseal.db'))));
   assert.equal((await fileArtwork(service, platform)).status, 200);
@@ -168,6 +179,18 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
   const text = JSON.stringify(findings);
   for (const secret of [standIn.apiKey, standIn.webhookSecret, hexKey])
     assert.equal(text.includes(secret), false);
+});
+
+test('a database that is gone is a fault, and no folder for a new one', async (t) => {
+  const dataDir = temporaryFolder(t);
+  writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });
+  const { code, of } = await check({ ARTSEAL_DATA_DIR: dataDir });
+  assert.equal(code, 1);
+  assert.match(
+    of('database').join(),
+    /^fault: .*artseal\.db is missing, but sandbox-credentials\.json is there/,
+  );
+  assert.deepEqual(readdirSync(dataDir), ['sandbox-credentials.json']);
 });
 
 test('a certificate that everybody may read is no fault, its private key is', async (t) => {
