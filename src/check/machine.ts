@@ -76,14 +76,17 @@ function writeThrough(dataDir: string): void {
   }
 }
 
+const wasAhead = '; if it is right and was ahead before, the next filing ends this';
+
 /** Whether the clock can be right, by when the newest filing was made: Unix milliseconds, if one is known. */
 export async function checkClock(clock: Clock, newestFilingMs: number | undefined): Promise<Finding> {
   const { ok, warning, fault } = findingsOf('clock');
   const doubt = await createClockPart(clock, newestFilingMs).findFault();
   const nowMs = clock.nowMs();
-  const toDo = 'set it, or wait if it was ahead before, and have NTP keep it';
+  const isBehind = newestFilingMs !== undefined && nowMs < newestFilingMs;
+  const toDo = `set it if it is wrong, and have NTP keep it${isBehind ? wasAhead : ''}`;
   if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
-  if (newestFilingMs !== undefined && nowMs < newestFilingMs)
+  if (isBehind)
     return warning(`it says ${iso(nowMs)}, and the newest filing is of ${iso(newestFilingMs)}: ${toDo}`);
   const order = newestFilingMs === undefined ? '' : ', after the newest filing';
   return ok(`it says ${iso(nowMs)}${order}; ${keptBy()}`);

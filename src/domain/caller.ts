@@ -124,7 +124,9 @@ export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreemen
 /** Checks how long a rotated key is to work on. */
 export function checkOverlap(seconds: number): Violation[] {
   const allowed = Number.isInteger(seconds) && seconds >= 0 && seconds <= overlapS.max;
-  return allowed ? [] : [{ field: 'overlapSeconds', rule: `must be an integer from 0 to ${overlapS.max}` }];
+  return allowed
+    ? []
+    : [{ field: 'overlapSeconds', rule: `must be whole seconds from 0 to ${overlapS.max}` }];
 }
 
 /** The monthly quota of a checked agreement; undefined is unlimited. */

@@ -133,8 +133,8 @@ test('what is refused is named by the words of the command line, and changes not
       '--name is taken; rotate a key of that caller to issue another',
     ],
     [['token', 'create', '--name', 'platform-1'], '--name is taken by a platform'],
-    [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be an integer from 0 to 2592000'],
-    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be an integer from 0 to 2592000'],
+    [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be whole seconds from 0 to 2592000'],
+    [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be whole seconds from 0 to 2592000'],
   ] as const) {
     const { code, errors } = await artseal(words, env);
     assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
