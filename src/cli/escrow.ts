@@ -86,8 +86,10 @@ function show(found: EscrowCase, words: Words, { print }: Terminal): void {
 }
 
 function line(found: EscrowCase): string {
-  const { escrowId, state, amount, filingNo, caller, timestamp, underWay, review } = shown(found);
-  const notes = [...underWay, ...(review === undefined ? [] : [review])].join('; ');
+  const { escrowId, state, amount, filingNo, caller, timestamp, reference, underWay, review } = shown(found);
+  const noted =
+    review === undefined ? [] : [review, `at the institution: ${reference ?? `search for ${escrowId}`}`];
+  const notes = [...underWay, ...noted].join('; ');
   const columns = [
     escrowId,
     state.padEnd(8),

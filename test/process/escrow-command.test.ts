@@ -47,7 +47,11 @@ test('an order that needs a person is listed with the reason, and asked about ag
   assert.deepEqual(order.underWay, ['FREEZE SENT']);
 
   const listed = await artseal(service, 'escrow', 'list');
-  assert.match(listed.stdout, new RegExp(`^${escrowId}  UNPAID .*127999999`));
+  assert.match(
+    listed.stdout,
+    new RegExp(`^${escrowId}  UNPAID .*127999999.*; at the institution: ${order.reference}$`, 'm'),
+  );
+  assert.match(String(order.reference), /^sim-hold-/);
 
   institution.report();
   assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again')).code, 0);
