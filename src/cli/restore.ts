@@ -34,6 +34,9 @@ export const restore: Command = {
     terminal.print(`restored ${into}: ${database.environment}, as of ${takenAt}`);
     terminal.print(`${database.filings} filings, ${database.orders} escrow orders`);
     for (const gap of gaps) terminal.print(gapLine(gap));
+    terminal.print(
+      'keys, tokens and suspensions are those of the backup: what was revoked or suspended since then works again',
+    );
     if (numbersAfter === undefined)
       terminal.print(
         'If you know the last filing number, or this backup was restored and served before, restore into another folder with --numbers-after.',

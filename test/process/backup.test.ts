@@ -87,6 +87,7 @@ test('a backup that is taken while the service is written to holds up no call an
   const restored = await runCommand(['restore', target, '--into', into], {});
   assert.equal(restored.code, 0, restored.stderr);
   assert.match(restored.stdout, /left out: AS-\d{4}-\d{6} to AS-\d{4}-50\d{4}/);
+  assert.match(restored.stdout, /keys, tokens .* since .* works again/);
   const raw = new Sqlite(join(into, 'artseal.db'));
   t.after(() => raw.close());
   const kept = raw.prepare<[], string>('SELECT filing_no FROM filing ORDER BY filing_no').pluck().all();
