@@ -92,14 +92,16 @@ function refuseWithoutRoom({ files }: Manifest, into: string): void {
 
 /** The years whose numbers may have been given out since the backup was taken. */
 function yearsSince(
-  { takenAt }: Manifest,
+  { takenAt, database }: Manifest,
   { nowMs, calendar, numbersAfter }: RestoreOrder,
 ): readonly number[] {
   const yearAt = (atMs: number) => yearOf(calendar.timestamp(atMs));
-  const takenAtMs = Date.parse(takenAt);
-  const first = yearAt(takenAtMs);
+  const [takenIn, restoredIn] = [yearAt(Date.parse(takenAt)), yearAt(nowMs)];
+  // The clock was ahead, and may have been set to any year since that the backup has filings of.
+  const wasAhead = takenIn > restoredIn;
+  const first = wasAhead ? Math.min(restoredIn, ...Object.keys(database.lastFilings).map(Number)) : takenIn;
   // A clock that is behind makes no gap smaller.
-  const last = yearAt(Math.max(nowMs, takenAtMs));
+  const last = Math.max(takenIn, restoredIn);
   const years = Array.from({ length: last - first + 1 }, (_, place) => first + place);
   if (numbersAfter !== undefined && !years.includes(yearOfFiling(numbersAfter))) {
     throw new BackupRefused(

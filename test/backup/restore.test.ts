@@ -4,13 +4,22 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { BackupRefused } from '../../src/backup/refused.ts';
+import { takeBackup } from '../../src/backup/take.ts';
 import { evidenceHash } from '../../src/domain/filing.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
 import { caseOf, due, painting, refused, sandbox, settled } from '../store/promises/fixtures.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addSandboxFiles, backedUp, newRegistry, noon, openRegistryIn, restored } from './folder.ts';
+import {
+  addSandboxFiles,
+  backedUp,
+  newRegistry,
+  noon,
+  openRegistryIn,
+  restored,
+  unwatched,
+} from './folder.ts';
 
 test('no number is given twice: what was filed and opened after a backup is left out of the restored one', async (t) => {
   const original = await newRegistry(t);
@@ -98,6 +107,21 @@ test('numbers of the next year may have been given out, too, where a year has en
     await (await openRegistryIn(t, known.into)).file('2027-01-02T00:00:00+00:00'),
     'AS-2027-000008',
   );
+});
+
+test('a backup that was taken while the clock was ahead leaves out the numbers of the right year, too', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = join(temporaryFolder(t), 'backup.tar');
+  const nowMs = Date.parse('2028-01-01T12:00:00Z');
+  await takeBackup({ dataDir: original.dataDir, target: backup, nowMs, progress: unwatched });
+  for (const restoredAt of ['2026-12-31T12:00:00Z', '2027-01-01T12:00:00Z']) {
+    const { into } = await restored(t, backup, { nowMs: Date.parse(restoredAt) });
+    const registry = await openRegistryIn(t, into);
+    assert.equal(await registry.file(), 'AS-2026-500001');
+    assert.equal(await registry.file('2027-01-01T12:00:00+00:00'), 'AS-2027-500001');
+    assert.equal(await registry.file('2028-01-01T12:00:00+00:00'), 'AS-2028-500001');
+  }
 });
 
 test('what a restored registry gives out is left out when it is restored from an old backup again', async (t) => {
