@@ -6,6 +6,8 @@ import type { AnyResponse } from './any-http.ts';
 export const headerBytesMax = 16_384;
 /** Calls at the same time on one connection. */
 export const callsPerConnectionMax = 100;
+/** Calls that a client may reset on one connection before their answers: at once, and from then on each second. */
+export const resetsMax = { atOnce: 2 * callsPerConnectionMax, perS: callsPerConnectionMax } as const;
 /** How long a client may take over a whole request that is no stream, in milliseconds. */
 export const requestMs = 30_000;
 /** How long a peer may take over an end that it was told of, in milliseconds. */

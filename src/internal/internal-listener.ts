@@ -6,7 +6,7 @@ import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
-import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs } from './connection.ts';
+import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
 import { type FindVersion, handOver, sniffPreface } from './preface.ts';
@@ -119,6 +119,8 @@ export function createInternalListener({
 
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
+    // What is reset is no call at the same time any more, but was worked on.
+    ...{ streamResetBurst: resetsMax.atOnce, streamResetRate: resetsMax.perS },
   });
   http2.on('request', handle);
   http2.on('checkContinue', (request, response) => {

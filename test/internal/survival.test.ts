@@ -6,6 +6,7 @@ import { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { callsPerConnectionMax } from '../../src/internal/connection.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { frontOf, makeAuthority, trust } from '../support/certificates.ts';
@@ -396,6 +397,42 @@ test('a session on which nothing is asked is closed', async (t) => {
   socket.pause().write(http2Request.subarray(0, 24 + 15));
   await once(socket, 'readable');
   await door.holds(0);
+});
+
+/** Calls that are begun and reset at once, one after the other. */
+function resetCalls(first: number, count: number): Buffer {
+  const cancel = Buffer.from([0, 0, 0, 8]);
+  const calls = Array.from({ length: count }, (_, place) => {
+    const stream = 2 * (first + place) + 1;
+    const headers = requestHeaders(stream, { ':method': 'POST', ':scheme': 'http', ':path': path });
+    return Buffer.concat([headers, frame(frameTypes.rstStream, 0, stream, cancel)]);
+  });
+  return Buffer.concat(calls);
+}
+
+/** The types of the frames in a piece of an answer that begins with one. */
+function typesIn(bytes: Buffer): number[] {
+  if (bytes.length < 9) return [];
+  return [bytes.readUInt8(3), ...typesIn(bytes.subarray(9 + bytes.readUIntBE(0, 3)))];
+}
+
+test('a peer may reset all calls of a connection, and not call after call without end', async (t) => {
+  const { open, answersTheNext } = await startDoor(t);
+  const reset = async (calls: number) => {
+    const socket = await open();
+    const received: number[] = [];
+    socket.on('data', (chunk: Buffer) => received.push(...typesIn(chunk)));
+    socket.write(Buffer.concat([openWindow, resetCalls(0, calls)]));
+    return received;
+  };
+  const { goAway, rstStream } = frameTypes;
+  const honest = await reset(callsPerConnectionMax);
+  const isOver = () => honest.filter((type) => type === rstStream).length === callsPerConnectionMax;
+  await eventually('all calls are over', 60_000, () => isOver() || honest.includes(goAway));
+  assert.ok(!honest.includes(goAway));
+  const hostile = await reset(3 * callsPerConnectionMax);
+  await eventually('the connection takes no more calls', 60_000, () => hostile.includes(goAway));
+  await answersTheNext();
 });
 
 test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
