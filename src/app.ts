@@ -126,8 +126,11 @@ export async function startApp(
   await service.start();
   backups = await startRegularBackups(start);
   const { publicAddress, internalAddress } = addresses;
-  const bound = [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined);
-  const serving = createServingTeller(config.dataDir, registry.keyRing, bound, log);
+  const serving = createServingTeller({
+    ...{ dataDir: config.dataDir, keyRing: registry.keyRing, clock, log },
+    addresses: [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined),
+  });
+  opened.defer(serving.retract);
   serving.tell();
   const running = opened.move();
   return {

@@ -1,6 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
+import type { Clock } from './domain/clock.ts';
 import type { KeyRing, MasterKeyId } from './keys/key-ring.ts';
 
 /**
@@ -42,29 +43,48 @@ export function removeServingRecord(dataDir: string): void {
   rmSync(join(dataDir, servingRecordName), { force: true });
 }
 
+/** How soon it is tried again to write a record that could not be written, as on a full disk, in milliseconds. */
+const retryMs = 10_000;
+
 /** Tells the commands beside this process which master keys it knows. */
 export interface ServingTeller {
   /** Tells nothing until `tell`, so that nothing is sealed meanwhile. Throws if what was told cannot be taken back. */
   retract(): void;
-  /** Tells what is so by now. Where that cannot be written, the commands seal nothing while this process serves. */
+  /** Tells what is so by now, as soon as it can be written; until then the commands seal nothing while this process serves. */
   tell(): void;
 }
 
-/** Tells of this process, which listens on these addresses. */
-export function createServingTeller(
-  dataDir: string,
-  keyRing: Pick<KeyRing, 'masterKeys'>,
-  addresses: readonly string[],
-  log: Logger,
-): ServingTeller {
+/** What is told of this process, which listens on these addresses. */
+export interface ServingTellerDependencies {
+  readonly dataDir: string;
+  readonly keyRing: Pick<KeyRing, 'masterKeys'>;
+  readonly addresses: readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createServingTeller(dependencies: ServingTellerDependencies): ServingTeller {
+  const { dataDir, keyRing, addresses, clock, log } = dependencies;
+  let callOff = () => {};
+  let isFailing = false;
+
+  function tell(): void {
+    try {
+      writeServingRecord(dataDir, { pid: process.pid, addresses, masterKeys: keyRing.masterKeys });
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing)
+        log.warn({ err: error }, 'other commands cannot be told yet which master keys this process knows');
+      isFailing = true;
+      callOff = clock.after(retryMs, tell);
+    }
+  }
+
   return {
-    retract: () => removeServingRecord(dataDir),
-    tell: () => {
-      try {
-        writeServingRecord(dataDir, { pid: process.pid, addresses, masterKeys: keyRing.masterKeys });
-      } catch (error) {
-        log.warn({ err: error }, 'other commands cannot be told which master keys this process knows');
-      }
+    retract: () => {
+      callOff();
+      removeServingRecord(dataDir);
     },
+    tell,
   };
 }

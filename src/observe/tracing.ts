@@ -1,7 +1,7 @@
 import type { Door } from './call-figures.ts';
 import type { RequestEvent } from './request-event.ts';
 
-/** Headers as Node has them, by lower-case name; `traceparent` and `tracestate` of W3C Trace Context are read. */
+/** Headers as Node has them, by lower-case name; `traceparent` of W3C Trace Context is read. */
 export type TraceHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The span of a call that is under way. */

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
-import { servingRecordName } from '../../src/serving-record.ts';
+import pino from 'pino';
+import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
+import { createServingTeller, readServingRecord, servingRecordName } from '../../src/serving-record.ts';
+import { createManualClock } from '../support/clock.ts';
 import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('master keys of which the commands cannot be told are not used, and the log says so', async (t) => {
   const service = await startService(t);
@@ -27,4 +30,25 @@ test('master keys of which the commands cannot be told are not used, and the log
   await reload();
   assert.notDeepEqual(keyRing.masterKeys, before);
   assert.deepEqual(JSON.parse(readFileSync(record, 'utf8')).masterKeys, keyRing.masterKeys);
+});
+
+test('a record that cannot be written is written as soon as it can be', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const clock = createManualClock();
+  const record = join(dataDir, servingRecordName);
+  mkdirSync(record);
+  const keyRing = createKeyRing(parseMasterKeys(newMasterKeyText()));
+  const teller = createServingTeller({
+    dataDir,
+    keyRing,
+    addresses: [],
+    clock,
+    log: pino({ level: 'silent' }),
+  });
+  teller.tell();
+  clock.advance(10_000);
+  assert.ok(statSync(record).isDirectory());
+  rmdirSync(record);
+  clock.advance(10_000);
+  assert.deepEqual(readServingRecord(dataDir)?.masterKeys, keyRing.masterKeys);
 });

@@ -104,9 +104,10 @@ export function openTraces(env: NodeJS.ProcessEnv, log: Logger): Traces {
 }
 
 const propagator = new W3CTraceContextPropagator();
+/** Gives `traceparent` alone: `tracestate` is a text of the caller's, which goes nowhere. */
 const headerGetter = {
-  get: (headers: TraceHeaders, name: string) => headers[name],
-  keys: (headers: TraceHeaders) => Object.keys(headers),
+  get: ({ traceparent }: TraceHeaders, name: string) => (name === 'traceparent' ? traceparent : undefined),
+  keys: () => ['traceparent'],
 };
 
 function beginCall(
