@@ -10,11 +10,10 @@ import { ConfigRefused } from '../settings/settings.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
-import { checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
+import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 
 /** How long the institution is waited for, in milliseconds. */
 const answerMs = 8_000;
-const bytesOfMiB = 1_048_576;
 
 /** The part whose faults keep all others from being looked at. */
 export const settingsPart = 'settings';

@@ -19,7 +19,8 @@ const freeMiB = { fault: 64, warning: 1_024 } as const;
 const slowWriteMs = 1_000;
 /** Touched by systemd-timesyncd each time that it has set the clock. */
 const timesyncFile = '/run/systemd/timesync/synchronized';
-const bytesOfMiB = 1_048_576;
+/** Bytes of a MiB, which sizes are told in. */
+export const bytesOfMiB = 1_048_576;
 const root = 0;
 
 /** Who may change or read the folder and the files that the deployment trusts. */

@@ -87,6 +87,14 @@ describe('the executable', { timeout: 300_000 }, () => {
     ]);
   });
 
+  /** Files an artwork by the command; its number. */
+  async function file(machine: Machine, url: string): Promise<string> {
+    const words = ['call', 'POST', '/api/v1/filing', JSON.stringify(artwork)];
+    const { code, stdout, stderr } = await run(executable, words, machine, url);
+    assert.equal(code, 0, stderr);
+    return JSON.parse(stdout).filingNo;
+  }
+
   test('is the same to the byte, wherever it is built', () => {
     assert.equal(hash('sha256', readFileSync(executable)), hash('sha256', readFileSync(second)));
     assert.ok(statSync(executable).size < sizeMax);
@@ -103,14 +111,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     const machine = emptyMachine(t);
     const first = await serve(t, executable, machine);
     assert.match(first.output(), /^ {2}artseal call POST/m);
-    const filed = await run(
-      executable,
-      ['call', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
-      machine,
-      first.url,
-    );
-    assert.equal(filed.code, 0, filed.stderr);
-    const { filingNo } = JSON.parse(filed.stdout);
+    const filingNo = await file(machine, first.url);
     const demo = await run(executable, ['demo'], machine, first.url);
     assert.match(demo.stdout, /"event":"TRANSFER"/, demo.stderr);
     assert.deepEqual(
@@ -134,13 +135,7 @@ describe('the executable', { timeout: 300_000 }, () => {
     const env = { ...machine.env, ARTSEAL_BACKUP_DIR: backups };
     const first = await serve(t, executable, { ...machine, env });
     await eventually('a backup is taken', patienceMs, () => first.log().includes('a backup was taken'));
-    const filed = await run(
-      executable,
-      ['call', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
-      machine,
-      first.url,
-    );
-    assert.equal(filed.code, 0, filed.stderr);
+    await file(machine, first.url);
     const done = async (...words: string[]) => {
       const { code, stdout, stderr } = await run(executable, words, machine);
       assert.equal(code, 0, stderr);

@@ -8,6 +8,7 @@ import { busyTimeoutMs, type Database } from './database.ts';
 import { databaseFile } from './location.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
+import { faultsBySqlite } from './snapshot.ts';
 
 /** What a database says of itself. */
 export interface Inspection {
@@ -61,8 +62,7 @@ export function inspectDatabase(dataDir: string): Inspection | undefined {
 }
 
 function damagesOf(client: Sqlite.Database): readonly string[] {
-  const found = client.prepare(`PRAGMA quick_check(${damagesMax})`).pluck().all() as string[];
-  if (found.length === 1 && found[0] === 'ok') return [];
+  const found = faultsBySqlite(client, 'quick_check', damagesMax);
   const lines = found.flatMap((text) => text.split('\n')).filter((line) => !line.startsWith('***'));
   return lines.slice(0, damagesMax);
 }

@@ -68,6 +68,16 @@ function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
   }
 }
 
+/** What SQLite finds wrong with a database, in its words and at most so many times. */
+export function faultsBySqlite(
+  client: Sqlite.Database,
+  pragma: 'quick_check' | 'integrity_check',
+  max: number,
+): string[] {
+  const found = client.prepare<[], string>(`PRAGMA ${pragma}(${max})`).pluck().all();
+  return found.filter((text) => text !== 'ok');
+}
+
 /**
  * What SQLite finds wrong with a copy, a line each and at most 100 of them; QUICK leaves out whether indexes agree with
  * rows.
@@ -75,8 +85,8 @@ function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
 export function damagesIn(file: string, how: 'QUICK' | 'FULL'): readonly string[] {
   const pragma = how === 'QUICK' ? 'quick_check' : 'integrity_check';
   try {
-    const lines = read(file, (client) => client.prepare<[], string>(`PRAGMA ${pragma}(100)`).pluck().all());
-    return lines.filter((line) => line !== 'ok').map((line) => line.replaceAll(/\s+/g, ' '));
+    const lines = read(file, (client) => faultsBySqlite(client, pragma, 100));
+    return lines.map((line) => line.replaceAll(/\s+/g, ' '));
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
   }
