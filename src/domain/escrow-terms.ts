@@ -8,6 +8,9 @@ import type { Violation } from './violation.ts';
 /** How a sale is secured. */
 export type EscrowType = 'GUARANTEE';
 
+/** Who somebody is in an order: who pays, or who is paid. */
+export type PartyRole = 'BUYER' | 'SELLER';
+
 /** What a caller asks for. */
 export interface EscrowTerms {
   readonly filingNo: string;

@@ -1,6 +1,7 @@
 import type { Environment } from '../domain/caller.ts';
 import { type RefusalData, refusalOf } from '../domain/violation.ts';
 import type { DistributionData } from '../observe/distribution.ts';
+import type { ActCommands } from './act-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
@@ -85,6 +86,7 @@ export interface Commands
     EscrowCommands,
     ReconciliationCommands,
     CallerCommands,
+    ActCommands,
     FigureCommands,
     RestorationCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */

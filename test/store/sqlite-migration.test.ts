@@ -68,7 +68,12 @@ test('earlier orders get the instructions and the history that their state tells
   const names = raw.prepare('SELECT instruction_id FROM escrow_instruction').pluck().all() as string[];
   assert.equal(new Set(names).size, 5);
   for (const name of names) assert.match(name, /^[0-9a-f]{32}$/);
-  const history = raw.prepare('SELECT * FROM escrow_change ORDER BY order_id, position').raw().all();
+  const history = raw
+    .prepare(
+      'SELECT order_id, position, state, at, changed_at_s FROM escrow_change ORDER BY order_id, position',
+    )
+    .raw()
+    .all();
   assert.deepEqual(history, [
     [1, 1, 'UNPAID', timestamp, openedAtS],
     [2, 1, 'UNPAID', timestamp, openedAtS],

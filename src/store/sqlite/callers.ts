@@ -57,7 +57,7 @@ const platformColumns = {
 export const tokenColumns = {
   id: serviceToken.id,
   tokenId: serviceToken.tokenId,
-  operator: serviceToken.operator,
+  operator: sql<boolean>`instr(${serviceToken.scopes}, 'operate ') > 0`.mapWith(Boolean),
   createdAtS: serviceToken.createdAtS,
   revokedAtS: serviceToken.revokedAtS,
   callerId: serviceToken.callerId,
@@ -131,14 +131,14 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
     return insertKey(id, key, 'ACTIVE');
   }
 
-  function addToken(name: string, { sha256, ...token }: NewToken): StoredToken {
+  function addToken(name: string, { sha256, operator, ...token }: NewToken): StoredToken {
     const known = callerNamed(name);
     refusePlatformName(known);
     const callerId =
       known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
     database
       .insert(serviceToken)
-      .values({ ...token, sha256: Buffer.from(sha256), callerId })
+      .values({ ...token, sha256: Buffer.from(sha256), callerId, scopes: scopesOf(operator) })
       .run();
     return tokenOf(token.tokenId);
   }
@@ -210,3 +210,5 @@ const same = <T>(row: T): T => row;
 
 const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
   gt(id, from);
+
+const scopesOf = (operator: boolean) => (operator ? 'read file escrow operate ' : 'read file escrow ');

@@ -2,6 +2,7 @@ import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
 import type { Command, Executed, Kind, Outcome, StoreFigures, StoreOptions, Unit } from '../store.ts';
+import { createActHandlers } from './acts.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
@@ -207,6 +208,7 @@ function createUnits(database: Database) {
     ...createFilingHandlers(database),
     ...createOrderHandlers(database),
     ...callerHandlers,
+    ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database),
     Refuse: reads(({ refusal }) => {

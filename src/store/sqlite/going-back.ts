@@ -31,6 +31,7 @@ const since = {
   nonces: 8,
   numbersByFilings: 9,
   reviews: 11,
+  scopes: 14,
 } as const;
 
 /**
@@ -99,7 +100,9 @@ function carryOver(
     client.pragma('foreign_keys = OFF');
     client.prepare('ATTACH ? AS later').run(later);
     const carried = client.transaction(() => {
-      for (const table of ['caller', 'api_key', 'service_token', 'usage']) carryTable(client, table);
+      for (const table of ['caller', 'api_key', 'usage']) carryTable(client, table);
+      if (schema < since.scopes) client.exec(tokensWithoutScopes);
+      else carryTable(client, 'service_token');
       if (schema < since.platformStatus) client.exec(suspendKeysOfPlatforms);
       if (schema >= since.nonces) carryTable(client, 'spent_nonces');
       carryTable(client, 'number_sequence', "kind = 'ESCROW'");
@@ -155,6 +158,18 @@ function carryTable(
 /** Where platforms have no status yet, their keys have to say it. */
 const suspendKeysOfPlatforms = `UPDATE main.api_key SET status = 'SUSPENDED'
   WHERE status = 'ACTIVE' AND caller_id IN (SELECT id FROM later.caller WHERE status = 'SUSPENDED')`;
+
+/**
+ * Before tokens had scopes, each might do everything but govern: those that may do less, end or act for a platform are
+ * revoked.
+ */
+const tokensWithoutScopes = `
+  INSERT OR REPLACE INTO main.service_token
+      (id, token_id, sha256, caller_id, operator, created_at_s, revoked_at_s)
+    SELECT id, token_id, sha256, caller_id, instr(scopes, 'operate ') > 0, created_at_s,
+      CASE WHEN instr(scopes, 'read file escrow ') = 1 AND expires_at_s IS NULL AND platform_id IS NULL
+        THEN revoked_at_s ELSE ifnull(revoked_at_s, unixepoch()) END
+    FROM later.service_token`;
 
 /** What was stored beside each filing, before the filing itself told it. */
 const numbersAndSourceRecords = `

@@ -1,5 +1,6 @@
 import { sql } from 'drizzle-orm';
 import {
+  type AnySQLiteColumn,
   blob,
   check,
   customType,
@@ -12,7 +13,7 @@ import {
 } from 'drizzle-orm/sqlite-core';
 import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type { EscrowState, InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
-import type { EscrowType } from '../../domain/escrow-terms.ts';
+import type { EscrowType, PartyRole } from '../../domain/escrow-terms.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 
@@ -71,9 +72,59 @@ export const serviceToken = sqliteTable('service_token', {
   callerId: integer('caller_id')
     .notNull()
     .references(() => caller.id),
-  operator: integer({ mode: 'boolean' }).notNull(),
   createdAtS: integer('created_at_s').notNull(),
   revokedAtS: integer('revoked_at_s'),
+  /** What it may do, each word with a space behind it: `read file `. */
+  scopes: text().notNull().default(''),
+  /** When it ends, Unix seconds; null for never. */
+  expiresAtS: integer('expires_at_s'),
+  /** The platform that it acts for; null if it acts for its own caller. */
+  platformId: integer('platform_id').references((): AnySQLiteColumn => caller.id),
+});
+
+/**
+ * Buyers and sellers of platforms, and what the institution knows them by. A trigger keeps all of a row but its end, so
+ * that an order goes on with those that it was opened for.
+ */
+export const party = sqliteTable(
+  'party',
+  {
+    id: integer().primaryKey(),
+    callerId: integer('caller_id')
+      .notNull()
+      .references(() => caller.id),
+    role: text().$type<PartyRole>().notNull(),
+    /** The buyerId or sellerId of the platform. */
+    partyId: text('party_id').notNull(),
+    /** The institution's names for it, a JSON object of strings. */
+    names: text().notNull(),
+    addedAtS: integer('added_at_s').notNull(),
+    /** When it was removed; null while it is known. */
+    removedAtS: integer('removed_at_s'),
+  },
+  (table) => [
+    uniqueIndex('party_known')
+      .on(table.callerId, table.role, table.partyId)
+      .where(sql`${table.removedAtS} IS NULL`),
+  ],
+);
+
+/** What operators did, and why; triggers keep the rows. */
+export const operatorAct = sqliteTable('operator_act', {
+  id: integer().primaryKey(),
+  atS: integer('at_s').notNull(),
+  /** Who: `token tok_… (name)`, or `user name (uid)` of the machine. */
+  actor: text().notNull(),
+  /** What was done: `key.suspend`. */
+  action: text().notNull(),
+  /** On what, by its public name. */
+  subject: text().notNull(),
+  /** Why, as the operator said; null if nothing was said. */
+  reason: text(),
+  /** What it was before, JSON; null if it was not there. */
+  before: text(),
+  /** What it is since, JSON; null if it is gone. */
+  after: text(),
 });
 
 /** Spent nonces, a row for those of one transaction and window of time. */
@@ -229,6 +280,15 @@ export const escrow = sqliteTable(
     accepted: integer({ mode: 'boolean' }).notNull().default(false),
     /** Notifications that have come about the order. */
     notificationCount: integer('notification_count').notNull().default(0),
+    /** Who pays and who is paid, as registered when it was opened; null where the institution needs no names. */
+    buyerPartyId: integer('buyer_party_id').references(() => party.id),
+    sellerPartyId: integer('seller_party_id').references(() => party.id),
+    /** Until when the institution keeps its hold, as far as it says so; Unix seconds. */
+    holdExpiresAtS: integer('hold_expires_at_s'),
+    /** Where the buyer has to act before the amount can be held; null if nothing is to be done there. */
+    nextActionUrl: text('next_action_url'),
+    /** Until when it is waited for that, Unix milliseconds. */
+    nextActionUntilMs: integer('next_action_until_ms'),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
@@ -236,6 +296,7 @@ export const escrow = sqliteTable(
     index('escrow_by_filing').on(table.filingNo),
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
+    index('escrow_by_reference').on(table.reference).where(sql`${table.reference} IS NOT NULL`),
     index('escrow_in_review').on(table.id).where(sql`${table.review} IS NOT NULL`),
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
@@ -257,6 +318,8 @@ export const escrowInstruction = sqliteTable(
     kind: text().$type<InstructionKind>().notNull(),
     status: text().$type<InstructionStatus>().notNull(),
     preparedAtMs: integer('prepared_at_ms').notNull(),
+    /** Why the institution declined it, in words for the buyer; null if it did not, or gave no reason. */
+    reason: text(),
   },
   (table) => [
     index('escrow_instruction_by_order').on(table.orderId),
@@ -290,6 +353,8 @@ export const escrowChange = sqliteTable(
     state: text().$type<EscrowState>().notNull(),
     at: text().notNull(),
     changedAtS: integer('changed_at_s').notNull(),
+    /** What the institution said of money that was paid out, where that is what the row tells; null where the state is. */
+    payment: text().$type<PaymentStatus>(),
   },
   (table) => [primaryKey({ columns: [table.orderId, table.position] })],
 );

@@ -94,6 +94,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ListTokens: { kind: 'ListTokens', page },
   RevokeToken: { kind: 'RevokeToken', tokenId: 'tok', atS: nowS },
   CountCalls: { kind: 'CountCalls', callerId: 1, month },
+  ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 
 /** What survives, and what a closed store does. */
