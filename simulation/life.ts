@@ -121,7 +121,9 @@ export function beginLife(options: LifeOptions): Life {
     during,
     take: ({ headers, body }) => {
       const lists = Object.entries(headers).map(([name, value]) => [name, [value]]);
-      return during(() => service.takeNotification({ headers: Object.fromEntries(lists), body }));
+      return during(() =>
+        service.takeNotification({ method: 'POST', query: '', headers: Object.fromEntries(lists), body }),
+      );
     },
     start: service.start,
     kill: () => {

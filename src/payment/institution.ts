@@ -1,7 +1,8 @@
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { InstructionKind } from '../domain/escrow.ts';
-import type { EscrowTerms } from '../domain/escrow-terms.ts';
+import type { EscrowTerms, PartyRole } from '../domain/escrow-terms.ts';
+import type { PartyNames } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
@@ -13,8 +14,9 @@ import type { Violation } from '../domain/violation.ts';
  *
  * Truth: `instruct` and `lookUp` resolve with what the institution has written down and will not take back; money
  * only moves forward (see PaymentStatus). What `instruct` resolves with is the status after the instruction: where
- * it is not the one that was asked for, the instruction is declined and will not be carried out later. After a
- * CANCEL that left the money VOID, no hold is made for the order, even if its FREEZE is on the way.
+ * it is not the one that was asked for, the instruction is declined and will not be carried out later. The one
+ * exception is a FREEZE that is AWAITING_BUYER, which goes on when the buyer has acted. After a CANCEL that left the money
+ * VOID, no hold is made for the order, even if its FREEZE is on the way.
  *
  * Ignorance: a promise that rejects, or never resolves, says nothing: the instruction may have been carried out,
  * or may be later. No other outcome may be made into a rejection, and no doubtful one into an answer.
@@ -33,8 +35,8 @@ export interface Institution<Values = unknown> {
    * for whatever begins after it.
    */
   reload(values: Values): void;
-  /** The parties of an order that the institution does not know, before anything is stored. */
-  check(parties: Parties): readonly Violation[];
+  /** What of an order the institution would never hold, before anything is stored: fields of a request and their rules. */
+  check(terms: Terms): readonly Violation[];
   /** Gives an instruction. */
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
   /** Asks where the money of an order is now. */
@@ -90,18 +92,22 @@ export class InstitutionFailure extends Error {
   }
 }
 
-/** Who pays and who is paid, by the ids of the platform. */
-export type Parties = Pick<EscrowTerms, 'buyerId' | 'sellerId'>;
-
-/** What the institution is told of an escrow order. */
-export interface PaymentOrder extends Parties {
-  /** Names the order at the institution, unique over all deployments that share an account there. */
-  readonly holdId: string;
-  readonly escrowId: string;
+/** What an order is over, and who pays and is paid, by the ids of the platform. */
+export interface Terms extends Pick<EscrowTerms, 'buyerId' | 'sellerId'> {
   /** Minor units. */
   readonly amount: bigint;
   /** ISO 4217 code. */
   readonly currency: string;
+}
+
+/** What the institution is told of an escrow order. */
+export interface PaymentOrder extends Terms {
+  /** Names the order at the institution, unique over all deployments that share an account there. */
+  readonly holdId: string;
+  readonly escrowId: string;
+  /** The institution's names for who pays and for who is paid; undefined where it needs none. */
+  readonly buyer?: PartyNames | undefined;
+  readonly seller?: PartyNames | undefined;
   /** Unix milliseconds from before any instruction of it. */
   readonly openedAtMs: number;
   /** PaymentSnapshot.reference of an earlier answer. */
@@ -117,6 +123,9 @@ export interface PaymentInstruction extends PaymentOrder {
 
 /** A notification as sent. */
 export interface SentNotification {
+  readonly method: string;
+  /** Of its target, behind the question mark, as it was sent; '' if there is none. */
+  readonly query: string;
   /** By lower-case name; the values in their order. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>;
   readonly body: Uint8Array;
@@ -128,8 +137,17 @@ export interface SentNotification {
 export interface Notification {
   /** Unique at the institution. */
   readonly eventId: string;
-  /** PaymentOrder.holdId; undefined if it is about nothing of ours. */
-  readonly holdId: string | undefined;
+  /** Which order it is about; undefined if it is about none of ours. */
+  readonly about: NotificationSubject | undefined;
+}
+
+/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference. */
+export type NotificationSubject = { readonly holdId: string } | { readonly reference: string };
+
+/** A name that the institution has for a party: its form, and what it is, in words: "a customer, cus_…". */
+export interface PartyNameRule {
+  readonly pattern: RegExp;
+  readonly what: string;
 }
 
 /**
@@ -146,6 +164,11 @@ export interface InstitutionKind<Values = unknown> {
    * more or less than it is: no deployment can choose both.
    */
   readonly otherUnits: readonly string[];
+  /**
+   * The names that a party of each role has to be registered with, by what they name; undefined if it takes anybody, and
+   * nobody has to be registered.
+   */
+  readonly parties: Readonly<Record<PartyRole, Readonly<Record<string, PartyNameRule>>>> | undefined;
   /** Files that it makes in the data folder, and only beside a complete database. */
   readonly ownFiles: readonly string[];
   /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */

@@ -21,8 +21,8 @@ export function createNotifications(dependencies: NotificationDependencies): Tak
   const { institution, execute, clock } = dependencies;
   return async (sent) => {
     const nowMs = clock.nowMs();
-    const { eventId, holdId } = institution.readNotification({ ...sent, nowS: Math.floor(nowMs / 1000) });
-    if (holdId === undefined) return;
-    await execute({ kind: 'TakeNotification', eventId, holdId, nowMs });
+    const { eventId, about } = institution.readNotification({ ...sent, nowS: Math.floor(nowMs / 1000) });
+    if (about === undefined) return;
+    await execute({ kind: 'TakeNotification', eventId, about, nowMs });
   };
 }

@@ -9,6 +9,9 @@ export const notificationPath = '/payment/notifications';
 
 /** Takes a notification as it came over the wire, verified by whoever sent it. Throws Refusal. */
 export type TakeNotification = (sent: {
+  readonly method: string;
+  /** Behind the question mark of its target; '' if there is none. */
+  readonly query: string;
   readonly headers: NodeJS.Dict<string[]>;
   readonly body: Uint8Array;
 }) => Promise<void>;
@@ -23,6 +26,8 @@ export async function notificationCall(
   if (request.method !== 'POST') {
     throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes POST.', { allow: ['POST'] });
   }
-  await take({ headers: request.headersDistinct, body: await readBody(request) });
+  const { method, url = '', headersDistinct: headers } = request;
+  const query = url.slice(notificationPath.length + 1);
+  await take({ method, query, headers, body: await readBody(request) });
   return jsonAnswer(200, { received: true });
 }

@@ -73,7 +73,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
       run: async (terms, call) => {
         const [owner, work] = [ownerScope(call.principal), workFor(call)];
         // Refused by the store, since a repetition goes on with its order, whoever the institution knows by now.
-        const violations = institution.check(terms);
+        const violations = institution.check({ ...terms, currency });
         const prepared = await call.execute({
           ...{ kind: 'OpenEscrow', terms, violations, at: now(), work, owner },
         });

@@ -117,7 +117,11 @@ export interface ReconciliationCommands {
    * time.
    */
   TakeNotification: {
-    readonly takes: { readonly eventId: string; readonly holdId: string; readonly nowMs: number };
+    readonly takes: {
+      readonly eventId: string;
+      readonly about: { readonly holdId: string } | { readonly reference: string };
+      readonly nowMs: number;
+    };
     readonly gives: boolean;
   };
   /**

@@ -38,20 +38,20 @@ function readTable(text: string): readonly (readonly [row: string, column: strin
 }
 
 const documentedMoves = readTable(`
-            ABSENT         VOID           HELD           PAID_OUT       RETURNED       LAPSED
-  UNPAID    UNPAID         CLOSED         FROZEN         CONTRADICTION  CLOSED         CLOSED
-  FROZEN    CONTRADICTION  CONTRADICTION  FROZEN         RELEASED       REFUNDED       CLOSED
-  RELEASED  CONTRADICTION  CONTRADICTION  CONTRADICTION  RELEASED       CONTRADICTION  CONTRADICTION
-  REFUNDED  CONTRADICTION  CONTRADICTION  CONTRADICTION  CONTRADICTION  REFUNDED       REFUNDED
-  CLOSED    CLOSED         CLOSED         COMPENSATE     CONTRADICTION  CLOSED         CLOSED
+            ABSENT           AWAITING_BUYER   VOID             HELD             PAID_OUT         PARTLY_RETURNED  DISPUTED         RETURNED         LAPSED
+  UNPAID    UNPAID           UNPAID           CLOSED           FROZEN           CONTRADICTION    CONTRADICTION    CONTRADICTION    CLOSED           CLOSED
+  FROZEN    CONTRADICTION    CONTRADICTION    CONTRADICTION    FROZEN           RELEASED         CONTRADICTION    CONTRADICTION    REFUNDED         CLOSED
+  RELEASED  CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION    RELEASED         CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION
+  REFUNDED  CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION    CONTRADICTION    REFUNDED         REFUNDED
+  CLOSED    CLOSED           COMPENSATE       CLOSED           COMPENSATE       CONTRADICTION    CONTRADICTION    CONTRADICTION    CLOSED           CLOSED
 `);
 
 const documentedOutcomes = readTable(`
-            ABSENT         VOID           HELD           PAID_OUT       RETURNED       LAPSED
-  FREEZE    OPEN           DECLINED       CONFIRMED      CONFIRMED      CONFIRMED      CONFIRMED
-  RELEASE   OPEN           DECLINED       OPEN           CONFIRMED      DECLINED       DECLINED
-  REFUND    OPEN           DECLINED       OPEN           DECLINED       CONFIRMED      DECLINED
-  CANCEL    OPEN           CONFIRMED      OPEN           DECLINED       CONFIRMED      CONFIRMED
+           ABSENT           AWAITING_BUYER   VOID             HELD             PAID_OUT         PARTLY_RETURNED  DISPUTED         RETURNED         LAPSED
+  FREEZE   OPEN             OPEN             DECLINED         CONFIRMED        CONFIRMED        CONFIRMED        CONFIRMED        CONFIRMED        CONFIRMED
+  RELEASE  OPEN             OPEN             DECLINED         OPEN             CONFIRMED        CONFIRMED        CONFIRMED        DECLINED         DECLINED
+  REFUND   OPEN             OPEN             DECLINED         OPEN             DECLINED         DECLINED         DECLINED         CONFIRMED        DECLINED
+  CANCEL   OPEN             OPEN             CONFIRMED        OPEN             DECLINED         DECLINED         DECLINED         CONFIRMED        CONFIRMED
 `);
 
 /** A table of the code, as the rows of `readTable`. */
@@ -75,47 +75,76 @@ test('every state and status is decided, every kind and status as well, and ther
  * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
  */
 const documentedTransitions = readTable(`
-                     as agreed                       another amount or currency
-  UNPAID ABSENT      UNPAID UNPAID UNPAID            UNPAID UNPAID UNPAID
-  UNPAID VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  UNPAID HELD        FROZEN UNPAID x                 # UNPAID #
-  UNPAID PAID_OUT    ! ! !                           # # #
-  UNPAID RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  UNPAID LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  FROZEN ABSENT      ! ! !                           ! ! !
-  FROZEN VOID        ! ! !                           ! ! !
-  FROZEN HELD        FROZEN FROZEN FROZEN|x          # FROZEN #
-  FROZEN PAID_OUT    RELEASED RELEASED RELEASED      # # #
-  FROZEN RETURNED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
-  FROZEN LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  RELEASED ABSENT    ! ! !                           ! ! !
-  RELEASED VOID      ! ! !                           ! ! !
-  RELEASED HELD      ! RELEASED !                         # RELEASED #
-  RELEASED PAID_OUT  RELEASED RELEASED RELEASED      # # #
-  RELEASED RETURNED  ! ! !                           ! ! !
-  RELEASED LAPSED    ! ! !                           ! ! !
-  REFUNDED ABSENT    ! ! !                           ! ! !
-  REFUNDED VOID      ! ! !                           ! ! !
-  REFUNDED HELD      ! REFUNDED !                         # REFUNDED #
-  REFUNDED PAID_OUT  ! ! !                           # # #
-  REFUNDED RETURNED  REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
-  REFUNDED LAPSED    REFUNDED REFUNDED REFUNDED      REFUNDED REFUNDED REFUNDED
-  CLOSED ABSENT      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  CLOSED VOID        CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  CLOSED HELD        CLOSED+ CLOSED x                # CLOSED #
-  CLOSED PAID_OUT    ! ! !                           # # #
-  CLOSED RETURNED    CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
-  CLOSED LAPSED      CLOSED CLOSED CLOSED            CLOSED CLOSED CLOSED
+                            as agreed                     another amount or currency
+  UNPAID ABSENT             UNPAID UNPAID UNPAID          UNPAID UNPAID UNPAID
+  UNPAID AWAITING_BUYER     UNPAID UNPAID x               UNPAID UNPAID x
+  UNPAID VOID               CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  UNPAID HELD               FROZEN UNPAID x               # UNPAID #
+  UNPAID PAID_OUT           ! ! !                         # # #
+  UNPAID PARTLY_RETURNED    ! ! !                         # # #
+  UNPAID DISPUTED           ! ! !                         ! ! !
+  UNPAID RETURNED           CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  UNPAID LAPSED             CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  FROZEN ABSENT             ! ! !                         ! ! !
+  FROZEN AWAITING_BUYER     ! FROZEN !                    ! FROZEN !
+  FROZEN VOID               ! ! !                         ! ! !
+  FROZEN HELD               FROZEN FROZEN FROZEN|x        # FROZEN #
+  FROZEN PAID_OUT           RELEASED RELEASED RELEASED    # # #
+  FROZEN PARTLY_RETURNED    ! ! !                         # # #
+  FROZEN DISPUTED           ! ! !                         ! ! !
+  FROZEN RETURNED           REFUNDED REFUNDED REFUNDED    REFUNDED REFUNDED REFUNDED
+  FROZEN LAPSED             CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  RELEASED ABSENT           ! ! !                         ! ! !
+  RELEASED AWAITING_BUYER   ! RELEASED !                  ! RELEASED !
+  RELEASED VOID             ! ! !                         ! ! !
+  RELEASED HELD             ! RELEASED !                  # RELEASED #
+  RELEASED PAID_OUT         RELEASED RELEASED RELEASED    # # #
+  RELEASED PARTLY_RETURNED  ! ! !                         # # #
+  RELEASED DISPUTED         ! ! !                         ! ! !
+  RELEASED RETURNED         ! ! !                         ! ! !
+  RELEASED LAPSED           ! ! !                         ! ! !
+  REFUNDED ABSENT           ! ! !                         ! ! !
+  REFUNDED AWAITING_BUYER   ! REFUNDED !                  ! REFUNDED !
+  REFUNDED VOID             ! ! !                         ! ! !
+  REFUNDED HELD             ! REFUNDED !                  # REFUNDED #
+  REFUNDED PAID_OUT         ! ! !                         # # #
+  REFUNDED PARTLY_RETURNED  ! ! !                         # # #
+  REFUNDED DISPUTED         ! ! !                         ! ! !
+  REFUNDED RETURNED         REFUNDED REFUNDED REFUNDED    REFUNDED REFUNDED REFUNDED
+  REFUNDED LAPSED           REFUNDED REFUNDED REFUNDED    REFUNDED REFUNDED REFUNDED
+  CLOSED ABSENT             CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  CLOSED AWAITING_BUYER     CLOSED+ CLOSED x              CLOSED+ CLOSED x
+  CLOSED VOID               CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  CLOSED HELD               CLOSED+ CLOSED x              # CLOSED #
+  CLOSED PAID_OUT           ! ! !                         # # #
+  CLOSED PARTLY_RETURNED    ! ! !                         # # #
+  CLOSED DISPUTED           ! ! !                         ! ! !
+  CLOSED RETURNED           CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
+  CLOSED LAPSED             CLOSED CLOSED CLOSED          CLOSED CLOSED CLOSED
 `);
 
 /** Where an order goes when a person accepts a contradiction; any other stays where it is. */
 const documentedAcceptances = new Map([
   ['UNPAID PAID_OUT', 'FROZEN'],
+  ['UNPAID PARTLY_RETURNED', 'FROZEN'],
+  ['UNPAID DISPUTED', 'FROZEN'],
+  ['FROZEN PARTLY_RETURNED', 'RELEASED'],
+  ['FROZEN DISPUTED', 'RELEASED'],
   ['FROZEN ABSENT', 'CLOSED'],
   ['FROZEN VOID', 'CLOSED'],
 ]);
 
-const statuses: readonly PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+const statuses: readonly PaymentStatus[] = [
+  'ABSENT',
+  'AWAITING_BUYER',
+  'VOID',
+  'HELD',
+  'PAID_OUT',
+  'PARTLY_RETURNED',
+  'DISPUTED',
+  'RETURNED',
+  'LAPSED',
+];
 const kinds: readonly InstructionKind[] = ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'];
 const returns: readonly (InstructionKind | undefined)[] = ['REFUND', 'CANCEL'];
 /** Every set of kinds. */

@@ -218,7 +218,7 @@ function notificationPromises(engine: InstitutionEngine): void {
   test('a genuine one names the order, and itself', async (t) => {
     const { institution, order, sent, notification } = await opened(t);
     const read = institution.readNotification(sent);
-    assert.equal(read.holdId, order.holdId);
+    assert.deepEqual(read.about, { holdId: order.holdId });
     assert.notEqual(read.eventId, '');
     const other = institution.readNotification(notification(order, nowS()));
     assert.notEqual(other.eventId, read.eventId);

@@ -39,8 +39,8 @@ describe('notifications of the simulated institution', () => {
     assert.deepEqual(events, []);
     await pass(deliveryDelayMs);
     assert.deepEqual(events, [
-      { eventId: 'sim-evt-1', holdId: 'hold-1' },
-      { eventId: 'sim-evt-2', holdId: 'hold-1' },
+      { eventId: 'sim-evt-1', about: { holdId: 'hold-1' } },
+      { eventId: 'sim-evt-2', about: { holdId: 'hold-1' } },
     ]);
     await pass(60_000);
     assert.equal(events.length, 2);
@@ -168,6 +168,7 @@ describe('reading a notification of the simulated institution', () => {
   const sign = (body: Uint8Array, timestamp: number | string = nowS, key = testSecret) =>
     `t=${timestamp},v1=${createHmac('sha256', key).update(`${timestamp}.`).update(body).digest('hex')}`;
   const notification = (body: Uint8Array, ...signatures: string[]) => ({
+    ...{ method: 'POST', query: '' },
     headers: { [signatureHeader]: signatures },
     body,
     nowS,
@@ -178,13 +179,13 @@ describe('reading a notification of the simulated institution', () => {
     for (const ageS of [0, signatureToleranceS, -signatureToleranceS]) {
       assert.deepEqual(connection.readNotification(notification(genuine, sign(genuine, nowS - ageS))), {
         eventId: 'sim-evt-9',
-        holdId: 'hold-9',
+        about: { holdId: 'hold-9' },
       });
     }
     const aboutNothing = Buffer.from('{"id":"sim-evt-9"}');
     assert.deepEqual(connection.readNotification(notification(aboutNothing, sign(aboutNothing))), {
       eventId: 'sim-evt-9',
-      holdId: undefined,
+      about: undefined,
     });
   });
 
@@ -215,7 +216,7 @@ describe('reading a notification of the simulated institution', () => {
       );
     }
     assert.throws(
-      () => connection.readNotification({ headers: {}, body: genuine, nowS }),
+      () => connection.readNotification({ method: 'POST', query: '', headers: {}, body: genuine, nowS }),
       refusal('SIGNATURE_INVALID'),
     );
   });

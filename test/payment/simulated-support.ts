@@ -83,7 +83,13 @@ export function openTestSimulator(
 /** A posted notification as its receiver sees it now. */
 export function sent({ headers, body }: SignedNotification, clock: ManualClock) {
   const entries = Object.entries(headers).map(([name, value]) => [name, [value]]);
-  return { headers: Object.fromEntries(entries), body, nowS: Math.floor(clock.nowMs() / 1000) };
+  return {
+    method: 'POST',
+    query: '',
+    headers: Object.fromEntries(entries),
+    body,
+    nowS: Math.floor(clock.nowMs() / 1000),
+  };
 }
 
 /** An order that differs from others by its name. */

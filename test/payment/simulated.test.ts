@@ -47,7 +47,10 @@ institutionSuite('simulated', {
 describe('simulated institution', () => {
   test('holds, pays out, and tells the same when asked', async (t) => {
     const { connection } = openTestSimulator(t);
-    assert.deepEqual(connection.check({ buyerId: 'buyer', sellerId: 'seller' }), []);
+    assert.deepEqual(
+      connection.check({ amount: 1n, currency: 'CNY', buyerId: 'buyer', sellerId: 'seller' }),
+      [],
+    );
     assert.deepEqual(await connection.lookUp(order(), never), { status: 'ABSENT' });
     assert.deepEqual(await connection.instruct(instruction('FREEZE'), never), held);
     assert.deepEqual(await connection.lookUp(order(), never), held);

@@ -74,7 +74,13 @@ const engine: InstitutionEngine = {
         events += 1;
         const type = 'payment_intent.amount_capturable_updated';
         const { body, signature } = standIn.event(`evt_${events}`, type, intentOf(asked), sentAtS);
-        return { headers: { 'stripe-signature': [signature] }, body, nowS: sentAtS };
+        return {
+          method: 'POST',
+          query: '',
+          headers: { 'stripe-signature': [signature] },
+          body,
+          nowS: sentAtS,
+        };
       },
     };
   },
@@ -129,7 +135,8 @@ test('a redirect is not followed: the key goes nowhere else', async (t) => {
 test('parties that are not in the file are named, as what they are', async (t) => {
   const { institution } = await opened(t);
   const rule = 'is not known to the payment institution';
-  const check = (buyerId: string, sellerId: string) => institution.check({ buyerId, sellerId });
+  const check = (buyerId: string, sellerId: string) =>
+    institution.check({ amount: 1n, currency: 'CNY', buyerId, sellerId });
   assert.deepEqual(check('buyer', 'seller'), []);
   assert.deepEqual(check('seller', 'seller'), [{ field: 'buyerId', rule }]);
   assert.deepEqual(check('buyer', 'buyer'), [{ field: 'sellerId', rule }]);
@@ -509,6 +516,7 @@ describe('notifications of Stripe', () => {
   const nowS = 1_795_000_000;
   const intent = { object: 'payment_intent', metadata: { artseal_hold: 'hold-x' } };
   const sent = (body: Uint8Array, signature: string, laterS = 0) => ({
+    ...{ method: 'POST', query: '' },
     headers: { 'stripe-signature': [signature] },
     body,
     nowS: nowS + laterS,
@@ -519,7 +527,7 @@ describe('notifications of Stripe', () => {
   test('are taken for 300 seconds by the clock that is passed in', async (t) => {
     const { standIn, institution } = await opened(t);
     const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
-    const expected = { eventId: 'evt_1', holdId: 'hold-x' };
+    const expected = { eventId: 'evt_1', about: { holdId: 'hold-x' } };
     for (const laterS of [-10, 0, 300]) {
       assert.deepEqual(institution.readNotification(sent(body, signature, laterS)), expected);
     }
@@ -573,7 +581,7 @@ describe('notifications of Stripe', () => {
       const { body, signature } = standIn.event('evt_1', 'charge.expired', object, nowS);
       assert.deepEqual(institution.readNotification(sent(body, signature)), {
         eventId: 'evt_1',
-        holdId: undefined,
+        about: undefined,
       });
     }
   });

@@ -441,7 +441,12 @@ test('a notification that comes while the institution is asked has it asked agai
   const escrowId = await frozen(kit);
   const { holdId } = await kit.case(escrowId);
   await askedAbout(kit);
-  await kit.execute({ kind: 'TakeNotification', eventId: 'event', holdId, nowMs: kit.clock.nowMs() });
+  await kit.execute({
+    kind: 'TakeNotification',
+    eventId: 'event',
+    about: { holdId },
+    nowMs: kit.clock.nowMs(),
+  });
   kit.institution.lapse(escrowId);
   await kit.pass(1_000);
   assert.equal(await stateOf(kit, escrowId), 'CLOSED');

@@ -231,12 +231,17 @@ test('forgotten notifications are swept away as others come', async (t) => {
   const nowMs = 1_790_000_000_000;
   const month = 31 * 86_400_000;
   for (let event = 0; event < 100; event += 1)
-    await perform(store, { kind: 'TakeNotification', eventId: `old ${event}`, holdId: 'x', nowMs });
+    await perform(store, {
+      kind: 'TakeNotification',
+      eventId: `old ${event}`,
+      about: { holdId: 'x' },
+      nowMs,
+    });
   for (let event = 0; event < 50; event += 1) {
     await perform(store, {
       kind: 'TakeNotification',
       eventId: `new ${event}`,
-      holdId: 'x',
+      about: { holdId: 'x' },
       nowMs: nowMs + month,
     });
   }
@@ -320,7 +325,7 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
     /escrow_id_unique/,
   ],
   'taking a notification': [
-    (_, holdId) => ({ kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 }),
+    (_, holdId) => ({ kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 }),
     /institution_notification_by_age/,
   ],
 };

@@ -1,5 +1,5 @@
-import type { Notification } from '../institution.ts';
 import type { Script } from './faults.ts';
+import type { HoldEvent } from './notifications.ts';
 import type { Outbox, WaitingNotification } from './outbox.ts';
 import type { Timers } from './timers.ts';
 
@@ -28,14 +28,13 @@ export interface DeliveriesOptions {
   readonly timers: Timers;
   readonly script: () => Script;
   /** Resolves when the receiver has taken it. */
-  readonly send: (notification: Notification, signal: AbortSignal) => Promise<void>;
+  readonly send: (notification: HoldEvent, signal: AbortSignal) => Promise<void>;
 }
 
 /** A duplicate is a copy, whose failure matters to nobody. */
 type Which = 'ORIGINAL' | 'COPY';
 
-/** Its event id is unique for as long as the books are kept. */
-const notificationOf = ({ id, holdId }: WaitingNotification): Notification => ({
+const notificationOf = ({ id, holdId }: WaitingNotification): HoldEvent => ({
   eventId: `sim-evt-${id}`,
   holdId,
 });

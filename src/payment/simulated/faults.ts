@@ -1,5 +1,6 @@
 import type { PaymentSnapshot } from '../../domain/payment.ts';
-import type { Notification, PaymentInstruction, PaymentOrder } from '../institution.ts';
+import type { PaymentInstruction, PaymentOrder } from '../institution.ts';
+import type { HoldEvent } from './notifications.ts';
 
 /**
  * What goes wrong with one sending of an instruction.
@@ -39,7 +40,7 @@ export type NotificationFault =
 export interface Script {
   instruction(instruction: PaymentInstruction, attempt: number): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
-  notification(notification: Notification, attempt: number): NotificationFault;
+  notification(notification: HoldEvent, attempt: number): NotificationFault;
   /** What is answered to an instruction or a look-up in place of what the books say; the truth if not given. */
   report?(question: PaymentInstruction | PaymentOrder, truth: PaymentSnapshot): PaymentSnapshot;
 }

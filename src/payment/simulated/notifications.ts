@@ -7,6 +7,13 @@ export const signatureHeader = 'sim-signature';
 /** How far the time of a signature may be from now, in seconds. */
 export const signatureToleranceS = 300;
 
+/** What a notification tells: that something has changed about a hold. */
+export interface HoldEvent {
+  /** Unique for as long as the books are kept. */
+  readonly eventId: string;
+  readonly holdId: string;
+}
+
 /** A notification as it is posted. */
 export interface SignedNotification {
   readonly headers: Readonly<Record<string, string>>;
@@ -16,7 +23,7 @@ export interface SignedNotification {
 /** Writes a notification and signs it. */
 export function signNotification(
   secret: Uint8Array,
-  { eventId, holdId }: Notification,
+  { eventId, holdId }: HoldEvent,
   nowS: number,
 ): SignedNotification {
   return signBody(secret, JSON.stringify({ id: eventId, type: 'hold.changed', holdId }), nowS);
@@ -58,7 +65,10 @@ function readBody(body: Uint8Array): Notification {
   if (!isRecord(event) || typeof event.id !== 'string' || event.id === '') {
     throw new Refusal('INVALID_JSON', 'The notification must be a JSON object with the id of its event.');
   }
-  return { eventId: event.id, holdId: typeof event.holdId === 'string' ? event.holdId : undefined };
+  return {
+    eventId: event.id,
+    about: typeof event.holdId === 'string' ? { holdId: event.holdId } : undefined,
+  };
 }
 
 function parse(body: Uint8Array): unknown {

@@ -7,6 +7,7 @@ export const simulated: InstitutionKind<object> = {
   name: 'simulated',
   movesMoney: false,
   otherUnits: [],
+  parties: undefined,
   ownFiles: [ledgerFileName],
   settings: {},
   open: async (_, { dataDir, clock, ownDoor }) => {

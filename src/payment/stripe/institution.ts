@@ -1,7 +1,7 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
-import type { Access, Institution, Parties, PaymentInstruction, PaymentOrder } from '../institution.ts';
+import type { Access, Institution, PaymentInstruction, PaymentOrder, Terms } from '../institution.ts';
 import {
   createStripeClient,
   isKeyInOtherUse,
@@ -142,7 +142,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
   };
 }
 
-function strangers({ buyerId, sellerId }: Parties, { buyers, sellers }: StripeParties): Violation[] {
+function strangers({ buyerId, sellerId }: Terms, { buyers, sellers }: StripeParties): Violation[] {
   const rule = 'is not known to the payment institution';
   return [
     ...(buyers.has(buyerId) ? [] : [{ field: 'buyerId', rule }]),

@@ -15,7 +15,7 @@ export function readStripeNotification(sent: SentNotification, secret: string): 
   if (typeof event?.id !== 'string' || event.id === '') throw unreadable('has no id');
   const object = event.data?.object;
   const holdId = object?.object === 'payment_intent' ? object.metadata?.[holdKey] : undefined;
-  return { eventId: event.id, holdId: typeof holdId === 'string' ? holdId : undefined };
+  return { eventId: event.id, about: typeof holdId === 'string' ? { holdId } : undefined };
 }
 
 function checkSignature({ headers, body, nowS }: SentNotification, secret: string): void {

@@ -29,6 +29,7 @@ export const stripe: InstitutionKind<StripeSettings> = {
   name: 'stripe',
   movesMoney: true,
   otherUnits: ['ISK', 'MGA', 'UGX'],
+  parties: undefined,
   ownFiles: [],
   settings: {
     apiKey: {

@@ -55,6 +55,8 @@ export interface EscrowRows {
   insert(order: NewEscrowRow): number;
   find(escrowId: string): EscrowRow | undefined;
   byId(id: number): EscrowRow | undefined;
+  /** The id of the order that the institution knows by a name of its own. */
+  idOfReference(reference: string): number | undefined;
   /** The order of a filing that is UNPAID or FROZEN. */
   activeOf(filingNo: string): Pick<EscrowRow, 'escrowId' | 'callerId'> | undefined;
   /** The rows of a page that all conditions hold for, newest first; one more than it shows, if there is one. */
@@ -180,6 +182,8 @@ export function createEscrowRows(database: Database): EscrowRows {
     },
     find: (escrowId) => byEscrowId.get({ escrowId }),
     byId: (id) => byId.get({ id }),
+    idOfReference: (reference) =>
+      database.select({ id: escrow.id }).from(escrow).where(eq(escrow.reference, reference)).get()?.id,
     activeOf: (filingNo) => active.get({ filingNo }),
     list: (conditions, page) =>
       select()

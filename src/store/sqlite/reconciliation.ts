@@ -87,9 +87,10 @@ export function createReconciliationHandlers(
       const overdue = rows.dueUntil(nowMs, count);
       return [...overdue, ...rows.dueBehind(horizonMs, count - overdue.length)];
     }),
-    TakeNotification: writes(({ eventId, holdId, nowMs }) => {
+    TakeNotification: writes(({ eventId, about, nowMs }) => {
       if (!isNewNotification(eventId, nowMs)) return false;
-      const orderId = instructions.find(holdId)?.orderId;
+      const orderId =
+        'holdId' in about ? instructions.find(about.holdId)?.orderId : rows.idOfReference(about.reference);
       if (orderId !== undefined) rows.noticed(orderId, nowMs);
       return true;
     }),

@@ -72,7 +72,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   NoteServed: { kind: 'NoteServed', atS: nowS },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
   ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
-  TakeNotification: { kind: 'TakeNotification', eventId: 'event', holdId: 'op', nowMs: 1 },
+  TakeNotification: { kind: 'TakeNotification', eventId: 'event', about: { holdId: 'op' }, nowMs: 1 },
   Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', instructionId: 'op', nowMs: 1 },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
   ReadFigures: { kind: 'ReadFigures', nowMs: 1, year: 2026 },

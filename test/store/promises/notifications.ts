@@ -27,7 +27,10 @@ export function notificationPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { lookUpAtMs: nowMs + 60_000 });
     await settled(store, other.escrowId, { lookUpAtMs: nowMs + 60_000 });
     const before = await caseOf(store, escrowId);
-    assert.equal(await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs }), true);
+    assert.equal(
+      await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs }),
+      true,
+    );
     assert.deepEqual(await caseOf(store, escrowId), {
       ...before,
       notificationCount: before.notificationCount + 1,
@@ -41,13 +44,18 @@ export function notificationPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const [one, other] = [await opened(store, by), await frozen(store, by)];
     assert.equal(
-      await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId: one.holdId, nowMs }),
+      await perform(store, {
+        kind: 'TakeNotification',
+        eventId: 'event',
+        about: { holdId: one.holdId },
+        nowMs,
+      }),
       true,
     );
     await settled(store, one.escrowId, { to: 'FROZEN' });
     const repeated = await Promise.all(
       [one, one, other].map(({ holdId }) =>
-        perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: nowMs + 1 }),
+        perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: nowMs + 1 }),
       ),
     );
     assert.deepEqual(repeated, [false, false, false]);
@@ -56,7 +64,7 @@ export function notificationPromises(engine: StoreEngine): void {
       await perform(store, {
         kind: 'TakeNotification',
         eventId: 'another event',
-        holdId: one.holdId,
+        about: { holdId: one.holdId },
         nowMs: nowMs + 1,
       }),
       true,
@@ -68,7 +76,9 @@ export function notificationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const first = await Promise.all(
-      [1, 2, 3, 4].map(() => perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs })),
+      [1, 2, 3, 4].map(() =>
+        perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs }),
+      ),
     );
     assert.deepEqual(first, [true, false, false, false]);
   });
@@ -79,11 +89,21 @@ export function notificationPromises(engine: StoreEngine): void {
     const before = await caseOf(store, escrowId);
     for (const holdId of ['', 'unknown', "' OR 1 = 1", escrowId]) {
       assert.equal(
-        await perform(store, { kind: 'TakeNotification', eventId: `event ${holdId}`, holdId, nowMs }),
+        await perform(store, {
+          kind: 'TakeNotification',
+          eventId: `event ${holdId}`,
+          about: { holdId },
+          nowMs,
+        }),
         true,
       );
       assert.equal(
-        await perform(store, { kind: 'TakeNotification', eventId: `event ${holdId}`, holdId, nowMs }),
+        await perform(store, {
+          kind: 'TakeNotification',
+          eventId: `event ${holdId}`,
+          about: { holdId },
+          nowMs,
+        }),
         false,
       );
     }
@@ -96,12 +116,15 @@ export function notificationPromises(engine: StoreEngine): void {
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const events = Array.from({ length: 20 }, (_, place) => `event ${place}`);
     for (const event of events)
-      assert.equal(await perform(store, { kind: 'TakeNotification', eventId: event, holdId, nowMs }), true);
+      assert.equal(
+        await perform(store, { kind: 'TakeNotification', eventId: event, about: { holdId }, nowMs }),
+        true,
+      );
     for (let place = 0; place < 5; place += 1) {
       await perform(store, {
         kind: 'TakeNotification',
         eventId: `late ${place}`,
-        holdId: 'unknown',
+        about: { holdId: 'unknown' },
         nowMs: nowMs + retentionMs,
       });
     }
@@ -110,7 +133,7 @@ export function notificationPromises(engine: StoreEngine): void {
         await perform(store, {
           kind: 'TakeNotification',
           eventId: event,
-          holdId,
+          about: { holdId },
           nowMs: nowMs + retentionMs,
         }),
         false,
@@ -121,7 +144,7 @@ export function notificationPromises(engine: StoreEngine): void {
     const afterMs = nowMs + retentionMs + 1_000;
     for (const event of events.toReversed()) {
       assert.equal(
-        await perform(store, { kind: 'TakeNotification', eventId: event, holdId, nowMs: afterMs }),
+        await perform(store, { kind: 'TakeNotification', eventId: event, about: { holdId }, nowMs: afterMs }),
         true,
         event,
       );
@@ -129,7 +152,7 @@ export function notificationPromises(engine: StoreEngine): void {
         await perform(store, {
           kind: 'TakeNotification',
           eventId: event,
-          holdId,
+          about: { holdId },
           nowMs: afterMs + retentionMs,
         }),
         false,
@@ -142,10 +165,15 @@ export function notificationPromises(engine: StoreEngine): void {
   test('a notification is not forgotten where the clock is set back', async (t) => {
     const store = await openStore(t, engine);
     const { holdId } = await opened(store, await addPlatform(store, 'gallery'));
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs });
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs });
     for (const backMs of [1_000, retentionMs, 10 * retentionMs]) {
       assert.equal(
-        await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: nowMs - backMs }),
+        await perform(store, {
+          kind: 'TakeNotification',
+          eventId: 'event',
+          about: { holdId },
+          nowMs: nowMs - backMs,
+        }),
         false,
       );
     }
@@ -156,7 +184,7 @@ export function notificationPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine, dataDir);
     const { escrowId, holdId } = await frozen(store, await addPlatform(store, 'gallery'));
     const before = await openStore(t, engine, crashCopy(t, dataDir));
-    const notify = { kind: 'TakeNotification', eventId: 'event', holdId, nowMs } as const;
+    const notify = { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs } as const;
     await perform(store, notify);
     const after = await openStore(t, engine, crashCopy(t, dataDir));
     assert.deepEqual(await due(before, nowMs, nowMs), []);

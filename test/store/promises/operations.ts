@@ -441,7 +441,7 @@ export function operationPromises(engine: StoreEngine): void {
     await assertNotDue('send');
     await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount: 0 });
     await assertNotDue('leaveOpen');
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 });
     await assertNotDue('notified');
   });
 }

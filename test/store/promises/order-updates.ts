@@ -251,7 +251,12 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const { notificationCount } = await caseOf(store, escrowId);
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs - 1 });
+    await perform(store, {
+      kind: 'TakeNotification',
+      eventId: 'event',
+      about: { holdId },
+      nowMs: later.atMs - 1,
+    });
     await settled(store, escrowId, { ended: [], notificationCount, lookUpAtMs: undefined });
     assert.deepEqual(await due(store, later.atMs, Number.MAX_SAFE_INTEGER), [escrowId]);
     await settled(store, escrowId, { ended: [], lookUpAtMs: undefined });
@@ -262,7 +267,12 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { escrowId, holdId } = await opened(store, await addPlatform(store, 'gallery'));
     const { notificationCount } = await caseOf(store, escrowId);
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: later.atMs });
+    await perform(store, {
+      kind: 'TakeNotification',
+      eventId: 'event',
+      about: { holdId },
+      nowMs: later.atMs,
+    });
     await perform(store, {
       kind: 'NoteUnanswered',
       escrowId,
@@ -296,7 +306,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
       }),
       undefined,
     );
-    await perform(store, { kind: 'TakeNotification', eventId: 'event', holdId, nowMs: 1 });
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', about: { holdId }, nowMs: 1 });
     assert.deepEqual(await due(store, 1_000, 2_000), []);
     assert.deepEqual(
       { ...(await caseOf(store, escrowId)), notificationCount: 0 },
