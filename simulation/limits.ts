@@ -5,10 +5,14 @@ import type { ReconciliationLimits } from '../src/reconciliation/limits.ts';
 export const simulatedLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 60_000,
+  buyerDeadlineMs: 120_000,
   firstRetryMs: 500,
   longestRetryMs: 20_000,
   attemptsMax: 1_000,
   quietLookUpMs: 400_000,
+  buyerLookUpMs: 3_000,
+  closedLookUpsMs: 2_000_000,
+  holdWarningMs: 600_000,
   pollMs: 1_000,
   atOnce: 8,
 };

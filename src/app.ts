@@ -197,7 +197,7 @@ function openService(
     currency: config.currency,
     random: Math.random,
     newInstructionId: randomUUIDv7,
-    limits: { ...reconciliationLimits, ...simulated.limits },
+    limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...simulated.limits },
   });
   opened.defer(service.stop);
   return service;

@@ -49,9 +49,10 @@ export function createService(parts: ServiceParts): Service {
   const { store, institution, clock, calendar, currency, newInstructionId } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
+  const timestamp = (atMs: number) => calendar.timestamp(atMs);
   const now = () => {
     const atMs = clock.nowMs();
-    return { atMs, timestamp: calendar.timestamp(atMs) };
+    return { atMs, timestamp: timestamp(atMs) };
   };
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
@@ -59,7 +60,7 @@ export function createService(parts: ServiceParts): Service {
     dispatcher: createDispatcher([
       createFilingService({ now, currency, paging }),
       createProvenanceService(),
-      createEscrowService({ institution, reconciler, now, newInstructionId, currency, paging }),
+      createEscrowService({ institution, reconciler, now, timestamp, newInstructionId, currency, paging }),
       createAdminService({ ...parts, paging }),
     ]),
     takeNotification: createNotifications({ institution, execute, clock }),

@@ -229,7 +229,7 @@ function objectsIn(schema: Schema): Schema[] {
 }
 
 /** Members that are there at times only. */
-const absentAtTimes: readonly string[] = ['pending'];
+const absentAtTimes: readonly string[] = ['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left'];
 
 /** Answers that keep their members. */
 const closedAnswers = ['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ApiError'];
@@ -391,8 +391,8 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
   },
   'state of a new order': {
     schema: propertyOf('EscrowReceipt', 'state'),
-    fit: ['FROZEN'],
-    unfit: ['UNPAID', 'RELEASED'],
+    fit: ['FROZEN', 'UNPAID'],
+    unfit: ['frozen', 'PAID'],
   },
   'state of an order': {
     schema: propertyOf('Escrow', 'state'),

@@ -1,4 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
+import { createCalendar } from '../domain/calendar.ts';
 import { type EscrowState, escrowStates } from '../domain/escrow.ts';
 import type { Decision } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
@@ -11,9 +12,13 @@ const decisions = {
   'look-again': 'LOOK_AGAIN',
   accept: 'ACCEPT',
   return: 'RETURN',
+  stop: 'STOP',
 } as const satisfies Record<string, Decision>;
 
-const decisionFlags = Object.keys(decisions).map((flag) => `--${flag}`);
+/** Ends an order without the institution. */
+const closes = 'close';
+
+const decisionFlags = [...Object.keys(decisions), closes].map((flag) => `--${flag}`);
 
 const list: Action = {
   usage: 'escrow list [--review] [--state STATE] [--json]',
@@ -38,13 +43,20 @@ const resolve: Action = {
     '--look-again  asks the institution again, after the difference was put right there.',
     '--accept      takes the word of the institution as it is.',
     '--return      has the institution give back what it holds, instead of a release that did not arrive, too.',
+    'An order that waits for the institution goes on waiting for five days, unless it is ended here:',
+    '--stop        asks it no more, so that the order waits for a person.',
+    '--close       closes an UNPAID order at once; a hold that still comes goes back to the buyer.',
   ],
   run: async (words, terminal) => {
     const decision = decisionOf(words);
-    return withRegistry(terminal, async ({ execute }) => {
+    return withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const escrowId = words.required('ESCROW_ID');
-      const named = { escrowId, decision, instructionId: randomUUIDv7(), nowMs: Date.now() };
-      const found = await execute({ kind: 'Decide', ...named });
+      const nowMs = Date.now();
+      const at = { atMs: nowMs, timestamp: createCalendar(timeZone).timestamp(nowMs) };
+      const found =
+        decision === undefined
+          ? await execute({ kind: 'CloseOrder', escrowId, at })
+          : await execute({ kind: 'Decide', escrowId, decision, instructionId: randomUUIDv7(), nowMs });
       show(found, words, terminal);
     });
   },
@@ -66,8 +78,10 @@ function stateOf(words: Words): EscrowState | undefined {
   return state;
 }
 
-function decisionOf(words: Words): Decision {
-  const [chosen, ...more] = Object.entries(decisions).filter(([flag]) => words.has(flag));
+/** What a person decides; undefined to close the order. */
+function decisionOf(words: Words): Decision | undefined {
+  const possible = [...Object.entries(decisions), [closes, undefined] as const];
+  const [chosen, ...more] = possible.filter(([flag]) => words.has(flag));
   const flags = decisionFlags.join(', ');
   if (chosen === undefined) throw new UsageError(`needs one of ${flags}`);
   if (more.length > 0) throw new UsageError(`takes only one of ${flags}`);

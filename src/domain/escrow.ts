@@ -1,4 +1,5 @@
 import type { EscrowTerms } from './escrow-terms.ts';
+import type { PaymentStatus } from './payment.ts';
 import { Refusal } from './reason.ts';
 import { FieldsRefused } from './violation.ts';
 
@@ -18,16 +19,38 @@ export interface Escrow extends EscrowTerms {
   readonly timestamp: string;
   /** Name of the caller that opened it. */
   readonly caller: string;
-  /** The states that it has been in, the first one UNPAID, the last one its own. */
+  /** Until when the institution keeps its hold, Unix milliseconds; undefined where it does not say, or there is no hold. */
+  readonly holdExpiresAtMs: number | undefined;
+  /** What the buyer has to do before the amount can be held; undefined if nothing is to be done. */
+  readonly nextAction: NextAction | undefined;
+  /** What has happened to it, the first the state UNPAID. */
   readonly history: readonly EscrowChange[];
 }
 
-/** One state that an order has come to. */
-export interface EscrowChange {
+/** Something that the buyer has to do. */
+export interface NextAction {
+  /** Where. */
+  readonly url: string;
+  /** Until when it is waited for, Unix milliseconds. */
+  readonly untilMs: number;
+}
+
+/** A state that an order has come to, or, after its release, what was said of the money since. */
+export interface EscrowChange extends Partial<AfterPayout> {
   readonly state: EscrowState;
   /** When: RFC 3339, whole seconds, numeric offset. */
   readonly at: string;
 }
+
+/** What the institution says of money that it had paid out. */
+export interface AfterPayout {
+  readonly payment: PayoutStatus;
+  /** What the seller still has, in minor units, of PARTLY_RETURNED alone. */
+  readonly amount?: bigint | undefined;
+}
+
+/** What can become of money that was paid out; PAID_OUT where a dispute was won. */
+export type PayoutStatus = Extract<PaymentStatus, 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED'>;
 
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';

@@ -1,5 +1,11 @@
-import type { EscrowState, InstructionKind, InstructionStatus } from './escrow.ts';
-import { instructionOutcomes, nextTransition, type PaymentSnapshot } from './payment.ts';
+import type { AfterPayout, EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from './escrow.ts';
+import {
+  instructionOutcomes,
+  nextTransition,
+  type PaymentSnapshot,
+  type PaymentStatus,
+  type Transition,
+} from './payment.ts';
 
 /** An instruction that has not come to its end. */
 export interface OpenInstruction {
@@ -12,6 +18,8 @@ export interface OpenInstruction {
 export interface EndedInstruction {
   readonly instructionId: string;
   readonly status: 'CONFIRMED' | 'DECLINED';
+  /** Why it was declined, in words for the buyer. */
+  readonly reason?: string | undefined;
 }
 
 /** An order with what is under way for it, as it was when the institution was asked. */
@@ -23,6 +31,8 @@ export interface OrderUnderWay {
   readonly currency: string;
   /** What the institution said that a person accepted, if one did. */
   readonly accepted: PaymentSnapshot | undefined;
+  /** What the institution said last of money that it had paid out; undefined as long as that was not in doubt. */
+  readonly afterPayout: AfterPayout | undefined;
   /** Oldest first. */
   readonly open: readonly OpenInstruction[];
 }
@@ -38,8 +48,15 @@ export interface UpdatePlan {
   readonly review: string | undefined;
   /** Whether the institution did as it was told, so that the next attempt is a first one. */
   readonly resetsAttempts: boolean;
-  /** When to ask about the order: at once, after a long while, since a hold may lapse without a word, or never. */
-  readonly nextLookUp: 'NOW' | 'QUIET' | 'NEVER';
+  /** Whether the buyer has to act before anything else happens. */
+  readonly awaitsBuyer: boolean;
+  /** What the institution says now of money that it had paid out, if it said otherwise before. */
+  readonly afterPayout: AfterPayout | undefined;
+  /**
+   * When to ask about the order: at once, in a while, since the buyer may have acted, after a long while, since a hold may
+   * lapse without a word, or never.
+   */
+  readonly nextLookUp: 'NOW' | 'SOON' | 'QUIET' | 'NEVER';
 }
 
 /** Plans what the institution's word, which may be the answer to one of its instructions, means for an order. */
@@ -58,19 +75,60 @@ export function planUpdate(
     payment,
     ended.some(isNo) ? answered?.kind : undefined,
   );
+  const awaitsBuyer = payment.status === 'AWAITING_BUYER' && open.at(-1)?.kind === 'FREEZE';
   // As long as no instruction is answered, one that stays open is another failed attempt.
-  const resetsAttempts = answered !== undefined || ended.length > 0 || open.length === 0;
-  if (transition.kind === 'REVIEW') {
-    const stays = { to: from, ended: ended.filter(isNo), givesBack: false, resetsAttempts };
-    return { ...stays, review: transition.why, nextLookUp: 'NEVER' };
+  const resetsAttempts = answered !== undefined || awaitsBuyer || ended.length > 0 || open.length === 0;
+  const review = reviewOf(order, payment, transition);
+  if (review !== undefined || transition.kind === 'REVIEW') {
+    const stays = {
+      to: from,
+      ended: ended.filter(isNo),
+      givesBack: false,
+      resetsAttempts,
+      awaitsBuyer: false,
+    };
+    return { ...stays, review, afterPayout: newsAfterPayout(from, order, payment), nextLookUp: 'NEVER' };
   }
   const { to, givesBack } = transition;
   // An accepted contradiction may end an order whose instruction was never answered.
   const isOver = to !== from && to !== 'FROZEN';
   const settled = isOver ? open.map((instruction) => declinedUnless(instruction, ended)) : ended;
   const isDone = !givesBack && settled.length === open.length;
-  const nextLookUp = isDone ? nextOfDone(from, to, payment) : 'NOW';
-  return { to, ended: settled, givesBack, review: undefined, resetsAttempts, nextLookUp };
+  const nextLookUp = awaitsBuyer ? 'SOON' : isDone ? nextOfDone(from, to, payment) : 'NOW';
+  const afterPayout = newsAfterPayout(to, order, payment);
+  return { to, ended: settled, givesBack, review, resetsAttempts, awaitsBuyer, afterPayout, nextLookUp };
+}
+
+/** Why a person has to look: what the institution declines or contradicts, and whatever it says after a release. */
+function reviewOf(
+  order: OrderUnderWay,
+  payment: PaymentSnapshot,
+  transition: Transition,
+): string | undefined {
+  if (transition.kind === 'REVIEW')
+    return [transition.why, payment.declined?.detail].filter(Boolean).join(' ');
+  const { state } = order;
+  if (state !== 'RELEASED' || newsAfterPayout(state, order, payment) === undefined) return undefined;
+  return `The order was RELEASED; the institution says ${payment.status} after ${order.afterPayout?.payment}.`;
+}
+
+const payoutStatuses: readonly PaymentStatus[] = [
+  'PAID_OUT',
+  'PARTLY_RETURNED',
+  'DISPUTED',
+  'RETURNED',
+] satisfies PayoutStatus[];
+
+/** What the institution says of the money of an order that is, or comes to be, RELEASED, unless that was known. */
+function newsAfterPayout(
+  state: EscrowState,
+  { afterPayout: before }: Pick<OrderUnderWay, 'afterPayout'>,
+  { status, amount }: PaymentSnapshot,
+): AfterPayout | undefined {
+  if (state !== 'RELEASED' || !payoutStatuses.includes(status)) return undefined;
+  const now = { payment: status as PayoutStatus, ...(status === 'PARTLY_RETURNED' && { amount }) };
+  const { payment, amount: left } = before ?? { payment: 'PAID_OUT' };
+  return payment === now.payment && left === now.amount ? undefined : now;
 }
 
 /** When to ask about an order that nothing is left to do for. */
@@ -81,8 +139,9 @@ function nextOfDone(
 ): UpdatePlan['nextLookUp'] {
   // What was accepted may be further than FROZEN.
   if (to === 'FROZEN' && status !== 'HELD') return 'NOW';
-  // A hold may lapse without a word, and one that was given up may have been on its way.
-  return to === 'FROZEN' || (to === 'CLOSED' && from === 'UNPAID') ? 'QUIET' : 'NEVER';
+  // A hold may lapse without a word, and one that was given up may be on its way.
+  const mayHoldLater = to === 'CLOSED' && (from === 'UNPAID' || status === 'ABSENT');
+  return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';
 }
 
 /** What is left to do for an order, when the institution has said where its money is. */
@@ -92,14 +151,19 @@ export type NextStep =
   | { readonly kind: 'CANCEL' }
   | { readonly kind: 'SEND'; readonly instruction: OpenInstruction };
 
-/** Plans the next step: the newest open instruction is given, unless a person has to look or the hold comes too late. */
+/**
+ * Plans the next step: the newest open instruction is given, unless a person has to look, the buyer has to act or the hold
+ * comes too late.
+ */
 export function planNextStep(
-  { open, review }: Pick<OrderUnderWay, 'open'> & { readonly review: unknown },
+  order: Pick<OrderUnderWay, 'open'> & { readonly review: unknown; readonly nextAction: unknown },
   isOverdue: boolean,
 ): NextStep {
-  const instruction = open.at(-1);
-  if (review !== undefined || instruction === undefined) return { kind: 'NOTHING' };
-  if (instruction.kind === 'FREEZE' && isOverdue) return { kind: 'CANCEL' };
+  const instruction = order.open.at(-1);
+  if (order.review !== undefined || instruction === undefined) return { kind: 'NOTHING' };
+  const isFreeze = instruction.kind === 'FREEZE';
+  if (isFreeze && isOverdue) return { kind: 'CANCEL' };
+  if (isFreeze && order.nextAction !== undefined) return { kind: 'NOTHING' };
   return { kind: 'SEND', instruction };
 }
 
@@ -109,16 +173,24 @@ export function reviewOfSilence(failedAttempts: number, attemptsMax: number): st
   return `The institution left ${failedAttempts} attempts in a row without an answer.`;
 }
 
-/** The open instructions that the institution's word ends. Where it is the answer to one, that one is never left open. */
+/**
+ * The open instructions that the institution's word ends. Where it is the answer to one, that one is not left open, but for a
+ * FREEZE that the buyer has to act for.
+ */
 function endedBy(
   payment: PaymentSnapshot,
   open: readonly OpenInstruction[],
   answered: OpenInstruction | undefined,
 ): EndedInstruction[] {
-  return open.flatMap(({ instructionId, kind }) => {
+  const reason = payment.declined?.words;
+  return open.flatMap(({ instructionId, kind }): EndedInstruction[] => {
     const outcome = instructionOutcomes[kind][payment.status];
-    if (outcome !== 'OPEN') return [{ instructionId, status: outcome }];
-    return instructionId === answered?.instructionId ? [{ instructionId, status: 'DECLINED' as const }] : [];
+    const isAnswered = instructionId === answered?.instructionId;
+    const isBuyersTurn = kind === 'FREEZE' && payment.status === 'AWAITING_BUYER';
+    if (outcome === 'OPEN' && (!isAnswered || isBuyersTurn)) return [];
+    return outcome === 'CONFIRMED'
+      ? [{ instructionId, status: outcome }]
+      : [{ instructionId, status: 'DECLINED', reason }];
   });
 }
 

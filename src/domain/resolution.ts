@@ -31,20 +31,26 @@ export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrde
 }
 
 /**
- * What a person decides about an order that waits for one: to ask the institution again; to take its word as it is;
- * to have it give back what it holds.
+ * What a person decides. About an order that waits for one: to ask the institution again; to take its word as it is; to
+ * have it give back what it holds. About one that waits for the institution: to STOP that, so that it waits for a person.
  */
-export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN';
+export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN' | 'STOP';
 
-/** A stopped order, what the institution said of it, and whether its money was paid, out or back. */
+/** What a decision leads to: as with a request, or the order stops for a person. */
+export type DecisionPlan = ResolutionPlan | { readonly kind: 'STOP' };
+
+/** An order, what the institution said of it when it stopped, and whether its money was paid, out or back. */
 export interface OrderInReview extends ResolvableOrder {
   readonly found: PaymentSnapshot | undefined;
   readonly hasPaid: boolean;
+  /** Whether any instruction of it is open, its FREEZE included. */
+  readonly hasOpen: boolean;
 }
 
 /** Plans what a person's decision leads to. */
-export function planDecision(decision: Decision, order: OrderInReview): ResolutionPlan {
+export function planDecision(decision: Decision, order: OrderInReview): DecisionPlan {
   const { escrowId, state, underWay, isStopped, found, hasPaid } = order;
+  if (decision === 'STOP') return planStop(order);
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
   if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
   if (found === undefined)
@@ -55,6 +61,25 @@ export function planDecision(decision: Decision, order: OrderInReview): Resoluti
   if (isReturn(underWay)) return { kind: 'RESUME' };
   // A RELEASE that was not answered stays open and is not given any more: the institution says which of the two was first.
   return { kind: 'PREPARE', instruction: state === 'UNPAID' ? 'CANCEL' : 'REFUND' };
+}
+
+/**
+ * Why a person cannot close an order without the institution's word; undefined if they can. A hold that comes after all goes
+ * back to the buyer, so nothing has to be known of the FREEZE.
+ */
+export function refusalToClose({
+  escrowId,
+  state,
+  found,
+}: Pick<OrderInReview, 'escrowId' | 'state' | 'found'>): string | undefined {
+  if (state !== 'UNPAID') return `${escrowId} is ${state}; only an UNPAID order can be closed.`;
+  if (found === undefined || found.status === 'ABSENT') return undefined;
+  return `The institution says ${found.status} of ${escrowId}; have it given back, or accept it.`;
+}
+
+function planStop({ escrowId, isStopped, hasOpen }: OrderInReview): DecisionPlan {
+  if (isStopped) return conflict(`${escrowId} waits for a decision already.`);
+  return hasOpen ? { kind: 'STOP' } : conflict(`${escrowId} waits for nothing.`);
 }
 
 const conflict = (why: string): ResolutionPlan => ({ kind: 'CONFLICT', why });

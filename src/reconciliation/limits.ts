@@ -4,6 +4,8 @@ export interface ReconciliationLimits {
   readonly answerTimeoutMs: number;
   /** How long an order may wait for its hold, from its opening; then it is cancelled. */
   readonly freezeDeadlineMs: number;
+  /** How long a buyer may take to act, from when the institution asked for it; then the order is cancelled. */
+  readonly buyerDeadlineMs: number;
   /** How long to wait after the first attempt that failed; it doubles with each further one, up to the longest. */
   readonly firstRetryMs: number;
   readonly longestRetryMs: number;
@@ -11,6 +13,12 @@ export interface ReconciliationLimits {
   readonly attemptsMax: number;
   /** How often the institution is asked about a hold that no notification comes about, and when about an order just closed. */
   readonly quietLookUpMs: number;
+  /** How often it is asked whether a buyer has acted. */
+  readonly buyerLookUpMs: number;
+  /** For how long, from its opening, an order is asked about that a person closed without a word of the institution. */
+  readonly closedLookUpsMs: number;
+  /** How long before a hold lapses this is logged at each look-up. */
+  readonly holdWarningMs: number;
   /** How often to see whether an order is due. */
   readonly pollMs: number;
   /** Orders in recovery at the same time. */
@@ -21,11 +29,15 @@ export interface ReconciliationLimits {
 export const reconciliationLimits: ReconciliationLimits = {
   answerTimeoutMs: 5_000,
   freezeDeadlineMs: 600_000,
+  buyerDeadlineMs: 3_600_000,
   firstRetryMs: 1_000,
   longestRetryMs: 300_000,
   // Some five days.
   attemptsMax: 2_000,
   quietLookUpMs: 3_600_000,
+  buyerLookUpMs: 30_000,
+  closedLookUpsMs: 7 * 86_400_000,
+  holdWarningMs: 86_400_000,
   pollMs: 500,
   atOnce: 16,
 };

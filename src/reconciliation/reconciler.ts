@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { InstructionKind } from '../domain/escrow.ts';
+import type { AfterPayout, EscrowChange, InstructionKind, NextAction } from '../domain/escrow.ts';
 import {
   type OpenInstruction,
   planNextStep,
@@ -79,11 +79,12 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   const waiting = new Set<(why: string) => void>();
   let isStopped = false;
 
-  const paymentOrder = ({ order, accepted, holdId, openedAtMs, reference }: EscrowCase): PaymentOrder => {
+  const paymentOrder = (found: EscrowCase): PaymentOrder => {
+    const { order, accepted, holdId, openedAtMs, reference, buyer, seller } = found;
     const { escrowId, buyerId, sellerId } = order;
     // What a person accepted is what there is to pay out.
     const agreed = { amount: accepted?.amount ?? order.amount, currency: accepted?.currency ?? currency };
-    return { holdId, escrowId, ...agreed, buyerId, sellerId, openedAtMs, reference };
+    return { holdId, escrowId, ...agreed, buyerId, sellerId, buyer, seller, openedAtMs, reference };
   };
 
   async function caseOf(escrowId: string): Promise<EscrowCase> {
@@ -131,29 +132,76 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     answered?: OpenInstruction,
   ): Promise<EscrowCase> {
     const { order, open, accepted, notificationCount } = before;
-    const { escrowId, state: from, amount } = order;
-    const plan = planUpdate({ state: from, amount, currency, accepted, open }, payment, answered);
+    const { escrowId, state: from, amount, history } = order;
+    const afterPayout = history.findLast(isAfterPayout);
+    const plan = planUpdate(
+      { state: from, amount, currency, accepted, afterPayout, open },
+      payment,
+      answered,
+    );
     const { to, ended, resetsAttempts, review: why } = plan;
-    if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
-    if (to !== from) log.info({ escrowId, from, to, status: payment.status }, 'an order settled');
+    const nextAction = nextActionOf(before, payment, plan);
+    logUpdate(before, payment, plan);
     return write({
-      ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, reference: payment.reference },
+      ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, nextAction },
+      ...{ reference: payment.reference, holdExpiresAtMs: payment.holdExpiresAtMs },
+      afterPayout: plan.afterPayout,
       prepared: plan.givesBack ? newInstruction('REFUND') : undefined,
       review: why === undefined ? undefined : { why, found: payment },
-      lookUpAtMs: lookUpAtMs(plan),
+      lookUpAtMs: lookUpAtMs(before, plan, nextAction),
     });
   }
 
+  function nextActionOf(
+    { order: { nextAction: before } }: EscrowCase,
+    { nextActionUrl: url = before?.url }: PaymentSnapshot,
+    { awaitsBuyer }: UpdatePlan,
+  ): NextAction | undefined {
+    if (!awaitsBuyer || url === undefined) return undefined;
+    return { url, untilMs: before?.untilMs ?? clock.nowMs() + limits.buyerDeadlineMs };
+  }
+
+  function logUpdate({ order }: EscrowCase, payment: PaymentSnapshot, plan: UpdatePlan): void {
+    const { escrowId, state: from } = order;
+    const { to, review: why, ended } = plan;
+    const { status, holdExpiresAtMs, declined } = payment;
+    const isDeclined = ended.some((end) => end.status === 'DECLINED');
+    if (isDeclined && declined !== undefined) {
+      const { code, detail } = declined;
+      log.warn({ escrowId, code, detail }, 'the institution declined an instruction');
+    }
+    if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
+    if (to !== from) log.info({ escrowId, from, to, status }, 'an order settled');
+    if (to === 'FROZEN' && holdExpiresAtMs !== undefined) {
+      const expiresAt = new Date(holdExpiresAtMs).toISOString();
+      const isSoon = holdExpiresAtMs - clock.nowMs() <= limits.holdWarningMs;
+      if (isSoon) log.warn({ escrowId, expiresAt }, 'a hold lapses soon: release or refund the order before');
+    }
+  }
+
   /** Unix milliseconds; undefined for never. */
-  function lookUpAtMs({ nextLookUp }: UpdatePlan): number | undefined {
+  function lookUpAtMs(
+    { openedAtMs }: EscrowCase,
+    { to, nextLookUp }: UpdatePlan,
+    nextAction: NextAction | undefined,
+  ): number | undefined {
+    const nowMs = clock.nowMs();
     switch (nextLookUp) {
       case 'NOW':
-        return clock.nowMs();
+        return nowMs;
+      case 'SOON':
+        return Math.min(nowMs + jittered(limits.buyerLookUpMs, random), nextAction?.untilMs ?? nowMs);
       case 'QUIET':
-        return clock.nowMs() + jittered(limits.quietLookUpMs, random);
+        if (to === 'CLOSED' && nowMs - openedAtMs > limits.closedLookUpsMs) return undefined;
+        return nowMs + jittered(limits.quietLookUpMs, random);
       case 'NEVER':
         return undefined;
     }
+  }
+
+  /** Whether the time is over in which an order may wait for its hold. */
+  function isOverdue({ openedAtMs, order: { nextAction } }: EscrowCase): boolean {
+    return clock.nowMs() >= (nextAction?.untilMs ?? openedAtMs + limits.freezeDeadlineMs);
   }
 
   /** Writes down that an instruction is being given, before it is. */
@@ -189,7 +237,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   async function resumeOpen(start: EscrowCase): Promise<void> {
     let current = start;
     for (let step = 0; step < stepsMax; step += 1) {
-      const next = planNextStep(current, clock.nowMs() - current.openedAtMs >= limits.freezeDeadlineMs);
+      const { open, review, order } = current;
+      const next = planNextStep({ open, review, nextAction: order.nextAction }, isOverdue(current));
       switch (next.kind) {
         case 'NOTHING':
           return;
@@ -237,7 +286,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     recover: (escrowId) =>
       turns.run(escrowId, async () => {
         const before = await caseOf(escrowId);
-        if (before.review !== undefined) return;
+        // What happens to money after its release is recorded, whether or not a person has decided about the last of it.
+        if (before.review !== undefined && before.order.state !== 'RELEASED') return;
         try {
           const payment = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
           await resumeOpen(await updateOrder(before, payment));
@@ -256,10 +306,14 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 }
 
 /** An update that leaves an order as it is, and is not followed by a look-up. */
-function unchanged({ order: { escrowId, state }, notificationCount }: EscrowCase): OrderUpdate {
+function unchanged({ order, notificationCount }: EscrowCase): OrderUpdate {
+  const { escrowId, state, nextAction } = order;
   return {
-    ...{ escrowId, from: state, to: state, ended: [], prepared: undefined },
-    ...{ reference: undefined, review: undefined, resetsAttempts: false },
-    ...{ notificationCount, lookUpAtMs: undefined },
+    ...{ escrowId, from: state, to: state, ended: [], prepared: undefined, nextAction },
+    ...{ reference: undefined, holdExpiresAtMs: undefined, afterPayout: undefined },
+    ...{ review: undefined, resetsAttempts: false, notificationCount, lookUpAtMs: undefined },
   };
 }
+
+const isAfterPayout = (change: EscrowChange): change is EscrowChange & AfterPayout =>
+  change.payment !== undefined;

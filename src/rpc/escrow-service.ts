@@ -3,12 +3,21 @@ import {
   Escrow_Instruction,
   Escrow_State,
   Escrow_Type,
+  EscrowChange_Payment,
+  type EscrowChangeSchema,
   type EscrowSchema,
   EscrowService,
 } from '../../gen/artseal/v1/escrow_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { callerOf, ownerScope } from '../calls/principal.ts';
-import { type Escrow, type EscrowState, escrowNotFound, escrowStates } from '../domain/escrow.ts';
+import {
+  type Escrow,
+  type EscrowChange,
+  type EscrowState,
+  escrowNotFound,
+  escrowStates,
+  type NextAction,
+} from '../domain/escrow.ts';
 import { checkTerms, clearing } from '../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
 import { Refusal } from '../domain/reason.ts';
@@ -24,6 +33,8 @@ export interface EscrowDependencies {
   readonly institution: Pick<Institution, 'check'>;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly now: () => BusinessTime;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
   /** A name for an instruction, unique for ever. */
   readonly newInstructionId: () => string;
   /** ISO 4217 code of all amounts. */
@@ -33,20 +44,24 @@ export interface EscrowDependencies {
 
 /** The operations of EscrowService; those that move money wait for the institution's answer. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { institution, reconciler, now, newInstructionId, currency, paging } = dependencies;
+  const { institution, reconciler, now, timestamp, newInstructionId, currency, paging } = dependencies;
 
-  const shown = (order: Escrow) => toMessage(order, currency);
+  const shown = (order: Escrow) => toMessage(order, currency, timestamp);
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
 
-  /** The order once the institution did as it was told. Throws PAYMENT_DECLINED, PAYMENT_PENDING. */
+  /**
+   * The order once the institution did as it was told, or said that the buyer has to act first. Throws PAYMENT_DECLINED,
+   * PAYMENT_PENDING.
+   */
   async function confirmed(prepared: Instruction): Promise<Escrow> {
-    const { kind, status, order } = await reconciler.carryOut(prepared);
+    const { kind, status, reason, order } = await reconciler.carryOut(prepared);
     // A hold that went back before the order was FROZEN was one for nobody.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
       const message = `The payment institution declined the ${kind} of ${order.escrowId}.`;
-      throw new Refusal('PAYMENT_DECLINED', message);
+      throw new Refusal('PAYMENT_DECLINED', reason === undefined ? message : `${message} ${reason}`);
     }
+    if (order.nextAction !== undefined) return order;
     if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
     return order;
   }
@@ -77,8 +92,15 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
         const prepared = await call.execute({
           ...{ kind: 'OpenEscrow', terms, violations, at: now(), work, owner },
         });
-        const { escrowId, amount } = await confirmed(prepared);
-        return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
+        const { escrowId, amount, nextAction } = await confirmed(prepared);
+        if (nextAction === undefined) return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
+        return {
+          escrowId,
+          state: Escrow_State.UNPAID,
+          clearing,
+          amount,
+          nextAction: toNextAction(nextAction, timestamp),
+        };
       },
     }),
     getEscrow: operation({
@@ -131,15 +153,34 @@ function stateOf(state: Escrow_State): EscrowState | undefined {
   return escrowStates.find((known) => Escrow_State[known] === state);
 }
 
-function toMessage(order: Escrow, currency: string): MessageInitShape<typeof EscrowSchema> {
-  const { state, pending, type, history, ...rest } = order;
+function toMessage(
+  order: Escrow,
+  currency: string,
+  timestamp: (atMs: number) => string,
+): MessageInitShape<typeof EscrowSchema> {
+  const { state, pending, type, history, nextAction, holdExpiresAtMs, ...rest } = order;
   return {
     ...rest,
     ...(pending === undefined ? {} : { pending: Escrow_Instruction[pending] }),
+    ...(nextAction === undefined ? {} : { nextAction: toNextAction(nextAction, timestamp) }),
+    ...(holdExpiresAtMs === undefined ? {} : { holdExpiresAt: timestamp(holdExpiresAtMs) }),
     state: Escrow_State[state],
     type: Escrow_Type[type],
     clearing,
     currency,
-    history: history.map((change) => ({ state: Escrow_State[change.state], at: change.at })),
+    history: history.map(toChange),
+  };
+}
+
+function toNextAction({ url, untilMs }: NextAction, timestamp: (atMs: number) => string) {
+  return { url, expiresAt: timestamp(untilMs) };
+}
+
+function toChange({ state, at, payment, amount }: EscrowChange): MessageInitShape<typeof EscrowChangeSchema> {
+  return {
+    state: Escrow_State[state],
+    at,
+    ...(payment === undefined ? {} : { payment: EscrowChange_Payment[payment] }),
+    ...(amount === undefined ? {} : { left: amount }),
   };
 }

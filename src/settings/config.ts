@@ -32,6 +32,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** How long calls are still taken once the process is told to stop and says that it is not ready, in seconds. */
   readonly drainDelayS: number;
+  /** How long a buyer may take to act where the institution asks for it. */
+  readonly buyerDeadlineMs: number;
   /** Backups that a serving process takes; undefined for none. */
   readonly backups: RegularBackups | undefined;
   readonly institution: InstitutionKind;
@@ -173,6 +175,12 @@ export const settings = {
     fallback: '0',
     meaning: 'seconds, to 60, in which calls are still taken after SIGTERM while readiness is off already',
     read: parseDrainDelay,
+  },
+  buyerDeadline: {
+    variable: 'ARTSEAL_BUYER_DEADLINE',
+    fallback: '1h',
+    meaning: 'how long a buyer may take where the institution asks them to act, from 1m to 24h',
+    read: parseBuyerDeadline,
   },
   backupDir: {
     variable: 'ARTSEAL_BACKUP_DIR',
@@ -362,6 +370,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     masterKeys: () => readMasterKeys(source),
     logLevel: () => source.read(settings.logLevel),
     drainDelayS: () => source.read(settings.drainDelay),
+    buyerDeadlineMs: () => source.read(settings.buyerDeadline),
     backups: () => readBackups(source),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
@@ -485,6 +494,13 @@ export function parsePeriod(text: string): number {
   const ms = Number(count) * msPerUnit[unit as keyof typeof msPerUnit];
   if (ms >= msPerUnit.m && ms <= periodMaxMs) return ms;
   throw new SettingRefused('must be a period such as 15m, 24h or 7d, from 1m to 20d');
+}
+
+/** Reads how long a buyer may take. Throws SettingRefused. */
+function parseBuyerDeadline(text: string): number {
+  const ms = parsePeriod(text);
+  if (ms <= msPerUnit.d) return ms;
+  throw new SettingRefused('must be a period such as 30m or 2h, from 1m to 24h');
 }
 
 /** Reads how many backups are kept. Throws SettingRefused. */

@@ -15,6 +15,8 @@ export interface Instruction {
   readonly instructionId: string;
   readonly kind: InstructionKind;
   readonly status: InstructionStatus;
+  /** Why it was declined, in words for the buyer; undefined if it was not, or if that is not known. */
+  readonly reason: string | undefined;
   readonly order: Escrow;
 }
 

@@ -1,5 +1,6 @@
-import type { Escrow, EscrowState, InstructionKind } from '../domain/escrow.ts';
+import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
 import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
+import type { PartyNames } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Decision } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
@@ -18,6 +19,9 @@ export interface EscrowCase {
   readonly openedAtMs: number;
   /** The institution's own name for the hold. */
   readonly reference: string | undefined;
+  /** The institution's names for who pays and for who is paid; undefined where it needs none. */
+  readonly buyer: PartyNames | undefined;
+  readonly seller: PartyNames | undefined;
   /** Questions and instructions in a row that were left without an answer. */
   readonly failedAttempts: number;
   /** Why it waits for a person. */
@@ -41,6 +45,12 @@ export interface OrderUpdate {
   /** An instruction that it makes necessary. */
   readonly prepared: { readonly instructionId: string; readonly kind: InstructionKind } | undefined;
   readonly reference: string | undefined;
+  /** Unix milliseconds; undefined if the institution does not say, and then what is known stays. */
+  readonly holdExpiresAtMs: number | undefined;
+  /** What the buyer has to do from now on; undefined for nothing. */
+  readonly nextAction: NextAction | undefined;
+  /** What is appended to the history besides the state. */
+  readonly afterPayout: AfterPayout | undefined;
   /** Why a person has to look, and what the institution said, if anything; the order is not due until one decided. */
   readonly review: { readonly why: string; readonly found: PaymentSnapshot | undefined } | undefined;
   /** Whether the institution did as it was told, so that the next attempt is a first one. */
@@ -89,7 +99,7 @@ export interface ReconciliationCommands {
   };
   /**
    * Writes down what the institution's answer changes: the order after it. Undefined, and nothing is written, if the order
-   * has changed since or waits for a person.
+   * has changed since or waits for a person; one that is RELEASED may wait for one.
    */
   UpdateOrder: {
     readonly takes: { readonly update: OrderUpdate; readonly at: BusinessTime };
@@ -135,6 +145,14 @@ export interface ReconciliationCommands {
       readonly instructionId: string;
       readonly nowMs: number;
     };
+    readonly gives: EscrowCase;
+  };
+  /**
+   * Closes an UNPAID order without the institution's word, and makes it due: a hold that comes after all goes back. Refused with
+   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `refusalToClose` says.
+   */
+  CloseOrder: {
+    readonly takes: { readonly escrowId: string; readonly at: BusinessTime };
     readonly gives: EscrowCase;
   };
   /** Orders with all that reconciling them needs, newest first. */

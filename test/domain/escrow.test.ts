@@ -12,9 +12,9 @@ import {
 } from '../../src/domain/payment.ts';
 import {
   type Decision,
+  type DecisionPlan,
   planDecision,
   planResolution,
-  type ResolutionPlan,
 } from '../../src/domain/resolution.ts';
 
 const terms = {
@@ -245,7 +245,7 @@ const escrowId = 'ES-2026-0000';
 const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 
 /** An outcome in a word: what is prepared, = for what goes on, x for a refusal. */
-function outcomeOf(outcome: ResolutionPlan): string {
+function outcomeOf(outcome: DecisionPlan): string {
   if (outcome.kind === 'PREPARE') return outcome.instruction;
   return outcome.kind === 'RESUME' ? '=' : 'x';
 }
@@ -290,7 +290,7 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
 
 for (const state of escrowStates) {
   test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
-    const order = { escrowId, state, isStopped: true, hasPaid: false };
+    const order = { escrowId, state, isStopped: true, hasPaid: false, hasOpen: true };
     const outcomes = (decision: Decision, more: object = {}, status: PaymentStatus = 'HELD') =>
       underWays
         .map((underWay) => planDecision(decision, { ...order, underWay, found: { status }, ...more }))

@@ -174,7 +174,14 @@ for (const name of doorNames) {
     } as const;
     const { notificationCount } = found;
     const stop = { escrowId, from: 'FROZEN', to: 'FROZEN', ended: [], prepared: undefined } as const;
-    const rest = { reference: undefined, resetsAttempts: true, notificationCount, lookUpAtMs: undefined };
+    const unknown = { holdExpiresAtMs: undefined, nextAction: undefined, afterPayout: undefined };
+    const rest = {
+      ...unknown,
+      reference: undefined,
+      resetsAttempts: true,
+      notificationCount,
+      lookUpAtMs: undefined,
+    };
     const at = { atMs: Date.now(), timestamp: '2026-11-21T12:00:00+00:00' };
     assert.ok(await execute({ kind: 'UpdateOrder', update: { ...stop, ...rest, review }, at }));
     for (const verb of ['release', 'refund'] as const) {

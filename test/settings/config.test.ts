@@ -38,6 +38,7 @@ describe('without any setting', () => {
       masterKeys: { ownFile: join('data', 'master-key') },
       logLevel: 'info',
       drainDelayS: 0,
+      buyerDeadlineMs: 3_600_000,
       backups: undefined,
       institution: simulated,
       institutionSettings: {},
@@ -89,6 +90,8 @@ describe('a valid value is taken', () => {
     ['ARTSEAL_CURRENCY', 'EUR', { currency: 'EUR' }],
     ['ARTSEAL_DRAIN_DELAY', '0', { drainDelayS: 0 }],
     ['ARTSEAL_DRAIN_DELAY', '60', { drainDelayS: 60 }],
+    ['ARTSEAL_BUYER_DEADLINE', '1m', { buyerDeadlineMs: 60_000 }],
+    ['ARTSEAL_BUYER_DEADLINE', '24h', { buyerDeadlineMs: 86_400_000 }],
     ['ARTSEAL_PAYMENT_INSTITUTION', 'simulated', { institution: simulated }],
     ...(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map(
       (logLevel): [string, string, Partial<Config>] => ['ARTSEAL_LOG_LEVEL', logLevel, { logLevel }],
@@ -127,6 +130,7 @@ describe('another value is refused, naming the variable', () => {
     ['ARTSEAL_CURRENCY', ['cny', 'CN', 'CNYX', '¥', 'C1Y', 'CNY\n']],
     ['ARTSEAL_PAYMENT_INSTITUTION', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
     ['ARTSEAL_LOG_LEVEL', ['loud', 'INFO', '30']],
+    ['ARTSEAL_BUYER_DEADLINE', ['59s', '25h', '0', '-1h', '1']],
     ['ARTSEAL_DRAIN_DELAY', ['61', '-1', '1.5', '5s', '1e1', ' 5', '١']],
     ['ARTSEAL_PUBLIC_ADDR', ['unix:/run/artseal/public.sock']],
     [
@@ -407,6 +411,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_MASTER_KEY_FILE',
         'ARTSEAL_LOG_LEVEL',
         'ARTSEAL_DRAIN_DELAY',
+        'ARTSEAL_BUYER_DEADLINE',
         'ARTSEAL_BACKUP_EVERY',
         'ARTSEAL_BACKUP_KEEP',
         'ARTSEAL_PAYMENT_INSTITUTION',

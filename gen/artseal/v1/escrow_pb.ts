@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/escrow.proto.
  */
 export const file_artseal_v1_escrow: GenFile = /*@__PURE__*/
-  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSLFBAoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEjQKB3BlbmRpbmcYDSABKA4yHi5hcnRzZWFsLnYxLkVzY3Jvdy5JbnN0cnVjdGlvbkgAiAEBEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIQCghjdXJyZW5jeRgMIAEoCRIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkSKQoHaGlzdG9yeRgLIAMoCzIYLmFydHNlYWwudjEuRXNjcm93Q2hhbmdlIisKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEg0KCUdVQVJBTlRFRRABIl4KBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASCgoGVU5QQUlEEAESCgoGRlJPWkVOEAISDAoIUkVMRUFTRUQQAxIMCghSRUZVTkRFRBAEEgoKBkNMT1NFRBAFIk8KC0luc3RydWN0aW9uEhsKF0lOU1RSVUNUSU9OX1VOU1BFQ0lGSUVEEAASCgoGRlJFRVpFEAESCwoHUkVMRUFTRRACEgoKBlJFRlVORBADQgoKCF9wZW5kaW5nIkMKDEVzY3Jvd0NoYW5nZRInCgVzdGF0ZRgBIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEgoKAmF0GAIgASgJIqIBChNDcmVhdGVFc2Nyb3dSZXF1ZXN0EhEKCWZpbGluZ19ubxgBIAEoCRIlCgR0eXBlGAIgASgOMhcuYXJ0c2VhbC52MS5Fc2Nyb3cuVHlwZRIsCgZhbW91bnQYAyABKANCHIq1GBhtaW5vciB1bml0cyAoZmVuLCBjZW50cykSEAoIYnV5ZXJfaWQYBCABKAkSEQoJc2VsbGVyX2lkGAUgASgJInQKFENyZWF0ZUVzY3Jvd1Jlc3BvbnNlEhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAyIlChBHZXRFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI3ChFHZXRFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdyJ9ChJMaXN0RXNjcm93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhgKCnBhZ2VfdG9rZW4YAiABKAlCBJC1GAESJwoFc3RhdGUYAyABKA4yGC5hcnRzZWFsLnYxLkVzY3Jvdy5TdGF0ZRIRCglmaWxpbmdfbm8YBCABKAkiUwoTTGlzdEVzY3Jvd3NSZXNwb25zZRIjCgdlc2Nyb3dzGAEgAygLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKFFJlbGVhc2VFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI7ChVSZWxlYXNlRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3ciKAoTUmVmdW5kRXNjcm93UmVxdWVzdBIRCgllc2Nyb3dfaWQYASABKAkiOgoUUmVmdW5kRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cy8wQKDUVzY3Jvd1NlcnZpY2USbAoMQ3JlYXRlRXNjcm93Eh8uYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2VzY3JvdxJ3CglHZXRFc2Nyb3cSHC5hcnRzZWFsLnYxLkdldEVzY3Jvd1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEVzY3Jvd1Jlc3BvbnNlIi2QAgGC0+STAiRiBmVzY3JvdxIaL2FwaS92MS9lc2Nyb3cve2VzY3Jvd19pZH0SaQoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZSIZkAIBgtPkkwIQEg4vYXBpL3YxL2VzY3JvdxKIAQoNUmVsZWFzZUVzY3JvdxIgLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJlbGVhc2VFc2Nyb3dSZXNwb25zZSIygtPkkwIsYgZlc2Nyb3ciIi9hcGkvdjEvZXNjcm93L3tlc2Nyb3dfaWR9L3JlbGVhc2UShAEKDFJlZnVuZEVzY3JvdxIfLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVxdWVzdBogLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVzcG9uc2UiMYLT5JMCK2IGZXNjcm93IiEvYXBpL3YxL2VzY3Jvdy97ZXNjcm93X2lkfS9yZWZ1bmRCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_artseal_v1_options, file_google_api_annotations]);
+  fileDesc("ChdhcnRzZWFsL3YxL2VzY3Jvdy5wcm90bxIKYXJ0c2VhbC52MSK5BQoGRXNjcm93EhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEjQKB3BlbmRpbmcYDSABKA4yHi5hcnRzZWFsLnYxLkVzY3Jvdy5JbnN0cnVjdGlvbkgAiAEBEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIQCghjdXJyZW5jeRgMIAEoCRIRCglmaWxpbmdfbm8YBSABKAkSJQoEdHlwZRgGIAEoDjIXLmFydHNlYWwudjEuRXNjcm93LlR5cGUSEAoIYnV5ZXJfaWQYByABKAkSEQoJc2VsbGVyX2lkGAggASgJEg4KBmNhbGxlchgJIAEoCRIRCgl0aW1lc3RhbXAYCiABKAkSMAoLbmV4dF9hY3Rpb24YDiABKAsyFi5hcnRzZWFsLnYxLk5leHRBY3Rpb25IAYgBARIcCg9ob2xkX2V4cGlyZXNfYXQYDyABKAlIAogBARIpCgdoaXN0b3J5GAsgAygLMhguYXJ0c2VhbC52MS5Fc2Nyb3dDaGFuZ2UiKwoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASDQoJR1VBUkFOVEVFEAEiXgoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIKCgZVTlBBSUQQARIKCgZGUk9aRU4QAhIMCghSRUxFQVNFRBADEgwKCFJFRlVOREVEEAQSCgoGQ0xPU0VEEAUiTwoLSW5zdHJ1Y3Rpb24SGwoXSU5TVFJVQ1RJT05fVU5TUEVDSUZJRUQQABIKCgZGUkVFWkUQARILCgdSRUxFQVNFEAISCgoGUkVGVU5EEANCCgoIX3BlbmRpbmdCDgoMX25leHRfYWN0aW9uQhIKEF9ob2xkX2V4cGlyZXNfYXQiLQoKTmV4dEFjdGlvbhILCgN1cmwYASABKAkSEgoKZXhwaXJlc19hdBgCIAEoCSKGAgoMRXNjcm93Q2hhbmdlEicKBXN0YXRlGAEgASgOMhguYXJ0c2VhbC52MS5Fc2Nyb3cuU3RhdGUSCgoCYXQYAiABKAkSNgoHcGF5bWVudBgDIAEoDjIgLmFydHNlYWwudjEuRXNjcm93Q2hhbmdlLlBheW1lbnRIAIgBARIRCgRsZWZ0GAQgASgDSAGIAQEiYQoHUGF5bWVudBIXChNQQVlNRU5UX1VOU1BFQ0lGSUVEEAASDAoIUEFJRF9PVVQQARITCg9QQVJUTFlfUkVUVVJORUQQAhIMCghESVNQVVRFRBADEgwKCFJFVFVSTkVEEARCCgoIX3BheW1lbnRCBwoFX2xlZnQiogEKE0NyZWF0ZUVzY3Jvd1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEiUKBHR5cGUYAiABKA4yFy5hcnRzZWFsLnYxLkVzY3Jvdy5UeXBlEiwKBmFtb3VudBgDIAEoA0IcirUYGG1pbm9yIHVuaXRzIChmZW4sIGNlbnRzKRIQCghidXllcl9pZBgEIAEoCRIRCglzZWxsZXJfaWQYBSABKAkitgEKFENyZWF0ZUVzY3Jvd1Jlc3BvbnNlEhEKCWVzY3Jvd19pZBgBIAEoCRInCgVzdGF0ZRgCIAEoDjIYLmFydHNlYWwudjEuRXNjcm93LlN0YXRlEhAKCGNsZWFyaW5nGAMgASgJEg4KBmFtb3VudBgEIAEoAxIwCgtuZXh0X2FjdGlvbhgFIAEoCzIWLmFydHNlYWwudjEuTmV4dEFjdGlvbkgAiAEBQg4KDF9uZXh0X2FjdGlvbiIlChBHZXRFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI3ChFHZXRFc2Nyb3dSZXNwb25zZRIiCgZlc2Nyb3cYASABKAsyEi5hcnRzZWFsLnYxLkVzY3JvdyJ9ChJMaXN0RXNjcm93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhgKCnBhZ2VfdG9rZW4YAiABKAlCBJC1GAESJwoFc3RhdGUYAyABKA4yGC5hcnRzZWFsLnYxLkVzY3Jvdy5TdGF0ZRIRCglmaWxpbmdfbm8YBCABKAkiUwoTTGlzdEVzY3Jvd3NSZXNwb25zZRIjCgdlc2Nyb3dzGAEgAygLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIikKFFJlbGVhc2VFc2Nyb3dSZXF1ZXN0EhEKCWVzY3Jvd19pZBgBIAEoCSI7ChVSZWxlYXNlRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3ciKAoTUmVmdW5kRXNjcm93UmVxdWVzdBIRCgllc2Nyb3dfaWQYASABKAkiOgoUUmVmdW5kRXNjcm93UmVzcG9uc2USIgoGZXNjcm93GAEgASgLMhIuYXJ0c2VhbC52MS5Fc2Nyb3cy8wQKDUVzY3Jvd1NlcnZpY2USbAoMQ3JlYXRlRXNjcm93Eh8uYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXF1ZXN0GiAuYXJ0c2VhbC52MS5DcmVhdGVFc2Nyb3dSZXNwb25zZSIZgtPkkwITOgEqIg4vYXBpL3YxL2VzY3JvdxJ3CglHZXRFc2Nyb3cSHC5hcnRzZWFsLnYxLkdldEVzY3Jvd1JlcXVlc3QaHS5hcnRzZWFsLnYxLkdldEVzY3Jvd1Jlc3BvbnNlIi2QAgGC0+STAiRiBmVzY3JvdxIaL2FwaS92MS9lc2Nyb3cve2VzY3Jvd19pZH0SaQoLTGlzdEVzY3Jvd3MSHi5hcnRzZWFsLnYxLkxpc3RFc2Nyb3dzUmVxdWVzdBofLmFydHNlYWwudjEuTGlzdEVzY3Jvd3NSZXNwb25zZSIZkAIBgtPkkwIQEg4vYXBpL3YxL2VzY3JvdxKIAQoNUmVsZWFzZUVzY3JvdxIgLmFydHNlYWwudjEuUmVsZWFzZUVzY3Jvd1JlcXVlc3QaIS5hcnRzZWFsLnYxLlJlbGVhc2VFc2Nyb3dSZXNwb25zZSIygtPkkwIsYgZlc2Nyb3ciIi9hcGkvdjEvZXNjcm93L3tlc2Nyb3dfaWR9L3JlbGVhc2UShAEKDFJlZnVuZEVzY3JvdxIfLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVxdWVzdBogLmFydHNlYWwudjEuUmVmdW5kRXNjcm93UmVzcG9uc2UiMYLT5JMCK2IGZXNjcm93IiEvYXBpL3YxL2VzY3Jvdy97ZXNjcm93X2lkfS9yZWZ1bmRCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
  * An escrow order.
@@ -95,7 +95,24 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
   timestamp: string;
 
   /**
-   * The states that it has been in, in order; the first is UNPAID.
+   * What the buyer has to do before the amount can be held; absent where nothing is to be done.
+   *
+   * @generated from field: optional artseal.v1.NextAction next_action = 14;
+   */
+  nextAction?: NextAction | undefined;
+
+  /**
+   * Until when the institution keeps its hold: RFC 3339, whole seconds, numeric offset. Unless the
+   * order is released or refunded before, the buyer has the money back then. Absent where the order is
+   * not FROZEN, and where the institution names no end.
+   *
+   * @generated from field: optional string hold_expires_at = 15;
+   */
+  holdExpiresAt?: string | undefined;
+
+  /**
+   * What has happened to it, in order: the states that it has come to, the first UNPAID, and what the
+   * institution said of the money after its release.
    *
    * @generated from field: repeated artseal.v1.EscrowChange history = 11;
    */
@@ -248,7 +265,35 @@ export const Escrow_InstructionSchema: GenEnum<Escrow_Instruction> = /*@__PURE__
   enumDesc(file_artseal_v1_escrow, 0, 2);
 
 /**
- * One state that an escrow order has come to.
+ * What a buyer has to do, such as to confirm the payment at their bank.
+ *
+ * @generated from message artseal.v1.NextAction
+ */
+export type NextAction = Message<"artseal.v1.NextAction"> & {
+  /**
+   * Where: the page to lead the buyer to.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * Until when the order waits for it: RFC 3339, whole seconds, numeric offset. Then it is closed.
+   *
+   * @generated from field: string expires_at = 2;
+   */
+  expiresAt: string;
+};
+
+/**
+ * Describes the message artseal.v1.NextAction.
+ * Use `create(NextActionSchema)` to create a new message.
+ */
+export const NextActionSchema: GenMessage<NextAction> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_escrow, 1);
+
+/**
+ * One state that an escrow order has come to, or what was said of the money in it.
  *
  * @generated from message artseal.v1.EscrowChange
  */
@@ -264,6 +309,20 @@ export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
    * @generated from field: string at = 2;
    */
   at: string;
+
+  /**
+   * Absent where the order came to the state.
+   *
+   * @generated from field: optional artseal.v1.EscrowChange.Payment payment = 3;
+   */
+  payment?: EscrowChange_Payment | undefined;
+
+  /**
+   * What the seller still has, in minor units; with PARTLY_RETURNED alone.
+   *
+   * @generated from field: optional int64 left = 4;
+   */
+  left?: bigint | undefined;
 };
 
 /**
@@ -271,7 +330,60 @@ export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
  * Use `create(EscrowChangeSchema)` to create a new message.
  */
 export const EscrowChangeSchema: GenMessage<EscrowChange> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 1);
+  messageDesc(file_artseal_v1_escrow, 2);
+
+/**
+ * What the institution says of money that it had paid out.
+ *
+ * @generated from enum artseal.v1.EscrowChange.Payment
+ */
+export const EscrowChange_Payment = {
+  /**
+   * @generated from enum value: PAYMENT_UNSPECIFIED = 0;
+   */
+  PAYMENT_UNSPECIFIED: 0,
+
+  /**
+   * The seller has all of it, after a dispute.
+   *
+   * @generated from enum value: PAID_OUT = 1;
+   */
+  PAID_OUT: 1,
+
+  /**
+   * The buyer got a part of it back.
+   *
+   * @generated from enum value: PARTLY_RETURNED = 2;
+   */
+  PARTLY_RETURNED: 2,
+
+  /**
+   * The buyer contests the payment.
+   *
+   * @generated from enum value: DISPUTED = 3;
+   */
+  DISPUTED: 3,
+
+  /**
+   * The buyer has all of it back.
+   *
+   * @generated from enum value: RETURNED = 4;
+   */
+  RETURNED: 4,
+} as const;
+
+/**
+ * What the institution says of money that it had paid out.
+ *
+ * @generated from enum artseal.v1.EscrowChange.Payment
+ */
+export type EscrowChange_Payment = (typeof EscrowChange_Payment)[keyof typeof EscrowChange_Payment] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.EscrowChange.Payment.
+ */
+export const EscrowChange_PaymentSchema: GenEnum<EscrowChange_Payment> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_escrow, 2, 0);
 
 /**
  * @generated from message artseal.v1.CreateEscrowRequest
@@ -318,7 +430,7 @@ export type CreateEscrowRequest = Message<"artseal.v1.CreateEscrowRequest"> & {
  * Use `create(CreateEscrowRequestSchema)` to create a new message.
  */
 export const CreateEscrowRequestSchema: GenMessage<CreateEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 2);
+  messageDesc(file_artseal_v1_escrow, 3);
 
 /**
  * @generated from message artseal.v1.CreateEscrowResponse
@@ -332,7 +444,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
   escrowId: string;
 
   /**
-   * FROZEN.
+   * FROZEN; UNPAID where the buyer has to act first.
    *
    * @generated from field: artseal.v1.Escrow.State state = 2;
    */
@@ -351,6 +463,13 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
    * @generated from field: int64 amount = 4;
    */
   amount: bigint;
+
+  /**
+   * What the buyer has to do; absent where the order is FROZEN.
+   *
+   * @generated from field: optional artseal.v1.NextAction next_action = 5;
+   */
+  nextAction?: NextAction | undefined;
 };
 
 /**
@@ -358,7 +477,7 @@ export type CreateEscrowResponse = Message<"artseal.v1.CreateEscrowResponse"> & 
  * Use `create(CreateEscrowResponseSchema)` to create a new message.
  */
 export const CreateEscrowResponseSchema: GenMessage<CreateEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 3);
+  messageDesc(file_artseal_v1_escrow, 4);
 
 /**
  * @generated from message artseal.v1.GetEscrowRequest
@@ -375,7 +494,7 @@ export type GetEscrowRequest = Message<"artseal.v1.GetEscrowRequest"> & {
  * Use `create(GetEscrowRequestSchema)` to create a new message.
  */
 export const GetEscrowRequestSchema: GenMessage<GetEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 4);
+  messageDesc(file_artseal_v1_escrow, 5);
 
 /**
  * @generated from message artseal.v1.GetEscrowResponse
@@ -392,7 +511,7 @@ export type GetEscrowResponse = Message<"artseal.v1.GetEscrowResponse"> & {
  * Use `create(GetEscrowResponseSchema)` to create a new message.
  */
 export const GetEscrowResponseSchema: GenMessage<GetEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 5);
+  messageDesc(file_artseal_v1_escrow, 6);
 
 /**
  * @generated from message artseal.v1.ListEscrowsRequest
@@ -432,7 +551,7 @@ export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
  * Use `create(ListEscrowsRequestSchema)` to create a new message.
  */
 export const ListEscrowsRequestSchema: GenMessage<ListEscrowsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 6);
+  messageDesc(file_artseal_v1_escrow, 7);
 
 /**
  * @generated from message artseal.v1.ListEscrowsResponse
@@ -456,7 +575,7 @@ export type ListEscrowsResponse = Message<"artseal.v1.ListEscrowsResponse"> & {
  * Use `create(ListEscrowsResponseSchema)` to create a new message.
  */
 export const ListEscrowsResponseSchema: GenMessage<ListEscrowsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 7);
+  messageDesc(file_artseal_v1_escrow, 8);
 
 /**
  * @generated from message artseal.v1.ReleaseEscrowRequest
@@ -473,7 +592,7 @@ export type ReleaseEscrowRequest = Message<"artseal.v1.ReleaseEscrowRequest"> & 
  * Use `create(ReleaseEscrowRequestSchema)` to create a new message.
  */
 export const ReleaseEscrowRequestSchema: GenMessage<ReleaseEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 8);
+  messageDesc(file_artseal_v1_escrow, 9);
 
 /**
  * @generated from message artseal.v1.ReleaseEscrowResponse
@@ -490,7 +609,7 @@ export type ReleaseEscrowResponse = Message<"artseal.v1.ReleaseEscrowResponse"> 
  * Use `create(ReleaseEscrowResponseSchema)` to create a new message.
  */
 export const ReleaseEscrowResponseSchema: GenMessage<ReleaseEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 9);
+  messageDesc(file_artseal_v1_escrow, 10);
 
 /**
  * @generated from message artseal.v1.RefundEscrowRequest
@@ -507,7 +626,7 @@ export type RefundEscrowRequest = Message<"artseal.v1.RefundEscrowRequest"> & {
  * Use `create(RefundEscrowRequestSchema)` to create a new message.
  */
 export const RefundEscrowRequestSchema: GenMessage<RefundEscrowRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 10);
+  messageDesc(file_artseal_v1_escrow, 11);
 
 /**
  * @generated from message artseal.v1.RefundEscrowResponse
@@ -524,7 +643,7 @@ export type RefundEscrowResponse = Message<"artseal.v1.RefundEscrowResponse"> & 
  * Use `create(RefundEscrowResponseSchema)` to create a new message.
  */
 export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_escrow, 11);
+  messageDesc(file_artseal_v1_escrow, 12);
 
 /**
  * Sells an artwork against a guarantee. A licensed payment institution holds the money;
@@ -535,7 +654,7 @@ export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@_
 export const EscrowService: GenService<{
   /**
    * Opens an escrow for a filing of the caller. FROZEN is answered only after the institution
-   * confirmed its hold.
+   * confirmed its hold, UNPAID with next_action where the buyer has to act before.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
    * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
    *

@@ -37,9 +37,14 @@ export function createEscrowBooks(database: Database): EscrowBooks {
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
-    const terms = { filingNo, type, amount, buyerId, sellerId };
-    const pending = pendingOf(instructions.lastOpenOf(row.id));
-    return { escrowId, ...terms, state, pending, timestamp, caller, history: history.of(row.id) };
+    const { holdExpiresAtS, nextActionUrl: url, nextActionUntilMs: untilMs } = row;
+    return {
+      ...{ escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller },
+      pending: pendingOf(instructions.lastOpenOf(row.id)),
+      holdExpiresAtMs: state === 'FROZEN' && holdExpiresAtS !== null ? holdExpiresAtS * 1_000 : undefined,
+      nextAction: url !== null && untilMs !== null ? { url, untilMs } : undefined,
+      history: history.of(row.id),
+    };
   }
 
   function findRow(id: string, owner: number | undefined): EscrowRow | undefined {
@@ -56,7 +61,9 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   function findInstruction(instructionId: string): Instruction | undefined {
     const instruction = instructions.find(instructionId);
     const row = instruction && rows.byId(instruction.orderId);
-    return row && { instructionId, kind: instruction.kind, status: instruction.status, order: toEscrow(row) };
+    if (instruction === undefined || row === undefined) return undefined;
+    const { kind, status, reason } = instruction;
+    return { instructionId, kind, status, reason: reason ?? undefined, order: toEscrow(row) };
   }
 
   function requireInstruction(instructionId: string): Instruction {
@@ -72,6 +79,8 @@ export function createEscrowBooks(database: Database): EscrowBooks {
       holdId,
       openedAtMs,
       reference: row.reference ?? undefined,
+      buyer: undefined,
+      seller: undefined,
       failedAttempts: row.failedAttempts,
       review: row.review ?? undefined,
       accepted: row.accepted ? foundOf(row) : undefined,

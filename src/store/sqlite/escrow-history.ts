@@ -1,15 +1,15 @@
 import { asc, eq, sql } from 'drizzle-orm';
-import type { EscrowChange, EscrowState } from '../../domain/escrow.ts';
+import type { AfterPayout, EscrowChange, EscrowState, PayoutStatus } from '../../domain/escrow.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import { escrowChange } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
-/** The states that orders have been in. */
+/** What has happened to orders. */
 export interface EscrowHistory {
-  /** Appends a state. Runs inside the effect that it belongs to. */
-  append(orderId: number, state: EscrowState, at: BusinessTime): void;
-  /** The states of an order, in order of happening. */
+  /** Appends a state, or what was said of the money in it. Runs inside the effect that it belongs to. */
+  append(orderId: number, state: EscrowState, at: BusinessTime, afterPayout?: AfterPayout): void;
+  /** Of one order, in order of happening. */
   of(orderId: number): EscrowChange[];
 }
 
@@ -24,20 +24,42 @@ export function createEscrowHistory(database: Database): EscrowHistory {
       state: sql.placeholder('state'),
       at: sql.placeholder('at'),
       changedAtS: sql.placeholder('changedAtS'),
+      payment: sql.placeholder('payment'),
+      paymentAmount: sql.placeholder('paymentAmount'),
     }),
   );
-  const select = prepareRaw<EscrowChange>(
+  const select = prepareRaw<ChangeRow>(
     database,
     database
-      .select({ state: escrowChange.state, at: escrowChange.at })
+      .select({
+        state: escrowChange.state,
+        at: escrowChange.at,
+        payment: escrowChange.payment,
+        paymentAmount: escrowChange.paymentAmount,
+      })
       .from(escrowChange)
       .where(ofOrder)
       .orderBy(asc(escrowChange.position)),
   );
   return {
-    append: (orderId, state, { atMs, timestamp }) => {
-      insertNext.run({ orderId, state, at: timestamp, changedAtS: Math.floor(atMs / 1000) });
+    append: (orderId, state, { atMs, timestamp }, afterPayout) => {
+      const changedAtS = Math.floor(atMs / 1000);
+      const { payment = null, amount = null } = afterPayout ?? {};
+      insertNext.run({ orderId, state, at: timestamp, changedAtS, payment, paymentAmount: amount });
     },
-    of: (orderId) => select.all({ orderId }),
+    of: (orderId) => select.all({ orderId }).map(changeOf),
   };
+}
+
+/** A row, under the names of its columns. */
+interface ChangeRow {
+  readonly state: EscrowState;
+  readonly at: string;
+  readonly payment: PayoutStatus | null;
+  readonly payment_amount: number | null;
+}
+
+function changeOf({ state, at, payment, payment_amount: amount }: ChangeRow): EscrowChange {
+  if (payment === null) return { state, at };
+  return { state, at, payment, ...(amount !== null && { amount: BigInt(amount) }) };
 }

@@ -36,6 +36,9 @@ export interface UpdatedRow {
   readonly from: EscrowState;
   readonly to: EscrowState;
   readonly reference: string | null;
+  readonly holdExpiresAtS: number | null;
+  readonly nextActionUrl: string | null;
+  readonly nextActionUntilMs: number | null;
   readonly resetsAttempts: 0 | 1;
   /** Notifications that had come when the institution was asked. */
   readonly notificationCount: number;
@@ -63,7 +66,7 @@ export interface EscrowRows {
   list(conditions: readonly (SQL | undefined)[], page: PageQuery): EscrowRow[];
   /** How many rows a condition holds for. */
   count(condition: SQL | undefined): number;
-  /** Writes an update down, if the order is still in the state that it leads from and waits for no person. */
+  /** Writes an update down, if the order is still in the state that it leads from, and waits for no person or is RELEASED. */
   update(row: UpdatedRow): boolean;
   /** Stops an order for a person. */
   stop(row: StoppedRow): void;
@@ -77,6 +80,8 @@ export interface EscrowRows {
   noticed(id: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
+  /** Closes an UNPAID order, whether or not it waits for a person. */
+  close(id: number, lookUpAtMs: number): void;
   /** Orders that are due until a time, longest due first. */
   dueUntil(nowMs: number, limit: number): string[];
   /** Orders that are due later than a time. */
@@ -85,6 +90,8 @@ export interface EscrowRows {
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
 const isNotInReview = isNull(escrow.review);
+/** What becomes of money after its release is asked for even where a person has not decided yet. */
+const isLookedUp = sql`(${isNotInReview} OR ${escrow.state} = 'RELEASED')`;
 const at = sql`${sql.placeholder('lookUpAtMs')}`;
 
 /** The rows of a database. */
@@ -131,17 +138,20 @@ export function createEscrowRows(database: Database): EscrowRows {
       .set({
         state: sql`${sql.placeholder('to')}`,
         reference: sql`${sql.placeholder('reference')}`,
+        holdExpiresAtS: sql`${sql.placeholder('holdExpiresAtS')}`,
+        nextActionUrl: sql`${sql.placeholder('nextActionUrl')}`,
+        nextActionUntilMs: sql`${sql.placeholder('nextActionUntilMs')}`,
         failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
         lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
       })
-      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isNotInReview)),
+      .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isLookedUp)),
   );
   const noticed = prepareRaw(
     database,
     database
       .update(escrow)
       .set({
-        lookUpAtMs: sql`iif(${isNotInReview}, ${at}, NULL)`,
+        lookUpAtMs: sql`iif(${isLookedUp}, ${at}, NULL)`,
         notificationCount: sql`${escrow.notificationCount} + 1`,
       })
       .where(isThis),
@@ -158,7 +168,7 @@ export function createEscrowRows(database: Database): EscrowRows {
         lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${escrow.lookUpAtMs})`,
         failedAttempts: sql`${escrow.failedAttempts} + 1`,
       })
-      .where(and(isThis, isNotInReview)),
+      .where(and(isThis, isLookedUp)),
   );
   // One range of the index each, so that orders that are not due are never read.
   const dueWhere = (range: SQL) =>
@@ -214,6 +224,16 @@ export function createEscrowRows(database: Database): EscrowRows {
     },
     decided: (id, accepted, lookUpAtMs) => {
       database.update(escrow).set({ review: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
+    },
+    close: (id, lookUpAtMs) => {
+      const closed = {
+        state: 'CLOSED',
+        review: null,
+        nextActionUrl: null,
+        nextActionUntilMs: null,
+        lookUpAtMs,
+      } as const;
+      database.update(escrow).set(closed).where(eq(escrow.id, id)).run();
     },
     dueUntil: (nowMs, limit) => until.all({ lookUpAtMs: nowMs, limit }).map(({ escrow_id }) => escrow_id),
     dueBehind: (horizonMs, limit) =>

@@ -12,7 +12,7 @@ export interface InstructionLedger {
   /** Writes an instruction down, before anybody gives it. */
   prepare(orderId: number, kind: InstructionKind, instructionId: string, atMs: number): void;
   /** Moves an open instruction on; false if it is not open. */
-  move(instructionId: string, status: InstructionStatus): boolean;
+  move(instructionId: string, status: InstructionStatus, reason?: string | null): boolean;
   /** All instructions of an order that are being given are without an answer from now on. */
   leaveOpen(orderId: number): void;
   find(instructionId: string): InstructionRow | undefined;
@@ -62,13 +62,13 @@ export function createInstructionLedger(database: Database): InstructionLedger {
     database,
     database
       .insert(escrowInstruction)
-      .values({ ...placeholdersFor(escrowInstruction, 'id', 'status'), status: 'PREPARED' }),
+      .values({ ...placeholdersFor(escrowInstruction, 'id', 'status', 'reason'), status: 'PREPARED' }),
   );
   const move = prepareRaw(
     database,
     database
       .update(escrowInstruction)
-      .set({ status: sql`${sql.placeholder('status')}` })
+      .set({ status: sql`${sql.placeholder('status')}`, reason: sql`${sql.placeholder('reason')}` })
       .where(and(isThis, isOpen)),
   );
   const leaveOpen = prepareRaw(
@@ -82,7 +82,7 @@ export function createInstructionLedger(database: Database): InstructionLedger {
     prepare: (orderId, kind, instructionId, preparedAtMs) => {
       insert.run({ instructionId, orderId, kind, preparedAtMs });
     },
-    move: (instructionId, status) => move.run({ instructionId, status }) === 1,
+    move: (instructionId, status, reason = null) => move.run({ instructionId, status, reason }) === 1,
     leaveOpen: (orderId) => {
       leaveOpen.run({ orderId });
     },

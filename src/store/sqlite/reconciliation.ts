@@ -1,6 +1,6 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
-import { planDecision } from '../../domain/resolution.ts';
+import { planDecision, refusalToClose } from '../../domain/resolution.ts';
 import type { CaseSelection, OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
@@ -9,6 +9,9 @@ import { createNotificationMemory } from './notifications.ts';
 import { pageOf } from './paging.ts';
 import { deployment, escrow } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
+
+/** Why an order waits that an operator stopped; the act of it says the operator's own reason. */
+const stoppedByOperator = 'An operator stopped it.';
 
 /** The institution of databases that bear no name of one. */
 const firstInstitution = 'simulated';
@@ -46,7 +49,7 @@ export function createReconciliationHandlers(
       return undefined;
     }),
     UpdateOrder: writes(({ update, at }) => {
-      const { from, to, ended, prepared, review } = update;
+      const { from, to, ended, prepared, review, nextAction, holdExpiresAtMs, afterPayout } = update;
       const row = requireRow(update.escrowId);
       const isOpen = new Set(instructions.openOf(row.id).map(({ instructionId }) => instructionId));
       if (ended.some(({ instructionId }) => !isOpen.has(instructionId))) return undefined;
@@ -54,16 +57,23 @@ export function createReconciliationHandlers(
         ...{ id: row.id, from, to, nowMs: at.atMs },
         notificationCount: update.notificationCount,
         reference: update.reference ?? row.reference,
+        holdExpiresAtS:
+          holdExpiresAtMs === undefined ? row.holdExpiresAtS : Math.floor(holdExpiresAtMs / 1_000),
+        nextActionUrl: nextAction?.url ?? null,
+        nextActionUntilMs: nextAction?.untilMs ?? null,
         resetsAttempts: update.resetsAttempts ? 1 : 0,
         lookUpAtMs: update.lookUpAtMs ?? null,
       } as const;
       if (!rows.update(updated)) return undefined;
-      for (const { instructionId, status } of ended) instructions.move(instructionId, status);
+      for (const { instructionId, status, reason } of ended) {
+        instructions.move(instructionId, status, reason);
+      }
       if (prepared !== undefined) {
         instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
       if (review !== undefined) rows.stop({ id: row.id, ...stopOf(review) });
       if (to !== from) history.append(row.id, to, at);
+      if (afterPayout !== undefined) history.append(row.id, to, at, afterPayout);
       if (to === 'RELEASED' && to !== from) provenance.appendTransfer(row.filingNo, at);
       return toCase(requireRow(update.escrowId));
     }),
@@ -96,17 +106,31 @@ export function createReconciliationHandlers(
     }),
     Decide: writes(({ escrowId, decision, instructionId, nowMs }) => {
       const row = requireRow(escrowId);
-      const stopped = {
+      const plan = planDecision(decision, {
         ...resolvable(row, resolutionOf(row.id)),
         found: foundOf(row),
         hasPaid: instructions.hasPaid(row.id),
-      };
-      const outcome = planDecision(decision, stopped);
-      if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
-      rows.decided(row.id, decision === 'ACCEPT', nowMs);
-      if (outcome.kind === 'PREPARE') {
-        instructions.prepare(row.id, outcome.instruction, instructionId, nowMs);
+        hasOpen: instructions.lastOpenOf(row.id) !== undefined,
+      });
+      if (plan.kind === 'CONFLICT') throw stateConflict(plan.why);
+      if (plan.kind === 'STOP') {
+        rows.stop({ id: row.id, ...stopOf({ why: stoppedByOperator, found: undefined }) });
+      } else {
+        rows.decided(row.id, decision === 'ACCEPT', nowMs);
       }
+      if (plan.kind === 'PREPARE') instructions.prepare(row.id, plan.instruction, instructionId, nowMs);
+      return toCase(requireRow(escrowId));
+    }),
+    CloseOrder: writes(({ escrowId, at }) => {
+      const row = requireRow(escrowId);
+      // What was found before a person decided, or the institution was asked again, says nothing of now.
+      const found = row.review === null ? undefined : foundOf(row);
+      const refusal = refusalToClose({ escrowId, state: row.state, found });
+      if (refusal !== undefined) throw stateConflict(refusal);
+      for (const { instructionId } of instructions.openOf(row.id))
+        instructions.move(instructionId, 'DECLINED');
+      rows.close(row.id, at.atMs);
+      history.append(row.id, 'CLOSED', at);
       return toCase(requireRow(escrowId));
     }),
     ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),

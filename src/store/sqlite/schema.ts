@@ -12,7 +12,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/sqlite-core';
 import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
-import type { EscrowState, InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../../domain/escrow.ts';
 import type { EscrowType, PartyRole } from '../../domain/escrow-terms.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
@@ -297,6 +297,7 @@ export const escrow = sqliteTable(
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
     index('escrow_by_reference').on(table.reference).where(sql`${table.reference} IS NOT NULL`),
+    index('escrow_hold_end').on(table.holdExpiresAtS).where(sql`${table.state} = 'FROZEN'`),
     index('escrow_in_review').on(table.id).where(sql`${table.review} IS NOT NULL`),
     uniqueIndex('escrow_active').on(table.filingNo).where(sql`${table.state} IN ('UNPAID', 'FROZEN')`),
   ],
@@ -354,7 +355,9 @@ export const escrowChange = sqliteTable(
     at: text().notNull(),
     changedAtS: integer('changed_at_s').notNull(),
     /** What the institution said of money that was paid out, where that is what the row tells; null where the state is. */
-    payment: text().$type<PaymentStatus>(),
+    payment: text().$type<PayoutStatus>(),
+    /** What of it the seller still has; null where that is all or nothing, or not known. */
+    paymentAmount: money('payment_amount'),
   },
   (table) => [primaryKey({ columns: [table.orderId, table.position] })],
 );

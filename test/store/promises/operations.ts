@@ -55,7 +55,8 @@ export function operationPromises(engine: StoreEngine): void {
         owner: by.callerId,
       });
       const order = await perform(store, { kind: 'GetEscrow', escrowId, owner: undefined });
-      assert.deepEqual(prepared, { instructionId: work.instructionId, kind, status: 'PREPARED', order });
+      const expected = { kind, status: 'PREPARED', reason: undefined, order } as const;
+      assert.deepEqual(prepared, { instructionId: work.instructionId, ...expected });
       assert.deepEqual(
         await perform(store, { kind: 'FindInstruction', instructionId: work.instructionId }),
         prepared,

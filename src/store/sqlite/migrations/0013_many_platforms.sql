@@ -28,7 +28,9 @@ ALTER TABLE `escrow` ADD `hold_expires_at_s` integer;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `next_action_url` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `next_action_until_ms` integer;--> statement-breakpoint
 CREATE INDEX `escrow_by_reference` ON `escrow` (`reference`) WHERE "escrow"."reference" IS NOT NULL;--> statement-breakpoint
+CREATE INDEX `escrow_hold_end` ON `escrow` (`hold_expires_at_s`) WHERE "escrow"."state" = 'FROZEN';--> statement-breakpoint
 ALTER TABLE `escrow_change` ADD `payment` text;--> statement-breakpoint
+ALTER TABLE `escrow_change` ADD `payment_amount` integer;--> statement-breakpoint
 ALTER TABLE `escrow_instruction` ADD `reason` text;--> statement-breakpoint
 ALTER TABLE `service_token` ADD `scopes` text DEFAULT '' NOT NULL;--> statement-breakpoint
 ALTER TABLE `service_token` ADD `expires_at_s` integer;--> statement-breakpoint
