@@ -1,6 +1,7 @@
 import { signature } from '../src/calls/canonical-request.ts';
 import type { SentCredentials } from '../src/calls/credentials.ts';
 import type { ServicePrincipal } from '../src/calls/principal.ts';
+import type { Actor } from '../src/domain/act.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
 import type { NewPlatform } from '../src/store/caller-commands.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
@@ -35,6 +36,9 @@ export interface Callers {
 /** The key ring of the simulated deployment. */
 export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }]);
 
+/** Who registers those who call, and decides about orders. */
+export const operator: Actor = { actor: 'user person (1)', atS: 0, reason: undefined };
+
 /** Registers those who call. */
 export async function registerCallers(options: StoreOptions): Promise<Callers> {
   const store = createSqliteStore(options);
@@ -45,7 +49,12 @@ export async function registerCallers(options: StoreOptions): Promise<Callers> {
   ): Promise<Platform> {
     const [keyId, apiKey, apiSecret] = [`key-${name}`, `ak-${name}`, `sk-${name}`];
     const key = { keyId, apiKey, sealedSecret: keyRing.seal(apiSecret, keyId), createdAtS: 0 };
-    const { callerId, caller } = await execute({ kind: 'AddPlatform', platform: { name, ...terms }, key });
+    const { callerId, caller } = await execute({
+      kind: 'AddPlatform',
+      by: operator,
+      platform: { name, ...terms },
+      key,
+    });
     return { kind: 'platform', callerId, caller, monthlyQuota: terms.monthlyQuota, apiKey, apiSecret };
   }
   const platforms: Platform[] = [];
@@ -54,9 +63,13 @@ export async function registerCallers(options: StoreOptions): Promise<Callers> {
   }
   const limited = await register('limited', { tier: 'TRIAL', monthlyQuota: worldLimits.monthlyQuota });
   const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
-  const { callerId, caller } = await execute({ kind: 'AddToken', name: 'internal', token });
+  const { callerId, caller } = await execute({ kind: 'AddToken', by: operator, name: 'internal', token });
   await store.close();
-  return { platforms, limited, internal: { kind: 'service', operator: false, callerId, caller } };
+  return {
+    platforms,
+    limited,
+    internal: { kind: 'service', tokenId: token.tokenId, operator: false, callerId, caller },
+  };
 }
 
 /** Signs a request of a platform at `nowMs`, Unix milliseconds. */

@@ -2,6 +2,7 @@ import { type Reason, Refusal } from '../src/domain/reason.ts';
 import type { Decision } from '../src/domain/resolution.ts';
 import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
 import { isDiffering } from './bank.ts';
+import { operator } from './callers.ts';
 import { ConnectionLost, type Life } from './life.ts';
 import { strikesMs } from './limits.ts';
 import { must } from './violation.ts';
@@ -28,7 +29,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     world.tally.count(`decision ${decision}`);
     try {
       const [instructionId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
-      await execute({ kind: 'Decide', escrowId, decision, instructionId, nowMs });
+      await execute({ kind: 'Decide', by: operator, escrowId, decision, instructionId, nowMs });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       world.trace.note(escrowId, `the decision is refused: ${error.message}`);

@@ -46,6 +46,7 @@ import { createRoutes, type Route } from '../src/rest/routes.ts';
 import { createPaging, pageSize } from '../src/rpc/paging.ts';
 import { settings } from '../src/settings/config.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
+import { tester } from './support/acts.ts';
 import { createManualClock } from './support/clock.ts';
 import {
   type Answered,
@@ -746,7 +747,7 @@ test('what the service answers to a call that is signed wrongly is documented', 
   await expect('TIMESTAMP_EXPIRED', { timestamp: '1000000000' });
   await expect('SIGNATURE_INVALID', { signature: '0'.repeat(64) });
   await expect('NONCE_REUSED', { nonce: 'once' });
-  await service.execute({ kind: 'SetKeyStatus', keyId: platform.keyId, status: 'SUSPENDED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: platform.keyId, status: 'SUSPENDED' });
   await expect('KEY_SUSPENDED');
 });
 

@@ -22,6 +22,7 @@ export function createBearerCheck(store: Pick<Store, 'findToken'>): BearerCheck 
         'The header Authorization must be Bearer and a token of this service that is not revoked.',
       );
     }
-    return { kind: 'service', callerId: found.callerId, caller: found.caller, operator: found.operator };
+    const { tokenId, callerId, caller, operator } = found;
+    return { kind: 'service', tokenId, callerId, caller, operator };
   };
 }

@@ -1,4 +1,6 @@
+import type { Actor } from '../domain/act.ts';
 import type { Tier } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { CallerRef } from '../store/filing-commands.ts';
 
 /** Whoever a call is made for. */
@@ -15,6 +17,8 @@ export interface PlatformPrincipal extends CallerRef {
 /** An internal system, identified by a bearer token. It has no tier and no limits. */
 export interface ServicePrincipal extends CallerRef {
   readonly kind: 'service';
+  /** Public handle of the token. */
+  readonly tokenId: string;
   /** May govern keys. */
   readonly operator: boolean;
 }
@@ -27,4 +31,19 @@ export function ownerScope(principal: Principal): number | undefined {
 /** Whoever a call is made for, as the store refers to callers. */
 export function callerOf({ principal: { callerId, caller } }: { readonly principal: Principal }): CallerRef {
   return { callerId, caller };
+}
+
+/**
+ * Whoever a call is made for, as the log of acts names it; an empty `reason` is none. Throws an Error for a platform,
+ * which does what operators do not answer for.
+ */
+export function actorOf(
+  { principal }: { readonly principal: Principal },
+  clock: Pick<Clock, 'nowMs'>,
+  reason: string,
+): Actor {
+  if (principal.kind === 'platform') throw new Error(`${principal.caller} is no operator.`);
+  const { tokenId, caller } = principal;
+  const atS = Math.floor(clock.nowMs() / 1000);
+  return { actor: `token ${tokenId} (${caller})`, atS, reason: reason || undefined };
 }

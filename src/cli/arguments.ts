@@ -13,6 +13,11 @@ interface Part {
 /** `[` if it may be left out, then `--flag`, `--flag VALUE` or `WORD`. */
 const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\]]*))?|([A-Z][A-Z_]*))/g;
 
+/** Of flags whose use does not show why they are required. */
+const whyRequired: Readonly<Record<string, string>> = {
+  reason: ' (money is decided here, so the log of acts keeps why)',
+};
+
 /**
  * Reads what stands behind the name of an action by its usage line, such as
  * `key rotate KEY_ID [--overlap SECONDS] [--json]`. Throws UsageError that names all that is missing or too much.
@@ -22,7 +27,7 @@ export function readWords(usage: string, args: string[]): Words {
   const { given, faults } = match(parts, args);
   for (const part of parts) {
     const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name);
-    if (part.isRequired && isMissing) faults.push(`needs ${shown(part)}`);
+    if (part.isRequired && isMissing) faults.push(`needs ${shown(part)}${whyRequired[part.name] ?? ''}`);
   }
   if (faults.length > 0) throw new UsageError(faults.join(' and '));
   return {

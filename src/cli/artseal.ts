@@ -45,6 +45,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   keyId: 'KEY_ID',
   tokenId: 'TOKEN_ID',
   escrowId: 'ESCROW_ID',
+  reason: '--reason',
 };
 
 /** The rules of the service that the command line has otherwise: its one flag is two fields there. */

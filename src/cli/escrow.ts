@@ -4,6 +4,7 @@ import { type EscrowState, escrowStates } from '../domain/escrow.ts';
 import type { Decision } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
+import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -37,7 +38,7 @@ const list: Action = {
 };
 
 const resolve: Action = {
-  usage: `escrow resolve ESCROW_ID ${decisionFlags.join('|')} [--json]`,
+  usage: `escrow resolve ESCROW_ID ${decisionFlags.join('|')} --reason TEXT [--json]`,
   details: [
     'An order waits where the institution holds another amount or currency, or says what cannot be.',
     '--look-again  asks the institution again, after the difference was put right there.',
@@ -46,17 +47,19 @@ const resolve: Action = {
     'An order that waits for the institution goes on waiting for five days, unless it is ended here:',
     '--stop        asks it no more, so that the order waits for a person.',
     '--close       closes an UNPAID order at once; a hold that still comes goes back to the buyer.',
+    '--reason      is kept with what was decided: artseal acts shows both.',
   ],
   run: async (words, terminal) => {
     const decision = decisionOf(words);
     return withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const escrowId = words.required('ESCROW_ID');
+      const [by, escrowId] = [localActor(words, terminal), words.required('ESCROW_ID')];
       const nowMs = Date.now();
       const at = { atMs: nowMs, timestamp: createCalendar(timeZone).timestamp(nowMs) };
+      const instructionId = randomUUIDv7();
       const found =
         decision === undefined
-          ? await execute({ kind: 'CloseOrder', escrowId, at })
-          : await execute({ kind: 'Decide', escrowId, decision, instructionId: randomUUIDv7(), nowMs });
+          ? await execute({ kind: 'CloseOrder', by, escrowId, at })
+          : await execute({ kind: 'Decide', by, escrowId, decision, instructionId, nowMs });
       show(found, words, terminal);
     });
   },

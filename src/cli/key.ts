@@ -12,17 +12,19 @@ import type { IssuedKey } from '../keys/issuance.ts';
 import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
+import { localActor } from './actor.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const create: Action = {
-  usage: `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--json]`,
+  usage: `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
   details: ['registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.'],
   run: (words, terminal) =>
     withRegistry(terminal, async (registry, { dataDir }) => {
       refuseUnknownToServing(dataDir, registry);
-      showIssued(await registry.issuance.issueKey(agreementOf(words)), words, terminal);
+      const by = localActor(words, terminal);
+      showIssued(await registry.issuance.issueKey(agreementOf(words), by), words, terminal);
     }),
 };
 
@@ -37,7 +39,7 @@ const list: Action = {
 };
 
 const rotate: Action = {
-  usage: 'key rotate KEY_ID [--overlap SECONDS] [--json]',
+  usage: 'key rotate KEY_ID [--overlap SECONDS] [--reason TEXT] [--json]',
   details: [
     `issues a further key; the old one works on for ${overlapS.default} seconds unless --overlap says otherwise.`,
     'The new key of a suspended one is suspended, too.',
@@ -48,7 +50,7 @@ const rotate: Action = {
     return withRegistry(terminal, async (registry, { dataDir }) => {
       const { store, issuance } = registry;
       refuseUnknownToServing(dataDir, registry);
-      const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap);
+      const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap, localActor(words, terminal));
       const { status, platformStatus } = rotated.key;
       showIssued(rotated, words, terminal, { status, platformStatus });
     });
@@ -58,12 +60,12 @@ const rotate: Action = {
 /** An action that gives a key a status. */
 function setting(word: string, status: KeyStatus, detail: string): Action {
   return {
-    usage: `key ${word} KEY_ID [--json]`,
+    usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
     run: (words, terminal) =>
       withRegistry(terminal, async ({ store, execute }) => {
-        const keyId = keyIdOf(store, words);
-        const changed = await execute({ kind: 'SetKeyStatus', keyId, status });
+        const [by, keyId] = [localActor(words, terminal), keyIdOf(store, words)];
+        const changed = await execute({ kind: 'SetKeyStatus', by, keyId, status });
         show(changed, words, terminal);
       }),
   };
@@ -82,7 +84,7 @@ export const key: CommandGroup = {
   ],
   details: [
     'KEY_ID is the keyId (key_…) or the API key itself. A running server honours changes at once.',
-    'A whole platform is suspended by platform suspend NAME.',
+    'A whole platform is suspended by platform suspend NAME. artseal acts shows who changed what, and the --reason.',
   ],
 };
 

@@ -1,6 +1,7 @@
 import type { PlatformStatus } from '../domain/caller.ts';
 import type { Platform } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
+import { localActor } from './actor.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
@@ -17,12 +18,12 @@ const list: Action = {
 /** An action that gives a platform a status. */
 function setting(word: string, status: PlatformStatus, ...details: readonly string[]): Action {
   return {
-    usage: `platform ${word} NAME [--json]`,
+    usage: `platform ${word} NAME [--reason TEXT] [--json]`,
     details,
     run: (words, terminal) =>
       withRegistry(terminal, async ({ execute }) => {
-        const name = words.required('NAME');
-        const changed = await execute({ kind: 'SetPlatformStatus', name, status });
+        const [by, name] = [localActor(words, terminal), words.required('NAME')];
+        const changed = await execute({ kind: 'SetPlatformStatus', by, name, status });
         show(changed, words, terminal);
       }),
   };

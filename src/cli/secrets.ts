@@ -3,12 +3,13 @@ import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
+import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const reseal: Action = {
-  usage: 'secrets reseal [--json]',
+  usage: 'secrets reseal [--reason TEXT] [--json]',
   details: [
     'seals every API secret anew under the first master key, so that the others can go. Works with the server running,',
     'which must know that key first: SIGHUP has it read the file anew. Cut off, it goes on where it was when run again.',
@@ -19,7 +20,7 @@ const reseal: Action = {
       const [{ name }] = keyRing.masterKeys;
       const refuse = () => refuseUnknownToServing(dataDir, registry);
       const before = await sealsIn(registry);
-      const resealed = await resealSecrets(execute, keyRing, refuse);
+      const resealed = await resealSecrets(execute, keyRing, localActor(words, terminal), refuse);
       // It may have been restarted meanwhile, with other keys.
       refuse();
       const after = await sealsIn(registry);
@@ -33,7 +34,7 @@ const reseal: Action = {
 };
 
 const reissue: Action = {
-  usage: 'secrets reissue [--json]',
+  usage: 'secrets reissue [--reason TEXT] [--json]',
   details: [
     'for a master key that is lost: ends each key whose secret does not open, and issues another one in its place, whose',
     'secret is shown this once. The server has to be stopped: as long as it runs it has the lost master key in memory.',
@@ -44,9 +45,10 @@ const reissue: Action = {
       async (registry, { dataDir }) => {
         if (isServed(dataDir))
           throw new Error('the server runs: stop it first, it would refuse the new keys.');
+        const by = localActor(words, terminal);
         const lost = findUnopened(await keysIn(registry), registry.keyRing, nowS());
         for (const { keyId: replaced, caller } of lost) {
-          const { key, apiSecret } = await registry.issuance.rotateKey(replaced, 0);
+          const { key, apiSecret } = await registry.issuance.rotateKey(replaced, 0, by);
           const { keyId, apiKey } = key;
           const issued = { caller, replaced, keyId, apiKey, apiSecret };
           if (words.has('json')) terminal.print(JSON.stringify(issued));

@@ -7,6 +7,7 @@ import { buildInfo, commandName } from '../program/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../program/runtime.ts';
 import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../settings/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
+import { userActor } from './actor.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
 import { notifyReady } from './notify-ready.ts';
@@ -150,9 +151,10 @@ function readyLine({ publicUrl, internalUrl, metricsAddress }: App): string {
 async function welcome(
   app: Parameters<typeof issueSandboxCredentials>[0],
   { dataDir, institution }: Config,
-  { print }: Terminal,
+  { env, print }: Terminal,
 ) {
-  if (!(await issueSandboxCredentials(app, dataDir))) return;
+  const by = userActor(env, 'the first start of a sandbox');
+  if (!(await issueSandboxCredentials(app, dataDir, by))) return;
   print(`A new sandbox: its API key and operator token are in ${sandboxCredentialsFile(dataDir)}.`);
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);

@@ -1,14 +1,16 @@
 import type { StoredToken } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
+import { localActor } from './actor.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 
 const create: Action = {
-  usage: 'token create --name NAME [--operator] [--json]',
+  usage: 'token create --name NAME [--operator] [--reason TEXT] [--json]',
   details: ['issues a token, shown this once; with --operator it may also govern keys (AdminService).'],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ issuance }) => {
-      const { stored, token } = await issuance.issueToken(words.required('name'), words.has('operator'));
+      const by = localActor(words, terminal);
+      const { stored, token } = await issuance.issueToken(words.required('name'), words.has('operator'), by);
       const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
       if (words.has('json')) return terminal.print(JSON.stringify(issued));
       for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
@@ -27,12 +29,12 @@ const list: Action = {
 };
 
 const revoke: Action = {
-  usage: 'token revoke TOKEN_ID [--json]',
+  usage: 'token revoke TOKEN_ID [--reason TEXT] [--json]',
   details: ['refuses the token for ever.'],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }) => {
-      const tokenId = words.required('TOKEN_ID');
-      const revoked = await execute({ kind: 'RevokeToken', tokenId, atS: Math.floor(Date.now() / 1000) });
+      const [by, tokenId] = [localActor(words, terminal), words.required('TOKEN_ID')];
+      const revoked = await execute({ kind: 'RevokeToken', by, tokenId });
       show(revoked, words, terminal);
     }),
 };

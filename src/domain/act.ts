@@ -1,3 +1,6 @@
+import { checkText, type TextBounds } from './text.ts';
+import type { Violation } from './violation.ts';
+
 /** Who changes something that operators answer for, when and why. */
 export interface Actor {
   /** `token tok_… (name)`, or `user name (uid)` of the machine. */
@@ -6,6 +9,14 @@ export interface Actor {
   readonly atS: number;
   /** Why, in the operator's own words. */
   readonly reason: string | undefined;
+}
+
+/** Bounds of the reason that is given for a change, in code points. */
+export const reasonBounds: TextBounds = { min: 1, max: 500 };
+
+/** Checks the reason for a change; empty is none. */
+export function checkReason(reason: string): Violation[] {
+  return reason === '' ? [] : checkText('reason', reason, reasonBounds);
 }
 
 /** One change that an operator made. */

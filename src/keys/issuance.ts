@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/act.ts';
 import {
   type Agreement,
   agreedQuota,
@@ -15,19 +16,24 @@ import { mintKey, mintToken, tokenHash } from './mint.ts';
 /** Issues credentials. What it returns of a secret or token is the only time that it is seen. */
 export interface Issuance {
   /** Registers a platform and issues its first key. Throws VALIDATION_FAILED. */
-  issueKey(agreement: Agreement): Promise<IssuedKey>;
+  issueKey(agreement: Agreement, by: Actor): Promise<IssuedKey>;
   /**
    * Issues a further key, which is suspended if the existing one is; the existing one works on for `overlapS` seconds.
    * Throws NOT_FOUND, VALIDATION_FAILED.
    */
-  rotateKey(keyId: string, overlapS: number): Promise<IssuedKey>;
+  rotateKey(keyId: string, overlapS: number, by: Actor): Promise<IssuedKey>;
   /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
-  issueToken(name: string, operator: boolean): Promise<IssuedToken>;
+  issueToken(name: string, operator: boolean, by: Actor): Promise<IssuedToken>;
   /**
    * Issues the first key and an operator's token, together. `keep` is called with them before they are stored: once they
    * are, nobody can tell them again.
    */
-  issueFirst(agreement: Agreement, service: string, keep: (first: FirstCredentials) => void): Promise<void>;
+  issueFirst(
+    agreement: Agreement,
+    service: string,
+    by: Actor,
+    keep: (first: FirstCredentials) => void,
+  ): Promise<void>;
 }
 
 /** A new key with its secret, which is known nowhere else. */
@@ -89,23 +95,25 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
   }
 
   return {
-    issueKey: async (agreement) => {
+    issueKey: async (agreement, by) => {
       const platform = platformOf(agreement);
-      return issued(await execute({ kind: 'AddPlatform', platform, key: newKey().key }));
+      return issued(await execute({ kind: 'AddPlatform', by, platform, key: newKey().key }));
     },
-    rotateKey: async (keyId, overlapS) =>
-      issued(await execute({ kind: 'RotateKey', keyId, key: newKey().key, endsAtS: nowS() + overlapS })),
-    issueToken: async (name, operator) => {
+    rotateKey: async (keyId, overlapS, by) => {
+      const [{ key }, endsAtS] = [newKey(), nowS() + overlapS];
+      return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
+    },
+    issueToken: async (name, operator, by) => {
       refuseViolations(checkCallerName(name));
       const { token, text } = newToken(operator);
-      return { stored: await execute({ kind: 'AddToken', name, token }), token: text };
+      return { stored: await execute({ kind: 'AddToken', by, name, token }), token: text };
     },
-    issueFirst: async (agreement, service, keep) => {
+    issueFirst: async (agreement, service, by, keep) => {
       const platform = platformOf(agreement);
       const { key, apiSecret } = newKey();
       const { token, text } = newToken(true);
       keep({ keyId: key.keyId, apiKey: key.apiKey, apiSecret, token: text });
-      await execute({ kind: 'AddFirstCallers', platform, key, service, token });
+      await execute({ kind: 'AddFirstCallers', by, platform, key, service, token });
     },
   };
 }

@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/act.ts';
 import { statusAt } from '../domain/caller.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
@@ -75,15 +76,17 @@ export function countSeals(keys: readonly SealedKey[], nowS: number): readonly S
 export async function resealSecrets(
   execute: Execute,
   keyRing: KeyRing,
+  by: Actor,
   beforeUnit: () => void,
 ): Promise<number> {
+  const [{ name: masterKey }] = keyRing.masterKeys;
   let resealed = 0;
   let from: number | undefined;
   do {
     beforeUnit();
     const page = await execute({ kind: 'ListKeys', page: { from, size: sealsPerUnit } });
     const seals = page.items.flatMap((key) => sealedAnew(key, keyRing));
-    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', seals });
+    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
     from = page.next;
   } while (from !== undefined);
   return resealed;

@@ -8,6 +8,8 @@ import {
   type PlatformSchema,
 } from '../../gen/artseal/v1/admin_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { actorOf } from '../calls/principal.ts';
+import { checkReason } from '../domain/act.ts';
 import type { Calendar } from '../domain/calendar.ts';
 import {
   type Agreement,
@@ -39,26 +41,33 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
   const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
   const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
 
+  const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
+
   const settingKey = (status: KeyStatus) => ({
-    parse: ({ keyId }: { readonly keyId: string }) => parsed([], () => keyId),
-    run: async (keyId: string, { execute }: Call) => ({
-      key: shown(await execute({ kind: 'SetKeyStatus', keyId, status })),
-    }),
+    parse: parseReasoned<{ readonly keyId: string }>,
+    run: async (request: Reasoned & { readonly keyId: string }, call: Call) => {
+      const [by, { keyId }] = [byOf(call, request), request];
+      return { key: shown(await call.execute({ kind: 'SetKeyStatus', by, keyId, status })) };
+    },
   });
   const settingPlatform = (status: PlatformStatus) => ({
-    parse: ({ caller }: { readonly caller: string }) => parsed([], () => caller),
-    run: async (name: string, { execute }: Call) => ({
-      platform: platformMessage(await execute({ kind: 'SetPlatformStatus', name, status })),
-    }),
+    parse: parseReasoned<{ readonly caller: string }>,
+    run: async (request: Reasoned & { readonly caller: string }, call: Call) => {
+      const [by, { caller: name }] = [byOf(call, request), request];
+      const changed = await call.execute({ kind: 'SetPlatformStatus', by, name, status });
+      return { platform: platformMessage(changed) };
+    },
   });
 
   return implement(AdminService, 'OPERATORS', {
     createKey: operation({
       parse: (request) => {
         const agreement = toAgreement(request);
-        return parsed(checkAgreement(agreement), () => agreement);
+        const violations = [...checkAgreement(agreement), ...checkReason(request.reason)];
+        return parsed(violations, () => ({ agreement, request }));
       },
-      run: async (agreement, call) => issued(await issuanceOf(call).issueKey(agreement)),
+      run: async ({ agreement, request }, call) =>
+        issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
     }),
     listKeys: operation({
       parse: (request, principal) =>
@@ -69,10 +78,12 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       },
     }),
     rotateKey: operation({
-      parse: ({ keyId, overlapSeconds = overlapS.default }) =>
-        parsed(checkOverlap(overlapSeconds), () => ({ keyId, overlapSeconds })),
-      run: async ({ keyId, overlapSeconds }, call) =>
-        issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds)),
+      parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
+        const violations = [...checkOverlap(overlapSeconds), ...checkReason(reason)];
+        return parsed(violations, () => ({ keyId, overlapSeconds, reason }));
+      },
+      run: async ({ keyId, overlapSeconds, reason }, call) =>
+        issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds, byOf(call, { reason }))),
     }),
     suspendKey: operation(settingKey('SUSPENDED')),
     resumeKey: operation(settingKey('ACTIVE')),
@@ -95,6 +106,13 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     }),
   });
 }
+
+/** A request that changes something, and why; empty is no reason given. */
+interface Reasoned {
+  readonly reason: string;
+}
+
+const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
 
 function toAgreement(request: {
   readonly name: string;

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Actor } from '../domain/act.ts';
 import type { Issuance } from '../keys/issuance.ts';
 import { perform, type Store } from '../store/store.ts';
 
@@ -28,6 +29,7 @@ export function sandboxCredentialsFile(dataDir: string): string {
 export async function issueSandboxCredentials(
   { store, issuance }: { readonly store: Store; readonly issuance: Issuance },
   dataDir: string,
+  by: Actor,
 ): Promise<boolean> {
   if (await perform(store, { kind: 'HasCallers' })) return false;
   const file = sandboxCredentialsFile(dataDir);
@@ -40,7 +42,7 @@ export async function issueSandboxCredentials(
     unlimited: false,
   } as const;
   const { name: caller, tier } = agreement;
-  await issuance.issueFirst(agreement, names.service, (first) => {
+  await issuance.issueFirst(agreement, names.service, by, (first) => {
     const credentials: SandboxCredentials = { ...first, caller, tier };
     const text = `${JSON.stringify(credentials, undefined, 2)}\n`;
     writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });

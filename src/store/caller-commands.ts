@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/act.ts';
 import type { KeyStatus, PlatformStatus, Tier } from '../domain/caller.ts';
 import type { CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -64,18 +65,22 @@ export interface Platform extends CallerRef {
   readonly status: PlatformStatus;
 }
 
-/** Platforms with their keys, internal callers with their tokens. */
+/**
+ * Platforms with their keys, internal callers with their tokens. What changes something takes who does it, and leaves an
+ * act in the log if there was something to change.
+ */
 export interface CallerCommands {
   /** Whether there is any caller at all. */
   HasCallers: { readonly takes: object; readonly gives: boolean };
   /** Registers a platform with its first key. Refused with VALIDATION_FAILED if the name is taken. */
   AddPlatform: {
-    readonly takes: { readonly platform: NewPlatform; readonly key: NewKey };
+    readonly takes: { readonly by: Actor; readonly platform: NewPlatform; readonly key: NewKey };
     readonly gives: StoredKey;
   };
-  /** Registers the first platform with its key and the first internal caller with its token, together. */
+  /** Registers the first platform with its key and the first internal caller with its token, together: two acts. */
   AddFirstCallers: {
     readonly takes: {
+      readonly by: Actor;
       readonly platform: NewPlatform;
       readonly key: NewKey;
       readonly service: string;
@@ -90,25 +95,33 @@ export interface CallerCommands {
    * VALIDATION_FAILED.
    */
   RotateKey: {
-    readonly takes: { readonly keyId: string; readonly key: NewKey; readonly endsAtS: number };
+    readonly takes: {
+      readonly by: Actor;
+      readonly keyId: string;
+      readonly key: NewKey;
+      readonly endsAtS: number;
+    };
     readonly gives: StoredKey;
   };
   /** Changes the status of a key. Refused with NOT_FOUND; VALIDATION_FAILED for a revoked key, which stays revoked. */
   SetKeyStatus: {
-    readonly takes: { readonly keyId: string; readonly status: KeyStatus };
+    readonly takes: { readonly by: Actor; readonly keyId: string; readonly status: KeyStatus };
     readonly gives: StoredKey;
   };
   /** Refused with NOT_FOUND. */
   FindKey: { readonly takes: { readonly keyId: string }; readonly gives: StoredKey };
-  /** Replaces seals, but those that are not as given any more; how many were. */
-  ReplaceSeals: { readonly takes: { readonly seals: readonly NewSeal[] }; readonly gives: number };
+  /** Replaces seals, but those that are not as given any more, by seals under the master key of that name; how many were. */
+  ReplaceSeals: {
+    readonly takes: { readonly by: Actor; readonly masterKey: string; readonly seals: readonly NewSeal[] };
+    readonly gives: number;
+  };
   /** Finds a platform by name. */
   FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
   /** Platforms by age, oldest first. */
   ListPlatforms: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<Platform> };
   /** Suspends or resumes a platform as a whole; the status of each of its keys stays. Refused with NOT_FOUND. */
   SetPlatformStatus: {
-    readonly takes: { readonly name: string; readonly status: PlatformStatus };
+    readonly takes: { readonly by: Actor; readonly name: string; readonly status: PlatformStatus };
     readonly gives: Platform;
   };
   /**
@@ -116,14 +129,14 @@ export interface CallerCommands {
    * platform has the name.
    */
   AddToken: {
-    readonly takes: { readonly name: string; readonly token: NewToken };
+    readonly takes: { readonly by: Actor; readonly name: string; readonly token: NewToken };
     readonly gives: StoredToken;
   };
   /** All tokens, oldest first. */
   ListTokens: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<StoredToken> };
   /** Refused with NOT_FOUND. */
   RevokeToken: {
-    readonly takes: { readonly tokenId: string; readonly atS: number };
+    readonly takes: { readonly by: Actor; readonly tokenId: string };
     readonly gives: StoredToken;
   };
   /** Calls that admission counted in a month, YYYY-MM. */

@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/act.ts';
 import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
 import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
 import type { PartyNames } from '../domain/party.ts';
@@ -135,11 +136,12 @@ export interface ReconciliationCommands {
     readonly gives: boolean;
   };
   /**
-   * A person's decision about an order that waits for one. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as
+   * A person's decision about an order that waits for one, which leaves an act in the log. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as
    * `planDecision` says.
    */
   Decide: {
     readonly takes: {
+      readonly by: Actor;
       readonly escrowId: string;
       readonly decision: Decision;
       readonly instructionId: string;
@@ -152,7 +154,7 @@ export interface ReconciliationCommands {
    * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `refusalToClose` says.
    */
   CloseOrder: {
-    readonly takes: { readonly escrowId: string; readonly at: BusinessTime };
+    readonly takes: { readonly by: Actor; readonly escrowId: string; readonly at: BusinessTime };
     readonly gives: EscrowCase;
   };
   /** Orders with all that reconciling them needs, newest first. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBearerCheck } from '../../src/calls/bearer.ts';
+import { tester } from '../support/acts.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { refusal } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
@@ -29,8 +30,8 @@ test('no header is missing', () => {
 
 test('whatever is not a valid token is refused with one message that shows nothing of it', async () => {
   const token = await service.token();
-  const revoked = await service.issuance.issueToken('revoked', true);
-  await service.execute({ kind: 'RevokeToken', tokenId: revoked.stored.tokenId, atS: 1 });
+  const revoked = await service.issuance.issueToken('revoked', true, tester);
+  await service.execute({ kind: 'RevokeToken', by: { ...tester, atS: 1 }, tokenId: revoked.stored.tokenId });
   const { apiKey, apiSecret } = await service.platform();
   const last = token.endsWith('0') ? '1' : '0';
   const messages = new Set<string>();

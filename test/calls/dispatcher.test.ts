@@ -28,7 +28,13 @@ const platform: Principal = {
   tier: 'TRIAL',
   monthlyQuota: 1_000,
 };
-const service: Principal = { kind: 'service', callerId: 2, caller: 'ledger', operator: false };
+const service: Principal = {
+  kind: 'service',
+  tokenId: 'tok_1',
+  callerId: 2,
+  caller: 'ledger',
+  operator: false,
+};
 const operator: Principal = { ...service, operator: true };
 const execute = () => assert.fail('Nothing is stored here.');
 

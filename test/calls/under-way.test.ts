@@ -17,7 +17,13 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 /** Calls that are carried out at the same time, at most. */
 const callsUnderWayMax = 2_000;
 
-const service: ServicePrincipal = { kind: 'service', callerId: 1, caller: 'Archive', operator: false };
+const service: ServicePrincipal = {
+  kind: 'service',
+  tokenId: 'tok_1',
+  callerId: 1,
+  caller: 'Archive',
+  operator: false,
+};
 
 test('calls whose callers are gone count until they end; what comes on top is refused at once', {
   timeout: 60_000,

@@ -72,13 +72,17 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ['token', 'token needs one of create, list, revoke; see artseal token --help'],
   ['token create', 'token create needs --name NAME; see artseal token --help'],
   ['token revoke', 'token revoke needs a TOKEN_ID; see artseal token --help'],
-  ['escrow resolve', 'escrow resolve needs an ESCROW_ID; see artseal escrow --help'],
+  ['escrow resolve --reason seen', 'escrow resolve needs an ESCROW_ID; see artseal escrow --help'],
   [
-    'escrow resolve ES-2026-AB12',
+    'escrow resolve ES-2026-AB12 --accept',
+    'escrow resolve needs --reason TEXT (money is decided here, so the log of acts keeps why); see artseal escrow --help',
+  ],
+  [
+    'escrow resolve ES-2026-AB12 --reason seen',
     'escrow resolve needs one of --look-again, --accept, --return; see artseal escrow --help',
   ],
   [
-    'escrow resolve ES-2026-AB12 --accept --return',
+    'escrow resolve ES-2026-AB12 --accept --return --reason seen',
     'escrow resolve takes only one of --look-again, --accept, --return; see artseal escrow --help',
   ],
   ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
@@ -135,6 +139,8 @@ test('what is refused is named by the words of the command line, and changes not
     [['token', 'create', '--name', 'platform-1'], '--name is taken by a platform'],
     [['key', 'rotate', keyId, '--overlap', '2592001'], '--overlap must be whole seconds from 0 to 2592000'],
     [['key', 'rotate', keyId, '--overlap', 'soon'], '--overlap must be whole seconds from 0 to 2592000'],
+    [['key', 'revoke', keyId, '--reason', 'x'.repeat(501)], '--reason must have 1 to 500 characters'],
+    [['platform', 'suspend', 'platform-1', '--reason', 'a\nb'], '--reason must have no control characters'],
   ] as const) {
     const { code, errors } = await artseal(words, env);
     assert.deepEqual([code, errors], [1, [`artseal: VALIDATION_FAILED: ${told}`]]);
@@ -144,7 +150,7 @@ test('what is refused is named by the words of the command line, and changes not
     [['token', 'revoke', 'tok_none'], 'NOT_FOUND: TOKEN_ID names no token. artseal token list'],
     [['platform', 'resume', 'Platform-1'], 'NOT_FOUND: NAME names no platform. artseal platform list'],
     [
-      ['escrow', 'resolve', 'ES-1', '--accept'],
+      ['escrow', 'resolve', 'ES-1', '--accept', '--reason', 'seen'],
       'ESCROW_NOT_FOUND: ESCROW_ID names no escrow. artseal escrow list',
     ],
   ] as const) {
@@ -198,7 +204,10 @@ for (const name of ['init', 'serve', 'platform', 'key', 'token', 'escrow', 'sign
 
 test('the help of a command shows what each of its actions takes', async () => {
   const { printed } = await artseal(['key', '--help']);
-  assert.ok(printed.includes('key rotate KEY_ID [--overlap SECONDS] [--json]'), printed.join('\n'));
+  assert.ok(
+    printed.includes('key rotate KEY_ID [--overlap SECONDS] [--reason TEXT] [--json]'),
+    printed.join('\n'),
+  );
 });
 
 test('call says where nothing answers, and what to do', async () => {

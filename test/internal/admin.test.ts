@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AdminService, Key_Status, Key_Tier, Platform_Status } from '../../gen/artseal/v1/admin_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { type ServiceOptions, startService, type TestService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
@@ -96,7 +97,7 @@ test('a name is given once', async (t) => {
   const { service, admin } = await startWithOperator(t);
   await admin.createKey(trial);
   await typedRefusal(admin.createKey(trial), 'VALIDATION_FAILED');
-  await service.issuance.issueToken('ledger', false);
+  await service.issuance.issueToken('ledger', false, tester);
   await typedRefusal(admin.createKey({ ...trial, name: 'ledger' }), 'VALIDATION_FAILED');
 });
 
@@ -169,7 +170,7 @@ test('suspending and resuming a platform answer it as it is then, and its keys t
 
 test('what names no platform is neither suspended nor resumed', async (t) => {
   const { service, admin } = await startWithOperator(t);
-  await service.issuance.issueToken('ledger', false);
+  await service.issuance.issueToken('ledger', false, tester);
   const { key } = await admin.createKey(trial);
   for (const caller of ['', 'Gallery', 'ledger', key?.keyId ?? '']) {
     await typedRefusal(admin.suspendPlatform({ caller }), 'NOT_FOUND');
@@ -280,7 +281,7 @@ test('an unlimited platform has usage without a quota', async (t) => {
 test('usage of nobody, of an internal system, or of no month is refused', async (t) => {
   const { service, admin } = await startWithOperator(t);
   const { caller } = await service.platform();
-  await service.issuance.issueToken('ledger', false);
+  await service.issuance.issueToken('ledger', false, tester);
   for (const name of ['', 'nobody', 'ledger', caller.toUpperCase()]) {
     await typedRefusal(admin.getUsage({ caller: name }), 'NOT_FOUND');
   }

@@ -27,7 +27,13 @@ async function openDoor(
   const typedCalls = createTypedCalls({
     calls: { identified: () => Promise.reject(new Error('The operation has begun.')) },
     services: [ProvenanceService],
-    bearerCheck: () => ({ kind: 'service', callerId: 1, caller: 'ledger', operator: false }),
+    bearerCheck: () => ({
+      kind: 'service',
+      tokenId: 'tok_1',
+      callerId: 1,
+      caller: 'ledger',
+      operator: false,
+    }),
     readiness: createSwitchedReadiness(),
     draining: draining.signal,
     ...(arrivalMs === undefined ? {} : { arrivalMs }),

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { tester } from '../support/acts.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { bearer, sending, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { transports } from './transports.ts';
@@ -68,10 +69,14 @@ test('the scheme is read in any letters', async (t) => {
 
 test('a revoked token is refused from the next call on, also on a connection that is open', async (t) => {
   const service = await startService(t);
-  const { stored, token } = await service.issuance.issueToken('ledger', false);
+  const { stored, token } = await service.issuance.issueToken('ledger', false, tester);
   const clients = Object.values(transports).map((make) => typedClients(make(service.internalUrl, token)));
   for (const { filings } of clients) await filings.listFilings({});
-  await service.execute({ kind: 'RevokeToken', tokenId: stored.tokenId, atS: 1_790_000_000 });
+  await service.execute({
+    kind: 'RevokeToken',
+    by: { ...tester, atS: 1_790_000_000 },
+    tokenId: stored.tokenId,
+  });
   for (const { filings } of clients) await typedRefusal(filings.listFilings({}), 'AUTH_HEADER_INVALID');
 });
 
@@ -103,10 +108,14 @@ const withheld = {
 for (const [name, open] of Object.entries(withheld)) {
   test(`a token that is revoked while its message is withheld is refused: ${name}`, async (t) => {
     const service = await startService(t);
-    const { stored, token } = await service.issuance.issueToken('ledger', true);
+    const { stored, token } = await service.issuance.issueToken('ledger', true, tester);
     const json = { 'Content-Type': 'application/json', Expect: '100-continue', ...bearer(token) };
     const send = await open(new URL('/artseal.v1.AdminService/CreateKey', service.internalUrl), json);
-    await service.execute({ kind: 'RevokeToken', tokenId: stored.tokenId, atS: 1_790_000_000 });
+    await service.execute({
+      kind: 'RevokeToken',
+      by: { ...tester, atS: 1_790_000_000 },
+      tokenId: stored.tokenId,
+    });
     const { code, details } = JSON.parse(await send('{"name":"late","tier":"TRIAL"}'));
     assert.equal(code, 'unauthenticated');
     assert.equal(details[0].debug.reason, 'AUTH_HEADER_INVALID');

@@ -31,7 +31,13 @@ import { endsByForce } from './closing-support.ts';
 import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
 
-const somebody = { kind: 'service', callerId: 1, caller: 'ledger', operator: false } as const;
+const somebody = {
+  kind: 'service',
+  tokenId: 'tok_1',
+  callerId: 1,
+  caller: 'ledger',
+  operator: false,
+} as const;
 
 /** What a call meets behind the door. */
 interface Door {

@@ -7,6 +7,7 @@ import { Key_Tier } from '../../gen/artseal/v1/admin_pb.ts';
 import { Escrow_State, Escrow_Type } from '../../gen/artseal/v1/escrow_pb.ts';
 import { RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { tester } from '../support/acts.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -100,7 +101,7 @@ for (const [name, transport] of Object.entries(transports)) {
 test('the same caller over one protocol after another gets the one answer, with each of its tokens', async () => {
   const tokens = [];
   for (const _ of ['first', 'second']) {
-    tokens.push((await service.issuance.issueToken('two tokens', false)).token);
+    tokens.push((await service.issuance.issueToken('two tokens', false, tester)).token);
   }
   const key = newKey();
   const answers = [];

@@ -9,6 +9,7 @@ import { allOf } from '../../src/store/paging.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { executorOf } from '../../src/store/store.ts';
 import { sandbox } from '../store/promises/fixtures.ts';
+import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -33,7 +34,7 @@ async function sealedUnderOld(t: TestContext, platforms: number) {
       monthlyQuota: undefined,
       unlimited: false,
     } as const;
-    issued.push(await issuance.issueKey(agreement));
+    issued.push(await issuance.issueKey(agreement, tester));
   }
   const seals = async () =>
     countSeals(await Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page }))), nowS);
@@ -44,7 +45,7 @@ test('every secret is sealed anew, opens as before, and needs the old master key
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 3);
   const both = createKeyRing([k2, k1]);
   assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 3, needed: 3 }]);
-  assert.equal(await resealSecrets(execute, both, goOn), 3);
+  assert.equal(await resealSecrets(execute, both, tester, goOn), 3);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 3, needed: 3 }]);
   const young = createKeyRing([k2]);
   await checkSealedSecrets(execute, young, nowS);
@@ -52,7 +53,7 @@ test('every secret is sealed anew, opens as before, and needs the old master key
     const { sealedSecret, keyId } = await execute({ kind: 'FindKey', keyId: key.keyId });
     assert.equal(young.open(sealedSecret, keyId).export().toString(), apiSecret);
   }
-  assert.equal(await resealSecrets(execute, both, goOn), 0, 'a second run finds nothing to do');
+  assert.equal(await resealSecrets(execute, both, tester, goOn), 0, 'a second run finds nothing to do');
 });
 
 test('units are bounded, and what was done stays done when it is not to go on', async (t) => {
@@ -69,7 +70,7 @@ test('units are bounded, and what was done stays done when it is not to go on', 
     units += 1;
     if (units === 2) throw new Error('not any more');
   };
-  await assert.rejects(resealSecrets(counting, both, stopping), /not any more/);
+  await assert.rejects(resealSecrets(counting, both, tester, stopping), /not any more/);
   assert.deepEqual(
     (await seals()).map(({ masterKey, secrets }) => [masterKey, secrets]),
     [
@@ -77,27 +78,27 @@ test('units are bounded, and what was done stays done when it is not to go on', 
       ['k2', 200],
     ],
   );
-  assert.equal(await resealSecrets(counting, both, goOn), 201);
+  assert.equal(await resealSecrets(counting, both, tester, goOn), 201);
   assert.deepEqual(sizes, [200, 200, 1]);
 });
 
 test('a revoked key whose master key is gone keeps its seal and keeps nobody from going on', async (t) => {
   const { execute, k1, k2, nowS, issued, seals } = await sealedUnderOld(t, 2);
   const [gone = assert.fail()] = issued;
-  await execute({ kind: 'SetKeyStatus', keyId: gone.key.keyId, status: 'REVOKED' });
+  await execute({ kind: 'SetKeyStatus', by: tester, keyId: gone.key.keyId, status: 'REVOKED' });
   const [k0, k3] = [{ ...masterKey('k1') }, masterKey('k3')];
   assert.equal(
-    await resealSecrets(execute, createKeyRing([k3, k0]), goOn),
+    await resealSecrets(execute, createKeyRing([k3, k0]), tester, goOn),
     0,
     'of other bytes, it opens none',
   );
   await assert.rejects(checkSealedSecrets(execute, createKeyRing([k3, k0]), nowS), /with the key k1/);
   assert.equal(
-    await resealSecrets(execute, createKeyRing([k2, k1]), goOn),
+    await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn),
     2,
     'it is sealed anew if it opens',
   );
-  assert.equal(await resealSecrets(execute, createKeyRing([k3]), goOn), 0);
+  assert.equal(await resealSecrets(execute, createKeyRing([k3]), tester, goOn), 0);
   assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 2, needed: 1 }]);
 });
 
@@ -118,10 +119,10 @@ test('a key that is created again, under its idempotency key, shows its secret t
     monthlyQuota: undefined,
     unlimited: false,
   } as const;
-  const first = await issuance.issueKey(agreement);
+  const first = await issuance.issueKey(agreement, tester);
   keyRing.replace(createKeyRing([k2, k1]));
-  await resealSecrets(execute, keyRing, goOn);
+  await resealSecrets(execute, keyRing, tester, goOn);
   keyRing.replace(createKeyRing([k2]));
-  const again = await issuance.issueKey(agreement);
+  const again = await issuance.issueKey(agreement, tester);
   assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
 });

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { newKey, sandbox } from '../store/promises/fixtures.ts';
+import { tester } from '../support/acts.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
@@ -63,7 +64,7 @@ test('a service whose database is moved or replaced refuses all calls, and goes 
     const other = createSqliteStore({ dataDir, ...sandbox });
     t.after(() => other.close());
     const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-    await perform(other, { kind: 'AddPlatform', platform, key: newKey() });
+    await perform(other, { kind: 'AddPlatform', by: tester, platform, key: newKey() });
     assert.equal((await file()).json.code, 'UNAVAILABLE');
     await isLogged('artseal.db is not the file that was opened","msg":"the database is not', 1);
     assert.equal((await list()).status, 503);

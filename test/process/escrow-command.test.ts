@@ -11,6 +11,9 @@ import { openTestInstitution, type Report } from '../support/simulator.ts';
 const oneMissing: Report = (_, payment) =>
   payment.amount === undefined ? payment : { ...payment, amount: payment.amount - 1n };
 
+/** What a decision needs. */
+const why = ['--reason', 'agreed with the gallery'] as const;
+
 const artseal = ({ dataDir }: TestService, ...words: string[]): Promise<CommandResult> =>
   runCommand(words, { ARTSEAL_DATA_DIR: dataDir });
 
@@ -54,7 +57,7 @@ test('an order that needs a person is listed with the reason, and asked about ag
   assert.match(String(order.reference), /^sim-hold-/);
 
   institution.report();
-  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again')).code, 0);
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--look-again', ...why)).code, 0);
   await becomes('FROZEN');
   assert.deepEqual(await jsonOf(artseal(service, 'escrow', 'list', '--review', '--json')), []);
   const [frozen] = await jsonOf(artseal(service, 'escrow', 'list', '--state', 'FROZEN', '--json'));
@@ -64,13 +67,15 @@ test('an order that needs a person is listed with the reason, and asked about ag
 
 test("a person may accept the institution's word", async (t) => {
   const { service, escrowId, becomes } = await orderInNeed(t);
-  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept')).code, 0);
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept', ...why)).code, 0);
   await becomes('FROZEN');
 });
 
 test('a person may have the money returned', async (t) => {
   const { service, escrowId, becomes } = await orderInNeed(t);
-  const [decided] = await jsonOf(artseal(service, 'escrow', 'resolve', escrowId, '--return', '--json'));
+  const [decided] = await jsonOf(
+    artseal(service, 'escrow', 'resolve', escrowId, '--return', ...why, '--json'),
+  );
   assert.deepEqual(decided?.underWay, ['FREEZE SENT', 'CANCEL PREPARED']);
   await becomes('CLOSED');
 });
@@ -78,10 +83,11 @@ test('a person may have the money returned', async (t) => {
 test('a decision that cannot be is refused, and says why', async (t) => {
   const { service, escrowId } = await orderInNeed(t);
   const refusals: [words: string[], code: number, message: RegExp][] = [
-    [['resolve', escrowId], 2, /one of --look-again, --accept, --return/],
-    [['resolve', escrowId, '--accept', '--return'], 2, /one of --look-again, --accept, --return/],
-    [['resolve', '--accept'], 2, /escrow resolve needs an ESCROW_ID;/],
-    [['resolve', 'ES-2026-XXXX', '--accept'], 1, /ESCROW_NOT_FOUND: .*artseal escrow list/],
+    [['resolve', escrowId, ...why], 2, /one of --look-again, --accept, --return/],
+    [['resolve', escrowId, '--accept', '--return', ...why], 2, /one of --look-again, --accept, --return/],
+    [['resolve', '--accept', ...why], 2, /escrow resolve needs an ESCROW_ID;/],
+    [['resolve', escrowId, '--accept'], 2, /needs --reason TEXT \(money is decided here/],
+    [['resolve', 'ES-2026-XXXX', '--accept', ...why], 1, /ESCROW_NOT_FOUND: .*artseal escrow list/],
     [['list', '--state', 'PAID'], 2, /UNPAID\|FROZEN/],
     [['pay', escrowId], 2, /list, resolve/],
   ];
@@ -90,7 +96,7 @@ test('a decision that cannot be is refused, and says why', async (t) => {
     assert.equal(refused.code, code, refused.stderr);
     assert.match(refused.stderr, message);
   }
-  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept')).code, 0);
-  const again = await artseal(service, 'escrow', 'resolve', escrowId, '--accept');
+  assert.equal((await artseal(service, 'escrow', 'resolve', escrowId, '--accept', ...why)).code, 0);
+  const again = await artseal(service, 'escrow', 'resolve', escrowId, '--accept', ...why);
   assert.match(again.stderr, /ESCROW_STATE_CONFLICT.*does not wait/);
 });

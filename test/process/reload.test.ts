@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
+import { tester } from '../support/acts.ts';
 import { runHere } from '../support/artseal.ts';
 import { openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
@@ -230,7 +231,7 @@ test('a reload is all or nothing, and says what came of it', { timeout: 300_000 
       // As a command does that was made before there was a check, or on another machine.
       const registry = await openRegistry(readConfig(env), 'EXISTING');
       const agreement = { name: 'late', tier: 'TRIAL', monthlyQuota: undefined, unlimited: false } as const;
-      const { key, apiSecret } = await registry.issuance.issueKey(agreement);
+      const { key, apiSecret } = await registry.issuance.issueKey(agreement, tester);
       await registry.store.close();
       const late = { apiKey: key.apiKey, apiSecret };
       const answer = await eventually('the key is known', withinMs, async () => {

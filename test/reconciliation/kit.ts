@@ -11,6 +11,7 @@ import type { EscrowCase } from '../../src/store/reconciliation-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { type Execute, type Kind, perform } from '../../src/store/store.ts';
 import { newKey, painting, terms } from '../store/promises/fixtures.ts';
+import { tester } from '../support/acts.ts';
 import { createManualClock, type ManualClock } from '../support/clock.ts';
 import { openTestInstitution, type TestInstitution } from '../support/simulator.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -99,7 +100,7 @@ export async function openKit(
     await store.close();
   });
   const gallery = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  const platform = await execute({ kind: 'AddPlatform', platform: gallery, key: newKey() });
+  const platform = await execute({ kind: 'AddPlatform', by: tester, platform: gallery, key: newKey() });
   await recovery.start();
   const { callerId, caller } = platform;
   const by = { callerId, caller };

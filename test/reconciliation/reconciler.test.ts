@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { PaymentSnapshot } from '../../src/domain/payment.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import type { Decision } from '../../src/domain/resolution.ts';
+import { tester } from '../support/acts.ts';
 import type { Report, Treatment } from '../support/simulator.ts';
 import { type Kit, kitLimits, openKit, quiet } from './kit.ts';
 
@@ -26,7 +27,7 @@ async function stateOf(kit: Kit, escrowId: string): Promise<string> {
 async function decide(kit: Kit, escrowId: string, decision: Decision, instructionId?: string): Promise<void> {
   const nowMs = kit.clock.nowMs();
   const name = instructionId ?? `decision-${nowMs}`;
-  await kit.execute({ kind: 'Decide', escrowId, decision, instructionId: name, nowMs });
+  await kit.execute({ kind: 'Decide', by: tester, escrowId, decision, instructionId: name, nowMs });
 }
 
 /** An order whose FREEZE was answered HELD. */

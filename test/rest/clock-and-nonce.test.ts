@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { tester } from '../support/acts.ts';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -100,7 +101,7 @@ test('a nonce is refused with a new timestamp, another body and another route as
 test('a nonce spent by one key can be used by another, of the same caller too', async () => {
   const nonce = newNonce();
   const first = await service.platform();
-  const { key, apiSecret } = await service.issuance.rotateKey(first.keyId, 3_600);
+  const { key, apiSecret } = await service.issuance.rotateKey(first.keyId, 3_600, tester);
   const sameCaller = { ...first, apiKey: key.apiKey, apiSecret };
   for (const by of [first, sameCaller, platform]) {
     assert.equal((await file({ nonce }, by)).status, 200);

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac } from 'node:crypto';
 import { test } from 'node:test';
+import { tester } from '../support/acts.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { openLedger } from '../support/ledger.ts';
@@ -106,9 +107,9 @@ function visible({ status, headers, json }: RestAnswer): object {
 
 test('unknown key, wrong secret, revoked key, key past its rotation: nothing tells which', async () => {
   const revoked = await service.platform();
-  await service.execute({ kind: 'SetKeyStatus', keyId: revoked.keyId, status: 'REVOKED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: revoked.keyId, status: 'REVOKED' });
   const rotated = await service.platform();
-  await service.issuance.rotateKey(rotated.keyId, 0);
+  await service.issuance.rotateKey(rotated.keyId, 0, tester);
   const unknownKey = { ...platform, apiKey: `ak_sandbox_${newNonce()}` };
   const wrongSecret = { ...platform, apiSecret: `sk_sandbox_${newNonce()}` };
   const revokedWrongSecret = { ...wrongSecret, apiKey: revoked.apiKey };
@@ -155,7 +156,7 @@ for (const [what, method, target, body] of [
 
 test('a rotated key and the new one work side by side until the overlap is over', async () => {
   const old = await service.platform();
-  const { key, apiSecret } = await service.issuance.rotateKey(old.keyId, 3_600);
+  const { key, apiSecret } = await service.issuance.rotateKey(old.keyId, 3_600, tester);
   for (const credentials of [old, { apiKey: key.apiKey, apiSecret }]) {
     assert.equal((await fileArtwork(service, credentials)).status, 200);
   }
@@ -214,19 +215,19 @@ test("a signature of one platform's secret under another platform's key is refus
 
 test('a suspended key is refused as such, and let in again when it is resumed', async () => {
   const suspended = await service.platform();
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
   const nonce = newNonce();
   const before = { ...ledger.holdings(), nonces: ledger.nonces() };
   assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
   assert.equal(ledger.calls(suspended.caller), 0);
   assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'ACTIVE' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
   assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
 });
 
 test('a suspended key tells nothing to one who cannot sign for it', async () => {
   const suspended = await service.platform();
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
   const answer = await fileArtwork(service, { ...suspended, apiSecret: 'guess' });
   assertRefused(answer, 401, 'SIGNATURE_INVALID');
 });

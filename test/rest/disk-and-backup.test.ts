@@ -8,6 +8,7 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
+import { tester } from '../support/acts.ts';
 import { onBadDisk } from '../support/bad-disk.ts';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -123,12 +124,15 @@ test('a key sealed under a master key that was added in the variable is refused 
   const running = await startService(t, { dataDir, env: { ARTSEAL_MASTER_KEY: old } });
   const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${added},${old}` };
   const { store, issuance } = await openRegistry(readConfig(both), 'EXISTING');
-  const { key, apiSecret } = await issuance.issueKey({
-    name: 'new',
-    tier: 'TRIAL',
-    monthlyQuota: undefined,
-    unlimited: false,
-  });
+  const { key, apiSecret } = await issuance.issueKey(
+    {
+      name: 'new',
+      tier: 'TRIAL',
+      monthlyQuota: undefined,
+      unlimited: false,
+    },
+    tester,
+  );
   await store.close();
   const platform = { apiKey: key.apiKey, apiSecret };
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { tester } from '../support/acts.ts';
 import {
   type CallOptions,
   escrowIdIn,
@@ -173,7 +174,13 @@ test('the key of a RELEASE is not told a no that only a person said, and is told
     const found = await service.execute({ kind: 'FindCase', escrowId });
     return found?.review !== undefined;
   });
-  const returning = { kind: 'Decide', escrowId, decision: 'RETURN', instructionId: 'back' } as const;
+  const returning = {
+    kind: 'Decide',
+    by: tester,
+    escrowId,
+    decision: 'RETURN',
+    instructionId: 'back',
+  } as const;
   await service.execute({ ...returning, nowMs: Date.now() });
   await institution.instructed('REFUND');
   assertRefused(await release(), 503, 'PAYMENT_PENDING');

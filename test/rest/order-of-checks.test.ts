@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Reason } from '../../src/domain/reason.ts';
 import { partyPrefixes } from '../../src/payment/simulated/script-by-parties.ts';
+import { tester } from '../support/acts.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -49,10 +50,15 @@ async function platformsInTrouble() {
     const first = { nonce: spent, timestamp: stamp(), headers: usedKey };
     assert.equal((await fileArtwork(service, each, first)).status, 200);
   }
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
   for (let call = 1; call < 10; call += 1) await fileArtwork(service, hasty, { timestamp: stamp() });
   for (let call = 0; call < 10; call += 1) await fileArtwork(service, hastySuspended, { timestamp: stamp() });
-  await service.execute({ kind: 'SetKeyStatus', keyId: hastySuspended.keyId, status: 'SUSPENDED' });
+  await service.execute({
+    kind: 'SetKeyStatus',
+    by: tester,
+    keyId: hastySuspended.keyId,
+    status: 'SUSPENDED',
+  });
   return { platform, suspended, usedUp, hasty, hastySuspended, spent };
 }
 
@@ -292,9 +298,9 @@ test('what is refused before admission is written down nowhere, and its bytes ma
   assert.equal((await sendRaw(trial, sent)).status, 200);
   assertRefused(await sendRaw(trial, sent), 401, 'NONCE_REUSED');
   assert.notEqual(log(), before.log);
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'ACTIVE' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
   assert.equal((await sendRaw(suspended, sent)).status, 200);
-  await service.execute({ kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
 });
 
 for (const [what, request] of beforeNonce) {

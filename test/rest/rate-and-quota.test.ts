@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Reason } from '../../src/domain/reason.ts';
+import { tester } from '../support/acts.ts';
 import { onBadDisk } from '../support/bad-disk.ts';
 import { askProvenance, type CallOptions, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -71,7 +72,7 @@ test('the rate does not follow the wall clock', async () => {
 
 test('the keys of a caller share its rate and its quota, and other callers have their own', async () => {
   const trial = await service.platform('TRIAL');
-  const { key, apiSecret } = await service.issuance.rotateKey(trial.keyId, 86_400);
+  const { key, apiSecret } = await service.issuance.rotateKey(trial.keyId, 86_400, tester);
   const second = { apiKey: key.apiKey, apiSecret };
   for (let call = 0; call < 5; call += 1) {
     await file(trial);

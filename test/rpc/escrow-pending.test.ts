@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { partyPrefixes } from '../../src/payment/simulated/script-by-parties.ts';
+import { tester } from '../support/acts.ts';
 import { doorNames, doorsOf, type EscrowDoor, type Outcome, startDoors } from '../support/escrow-doors.ts';
 import { eventually } from '../support/eventually.ts';
 import { startService } from '../support/service.ts';
@@ -128,7 +129,12 @@ test('the order of a platform that was suspended meanwhile is settled all the sa
   const institution = openTestInstitution(t, { FREEZE: 'SILENT' });
   const { service, platform, doors, file } = await startDoors(t, { institution, limits: hasty });
   const { escrowId } = await doors.REST.open(await file());
-  await service.execute({ kind: 'SetPlatformStatus', name: platform.caller, status: 'SUSPENDED' });
+  await service.execute({
+    kind: 'SetPlatformStatus',
+    by: tester,
+    name: platform.caller,
+    status: 'SUSPENDED',
+  });
   assert.equal((await doors.REST.get(escrowId)).code, 'KEY_SUSPENDED');
   institution.treat({ FREEZE: 'CONFIRMED' });
   await comesTo(doors['typed RPC'], escrowId, 'FROZEN');

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { perform } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
 import { sqliteInThisThread } from './engines.ts';
@@ -42,7 +43,10 @@ test('what is read, or refused without an admission, costs no commit', async (t)
   const wal = join(dataDir, 'artseal.db-wal');
   const before = readFileSync(wal).length;
   await perform(store, { kind: 'ListFilings', filter: anyFiling, page: { from: undefined, size: 1 } });
-  await refused(perform(store, { kind: 'SetKeyStatus', keyId: 'no key', status: 'SUSPENDED' }), 'NOT_FOUND');
+  await refused(
+    perform(store, { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' }),
+    'NOT_FOUND',
+  );
   assert.equal(readFileSync(wal).length, before);
 });
 

@@ -4,6 +4,7 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
 import type { Command, Unit } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
 import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { commitsIn } from './commits.ts';
@@ -65,7 +66,7 @@ function openWithClient(t: TestContext) {
   t.after(() => core.close());
   const [client] = connections;
   assert.ok(client !== undefined && connections.size === 1);
-  core.executeBatch([{ effect: { kind: 'AddPlatform', platform, key: newKey() } }]);
+  core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key: newKey() } }]);
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
   return {
@@ -132,7 +133,7 @@ test('a batch is on disk when it is answered, and nothing of it before its commi
 test('a unit that is refused leaves the others, and its own admission', (t) => {
   const { batch, dataDir, calls } = openWithClient(t);
   const before = commitsIn(dataDir);
-  const refused = { kind: 'SetKeyStatus', keyId: 'no key', status: 'SUSPENDED' } as const;
+  const refused = { kind: 'SetKeyStatus', by: tester, keyId: 'no key', status: 'SUSPENDED' } as const;
   const replies = batch(file, admitted('n', refused), file, admitted('n'));
   assert.deepEqual(replies, ['AS-2026-000001', 'NOT_FOUND', 'AS-2026-000002', 'NONCE_REUSED']);
   assert.equal(calls(), 1);
@@ -274,7 +275,9 @@ test('keys and tokens are told when they may have changed, and not otherwise', (
   assert.deepEqual(namesTold(), ['gallery']);
   batch(file, list, admitted('n'));
   assert.equal(namesTold(), undefined);
-  batch({ effect: { kind: 'AddPlatform', platform: { ...platform, name: 'second' }, key: newKey() } });
+  batch({
+    effect: { kind: 'AddPlatform', by: tester, platform: { ...platform, name: 'second' }, key: newKey() },
+  });
   assert.deepEqual(namesTold(), ['gallery', 'second']);
   assert.equal(namesTold(), undefined);
   raw.exec("UPDATE caller SET name = 'other' WHERE name = 'second'");
@@ -326,7 +329,7 @@ test('keys that cannot be read now are read later, and a reply is given neverthe
   assert.deepEqual(core.changedCredentials(), { keys: [], tokens: [] });
   isReadable = false;
   const key = newKey();
-  const [added] = core.executeBatch([{ effect: { kind: 'AddPlatform', platform, key } }]);
+  const [added] = core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key } }]);
   assert.equal(wordOf(added), 'done');
   assert.equal(core.changedCredentials(), undefined);
   isReadable = true;

@@ -7,6 +7,7 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { idempotencyRetentionS, nonceRetentionS, perform } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   before,
@@ -254,7 +255,8 @@ test('an earlier platform is ACTIVE, and can be suspended', async (t) => {
   const { store } = openEarlier(t);
   assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.status, 'ACTIVE');
   assert.equal(
-    (await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' })).status,
+    (await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' }))
+      .status,
     'SUSPENDED',
   );
 });
@@ -405,6 +407,7 @@ test('what columns said before they were renamed is read as before', async (t) =
 
   await perform(store, {
     kind: 'Decide',
+    by: tester,
     escrowId: idOf('FROZEN'),
     decision: 'ACCEPT',
     instructionId: 'none',

@@ -10,6 +10,7 @@ import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
 import {
@@ -89,9 +90,9 @@ for (const schema of schemas) {
     given.push(await fileOne(store, later));
     assert.equal(await spend(store, 1, 'spent after', 7_000), true);
     const { escrowId } = await opened(store, gallery, given[0] ?? '');
-    await perform(store, { kind: 'SetKeyStatus', keyId: later.keyId, status: 'REVOKED' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: later.keyId, status: 'REVOKED' });
     const suspended = await addPlatform(store, 'suspended');
-    await perform(store, { kind: 'SetPlatformStatus', name: 'suspended', status: 'SUSPENDED' });
+    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'suspended', status: 'SUSPENDED' });
     await settled(store, idOf('UNPAID'), { to: 'CLOSED' });
     await store.close();
     const newer = contentOf(file);

@@ -1,4 +1,5 @@
 import { describe } from 'node:test';
+import { actPromises } from './promises/acts.ts';
 import { admissionPromises } from './promises/admission.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
@@ -31,6 +32,7 @@ const parts = {
   callers: callerPromises,
   'keys and tokens': keyAndTokenPromises,
   'known credentials': knownCredentialPromises,
+  acts: actPromises,
   admission: admissionPromises,
   nonces: noncePromises,
   quotas: quotaPromises,

@@ -1,6 +1,7 @@
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
+import { tester } from './acts.ts';
 
 /** A platform of a deployment. */
 export interface IssuedPlatform extends ApiCredentials {
@@ -24,15 +25,18 @@ export async function issueInto(
     const issued: IssuedPlatform[] = [];
     for (let number = 1; number <= platforms; number += 1) {
       const name = `platform-${number}`;
-      const { key, apiSecret } = await issuance.issueKey({
-        name,
-        tier: 'ENTERPRISE',
-        monthlyQuota: undefined,
-        unlimited: true,
-      });
+      const { key, apiSecret } = await issuance.issueKey(
+        {
+          name,
+          tier: 'ENTERPRISE',
+          monthlyQuota: undefined,
+          unlimited: true,
+        },
+        tester,
+      );
       issued.push({ keyId: key.keyId, apiKey: key.apiKey, caller: key.caller, apiSecret });
     }
-    const { token } = await issuance.issueToken('operator', true);
+    const { token } = await issuance.issueToken('operator', true, tester);
     return { platforms: issued, token };
   } finally {
     await store.close();

@@ -4,6 +4,7 @@ import { type App, type Simulated, startApp } from '../../src/app.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import type { Tier } from '../../src/domain/caller.ts';
 import { readConfig } from '../../src/settings/config.ts';
+import { tester } from './acts.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** A service in this process, on real sockets and a real database file. */
@@ -58,18 +59,21 @@ export async function startService(
     platform: async (tier = 'ENTERPRISE', monthlyQuota) => {
       named += 1;
       const unlimited = tier === 'ENTERPRISE' && monthlyQuota === undefined;
-      const issued = await app.issuance.issueKey({
-        name: `platform-${named}`,
-        tier,
-        monthlyQuota,
-        unlimited,
-      });
+      const issued = await app.issuance.issueKey(
+        {
+          name: `platform-${named}`,
+          tier,
+          monthlyQuota,
+          unlimited,
+        },
+        tester,
+      );
       const { keyId, apiKey, caller } = issued.key;
       return { keyId, apiKey, caller, apiSecret: issued.apiSecret };
     },
     token: async (operator = false) => {
       named += 1;
-      return (await app.issuance.issueToken(`service-${named}`, operator)).token;
+      return (await app.issuance.issueToken(`service-${named}`, operator, tester)).token;
     },
   };
 }

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEihQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIQhAKDl9tb250aGx5X3F1b3RhIkUKEUNyZWF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiOAoPTGlzdEtleXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIkoKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmFydHNlYWwudjEuS2V5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJUChBSb3RhdGVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIcCg9vdmVybGFwX3NlY29uZHMYAiABKAVIAIgBAUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiIwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIiChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFSZXN1bWVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIiChBSZXZva2VLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIoChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iJwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSJAChZSZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSIwCg9HZXRVc2FnZVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg0KBW1vbnRoGAIgASgJIm4KEEdldFVzYWdlUmVzcG9uc2USDgoGY2FsbGVyGAEgASgJEg0KBW1vbnRoGAIgASgJEg0KBWNhbGxzGAMgASgDEhoKDW1vbnRobHlfcXVvdGEYBCABKANIAIgBAUIQCg5fbW9udGhseV9xdW90YTLQBQoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWgoPU3VzcGVuZFBsYXRmb3JtEiIuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXF1ZXN0GiMuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXNwb25zZRJXCg5SZXN1bWVQbGF0Zm9ybRIhLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEy0AUKDEFkbWluU2VydmljZRJICglDcmVhdGVLZXkSHC5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlc3BvbnNlEkoKCExpc3RLZXlzEhsuYXJ0c2VhbC52MS5MaXN0S2V5c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RLZXlzUmVzcG9uc2UiA5ACARJICglSb3RhdGVLZXkSHC5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlc3BvbnNlEksKClN1c3BlbmRLZXkSHS5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVzcG9uc2USSAoJUmVzdW1lS2V5EhwuYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXNwb25zZRJICglSZXZva2VLZXkSHC5hcnRzZWFsLnYxLlJldm9rZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJldm9rZUtleVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJKCghHZXRVc2FnZRIbLmFydHNlYWwudjEuR2V0VXNhZ2VSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRVc2FnZVJlc3BvbnNlIgOQAgFCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM");
 
 /**
  * An API key without its secret.
@@ -273,6 +273,13 @@ export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
    * @generated from field: bool unlimited = 4;
    */
   unlimited: boolean;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
 };
 
 /**
@@ -371,6 +378,13 @@ export type RotateKeyRequest = Message<"artseal.v1.RotateKeyRequest"> & {
    * @generated from field: optional int32 overlap_seconds = 2;
    */
   overlapSeconds?: number | undefined;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
 };
 
 /**
@@ -414,6 +428,13 @@ export type SuspendKeyRequest = Message<"artseal.v1.SuspendKeyRequest"> & {
    * @generated from field: string key_id = 1;
    */
   keyId: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
 };
 
 /**
@@ -448,6 +469,13 @@ export type ResumeKeyRequest = Message<"artseal.v1.ResumeKeyRequest"> & {
    * @generated from field: string key_id = 1;
    */
   keyId: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
 };
 
 /**
@@ -482,6 +510,13 @@ export type RevokeKeyRequest = Message<"artseal.v1.RevokeKeyRequest"> & {
    * @generated from field: string key_id = 1;
    */
   keyId: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
 };
 
 /**
@@ -518,6 +553,13 @@ export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"
    * @generated from field: string caller = 1;
    */
   caller: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
 };
 
 /**
@@ -554,6 +596,13 @@ export type ResumePlatformRequest = Message<"artseal.v1.ResumePlatformRequest"> 
    * @generated from field: string caller = 1;
    */
   caller: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
 };
 
 /**
@@ -707,7 +756,7 @@ export const AdminService: GenService<{
   },
   /**
    * Refuses a key for ever.
-   * Reasons: NOT_FOUND.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.RevokeKey
    */
@@ -720,7 +769,7 @@ export const AdminService: GenService<{
    * Refuses every key of a platform with KEY_SUSPENDED until the platform is resumed, keys that it
    * is issued meanwhile included. What the platform has begun goes on: the orders that it opened
    * are settled.
-   * Reasons: NOT_FOUND.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.SuspendPlatform
    */
@@ -731,7 +780,7 @@ export const AdminService: GenService<{
   },
   /**
    * Lets a suspended platform in again, except with keys that are suspended by themselves.
-   * Reasons: NOT_FOUND.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
    *
    * @generated from rpc artseal.v1.AdminService.ResumePlatform
    */

@@ -53,5 +53,8 @@ export function createActHandlers(database: Database): Handlers<keyof ActCommand
   };
 }
 
+/** Amounts are told as numbers, as everywhere in JSON: none is beyond 2^53-1. */
 const jsonOf = (value: object | undefined): string | null =>
-  value === undefined ? null : JSON.stringify(value);
+  value === undefined
+    ? null
+    : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? Number(member) : member));

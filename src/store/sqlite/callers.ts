@@ -1,7 +1,9 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
+import type { Actor } from '../../domain/act.ts';
 import {
   type KeyStatus,
   keyNotFound,
+  type PlatformStatus,
   platformNotFound,
   refusePlatformName,
   refuseRevoked,
@@ -21,6 +23,7 @@ import type {
   StoredToken,
 } from '../caller-commands.ts';
 import type { PageQuery } from '../paging.ts';
+import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -65,7 +68,7 @@ export const tokenColumns = {
 };
 
 /** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
-export function createCallerHandlers(database: Database): Handlers<keyof CallerCommands> {
+export function createCallerHandlers(database: Database, noteAct: NoteAct): Handlers<keyof CallerCommands> {
   const keys = () =>
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
   const tokens = () =>
@@ -112,26 +115,30 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
     return keyOf(key.keyId);
   }
 
-  function replaceSeal({ keyId, from, to }: NewSeal): number {
+  /** Whether the seal was as given. */
+  function replaceSeal({ keyId, from, to }: NewSeal): boolean {
     const isAsGiven = and(eq(apiKey.keyId, keyId), eq(apiKey.sealedSecret, Buffer.from(from)));
-    return database
+    const { changes } = database
       .update(apiKey)
       .set({ sealedSecret: Buffer.from(to) })
       .where(isAsGiven)
-      .run().changes;
+      .run();
+    return changes > 0;
   }
 
-  function addPlatform({ name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
+  function addPlatform(by: Actor, { name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
     refuseTakenName(callerNamed(name));
     const { id } = database
       .insert(caller)
       .values({ name, tier, monthlyQuota: monthlyQuota ?? null })
       .returning({ id: caller.id })
       .get();
-    return insertKey(id, key, 'ACTIVE');
+    const added = insertKey(id, key, 'ACTIVE');
+    noteAct(by, 'key create', added.keyId, { after: toldOfKey(added) });
+    return added;
   }
 
-  function addToken(name: string, { sha256, operator, ...token }: NewToken): StoredToken {
+  function addToken(by: Actor, name: string, { sha256, operator, ...token }: NewToken): StoredToken {
     const known = callerNamed(name);
     refusePlatformName(known);
     const callerId =
@@ -140,15 +147,17 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
       .insert(serviceToken)
       .values({ ...token, sha256: Buffer.from(sha256), callerId, scopes: scopesOf(operator) })
       .run();
-    return tokenOf(token.tokenId);
+    const added = tokenOf(token.tokenId);
+    noteAct(by, 'token create', added.tokenId, { after: toldOfToken(added) });
+    return added;
   }
 
   return {
     HasCallers: reads(() => database.select({ id: caller.id }).from(caller).limit(1).get() !== undefined),
-    AddPlatform: writes(({ platform, key }) => addPlatform(platform, key)),
-    AddFirstCallers: writes(({ platform, key, service, token }) => {
-      addPlatform(platform, key);
-      addToken(service, token);
+    AddPlatform: writes(({ by, platform, key }) => addPlatform(by, platform, key)),
+    AddFirstCallers: writes(({ by, platform, key, service, token }) => {
+      addPlatform(by, platform, key);
+      addToken(by, service, token);
       return undefined;
     }),
     ListKeys: reads(({ page }) =>
@@ -158,21 +167,30 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
         same,
       ),
     ),
-    RotateKey: writes(({ keyId, key, endsAtS }) => {
+    RotateKey: writes(({ by, keyId, key, endsAtS }) => {
       const old = keyOf(keyId);
       const { status, oldEndsAtS } = rotate(old, key.createdAtS, endsAtS);
       database.update(apiKey).set({ expiresAtS: oldEndsAtS }).where(eq(apiKey.id, old.id)).run();
-      return insertKey(old.callerId, key, status);
+      const added = insertKey(old.callerId, key, status);
+      const after = { ...toldOfKey(keyOf(keyId)), rotatedTo: added.keyId };
+      noteAct(by, 'key rotate', keyId, { before: toldOfKey(old), after });
+      return added;
     }),
-    SetKeyStatus: writes(({ keyId, status }) => {
+    SetKeyStatus: writes(({ by, keyId, status }) => {
       const key = keyOf(keyId);
       if (key.status === status) return key;
       refuseRevoked(key.status);
       database.update(apiKey).set({ status }).where(eq(apiKey.id, key.id)).run();
-      return keyOf(keyId);
+      const changed = keyOf(keyId);
+      noteAct(by, keyActions[status], keyId, { before: toldOfKey(key), after: toldOfKey(changed) });
+      return changed;
     }),
     FindKey: reads(({ keyId }) => keyOf(keyId)),
-    ReplaceSeals: writes(({ seals }) => seals.reduce((replaced, seal) => replaced + replaceSeal(seal), 0)),
+    ReplaceSeals: writes(({ by, masterKey, seals }) => {
+      const keyIds = seals.filter(replaceSeal).map(({ keyId }) => keyId);
+      if (keyIds.length > 0) noteAct(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
+      return keyIds.length;
+    }),
     FindPlatform: reads(({ name }) => platformNamed(name)),
     ListPlatforms: reads(({ page }) => {
       const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();
@@ -182,12 +200,16 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
         ({ platform }) => platform,
       );
     }),
-    SetPlatformStatus: writes(({ name, status }) => {
-      const { callerId } = platformOf(name);
-      database.update(caller).set({ status }).where(eq(caller.id, callerId)).run();
-      return platformOf(name);
+    SetPlatformStatus: writes(({ by, name, status }) => {
+      const platform = platformOf(name);
+      if (platform.status === status) return platform;
+      database.update(caller).set({ status }).where(eq(caller.id, platform.callerId)).run();
+      const changed = platformOf(name);
+      const change = { before: toldOfPlatform(platform), after: toldOfPlatform(changed) };
+      noteAct(by, platformActions[status], name, change);
+      return changed;
     }),
-    AddToken: writes(({ name, token }) => addToken(name, token)),
+    AddToken: writes(({ by, name, token }) => addToken(by, name, token)),
     ListTokens: reads(({ page }) =>
       pageOf(
         tokens().where(after(serviceToken.id, page)).orderBy(asc(serviceToken.id)).limit(rowsFor(page)).all(),
@@ -195,16 +217,54 @@ export function createCallerHandlers(database: Database): Handlers<keyof CallerC
         same,
       ),
     ),
-    RevokeToken: writes(({ tokenId, atS }) => {
-      const { revokedAtS } = tokenOf(tokenId);
-      if (revokedAtS === null) {
-        database.update(serviceToken).set({ revokedAtS: atS }).where(eq(serviceToken.tokenId, tokenId)).run();
-      }
-      return tokenOf(tokenId);
+    RevokeToken: writes(({ by, tokenId }) => {
+      const token = tokenOf(tokenId);
+      if (token.revokedAtS !== null) return token;
+      database
+        .update(serviceToken)
+        .set({ revokedAtS: by.atS })
+        .where(eq(serviceToken.tokenId, tokenId))
+        .run();
+      const revoked = tokenOf(tokenId);
+      noteAct(by, 'token revoke', tokenId, { before: toldOfToken(token), after: toldOfToken(revoked) });
+      return revoked;
     }),
     CountCalls: reads(countCalls(database)),
   };
 }
+
+const keyActions = {
+  ACTIVE: 'key resume',
+  SUSPENDED: 'key suspend',
+  REVOKED: 'key revoke',
+} as const satisfies Record<KeyStatus, string>;
+
+const platformActions = {
+  ACTIVE: 'platform resume',
+  SUSPENDED: 'platform suspend',
+} as const satisfies Record<PlatformStatus, string>;
+
+/** What acts tell of a key: never its secret. */
+const toldOfKey = ({ caller, tier, monthlyQuota, status, expiresAtS }: StoredKey) => ({
+  platform: caller,
+  tier,
+  monthlyQuota: monthlyQuota ?? 'unlimited',
+  status,
+  expiresAtS,
+});
+
+const toldOfPlatform = ({ tier, monthlyQuota, status }: Platform) => ({
+  tier,
+  monthlyQuota: monthlyQuota ?? 'unlimited',
+  status,
+});
+
+/** What acts tell of a token: never its hash. */
+const toldOfToken = ({ caller, operator, revokedAtS }: StoredToken) => ({
+  name: caller,
+  operator,
+  revokedAtS,
+});
 
 const same = <T>(row: T): T => row;
 

@@ -2,7 +2,7 @@ import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
 import type { Command, Executed, Kind, Outcome, StoreFigures, StoreOptions, Unit } from '../store.ts';
-import { createActHandlers } from './acts.ts';
+import { createActHandlers, createActLog } from './acts.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
@@ -203,10 +203,11 @@ export function openCore(options: StoreOptions): Core {
 /** What carries out single units, inside the transaction of their batch. */
 function createUnits(database: Database) {
   const { $client: client } = database;
-  const callerHandlers = createCallerHandlers(database);
+  const noteAct = createActLog(database);
+  const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
     ...createFilingHandlers(database),
-    ...createOrderHandlers(database),
+    ...createOrderHandlers(database, noteAct),
     ...callerHandlers,
     ...createActHandlers(database),
     ...createFigureHandlers(database),

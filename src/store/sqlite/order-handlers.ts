@@ -1,5 +1,6 @@
 import type { EscrowCommands } from '../escrow-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
+import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
@@ -9,8 +10,12 @@ import { createReconciliationHandlers } from './reconciliation.ts';
 /** Handlers of escrow orders: those that callers and those that reconciliation needs, over the same books. */
 export function createOrderHandlers(
   database: Database,
+  noteAct: NoteAct,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands> {
   // Preparing the statements of the books takes milliseconds, so it happens once.
   const books = createEscrowBooks(database);
-  return { ...createEscrowHandlers(database, books), ...createReconciliationHandlers(database, books) };
+  return {
+    ...createEscrowHandlers(database, books),
+    ...createReconciliationHandlers(database, books, noteAct),
+  };
 }

@@ -1,9 +1,17 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
+import type { Actor } from '../../domain/act.ts';
 import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
-import { planDecision, refusalToClose } from '../../domain/resolution.ts';
-import type { CaseSelection, OrderUpdate, ReconciliationCommands } from '../reconciliation-commands.ts';
+import { type Decision, planDecision, refusalToClose } from '../../domain/resolution.ts';
+import type {
+  CaseSelection,
+  EscrowCase,
+  OrderUpdate,
+  ReconciliationCommands,
+} from '../reconciliation-commands.ts';
+import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
+import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { createNotificationMemory } from './notifications.ts';
 import { pageOf } from './paging.ts';
@@ -20,6 +28,7 @@ const firstInstitution = 'simulated';
 export function createReconciliationHandlers(
   database: Database,
   books: EscrowBooks,
+  noteAct: NoteAct,
 ): Handlers<keyof ReconciliationCommands> {
   const { rows, instructions, history, provenance, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
@@ -31,6 +40,18 @@ export function createReconciliationHandlers(
     isNotNull(escrow.lookUpAtMs),
     isNotNull(escrow.review),
   );
+
+  /** Writes a person's decision about an order down, once it has been carried out; the order after it. */
+  function noteDecision(by: Actor, before: EscrowRow, decision: Decision | 'CLOSE'): EscrowCase {
+    const { escrowId, state, review } = before;
+    const decided = toCase(requireRow(escrowId));
+    const underWay = decided.open.map(({ kind, status }) => `${kind} ${status}`);
+    noteAct(by, 'escrow resolve', escrowId, {
+      before: { state, review, found: foundOf(before) },
+      after: { state: decided.order.state, decision, underWay },
+    });
+    return decided;
+  }
 
   return {
     FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
@@ -104,7 +125,7 @@ export function createReconciliationHandlers(
       if (orderId !== undefined) rows.noticed(orderId, nowMs);
       return true;
     }),
-    Decide: writes(({ escrowId, decision, instructionId, nowMs }) => {
+    Decide: writes(({ by, escrowId, decision, instructionId, nowMs }) => {
       const row = requireRow(escrowId);
       const plan = planDecision(decision, {
         ...resolvable(row, resolutionOf(row.id)),
@@ -119,9 +140,9 @@ export function createReconciliationHandlers(
         rows.decided(row.id, decision === 'ACCEPT', nowMs);
       }
       if (plan.kind === 'PREPARE') instructions.prepare(row.id, plan.instruction, instructionId, nowMs);
-      return toCase(requireRow(escrowId));
+      return noteDecision(by, row, decision);
     }),
-    CloseOrder: writes(({ escrowId, at }) => {
+    CloseOrder: writes(({ by, escrowId, at }) => {
       const row = requireRow(escrowId);
       // What was found before a person decided, or the institution was asked again, says nothing of now.
       const found = row.review === null ? undefined : foundOf(row);
@@ -131,7 +152,7 @@ export function createReconciliationHandlers(
         instructions.move(instructionId, 'DECLINED');
       rows.close(row.id, at.atMs);
       history.append(row.id, 'CLOSED', at);
-      return toCase(requireRow(escrowId));
+      return noteDecision(by, row, 'CLOSE');
     }),
     ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
   };

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { addPlatform, allPages, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
 
 /** Platforms and internal callers. */
@@ -8,7 +9,7 @@ export function callerPromises(engine: StoreEngine): void {
   test('a store is empty until it has a caller of either kind', async (t) => {
     const store = await openStore(t, engine);
     assert.equal(await perform(store, { kind: 'HasCallers' }), false);
-    await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     assert.equal(await perform(store, { kind: 'HasCallers' }), true);
   });
 
@@ -17,6 +18,7 @@ export function callerPromises(engine: StoreEngine): void {
     const key = newKey();
     const stored = await perform(store, {
       kind: 'AddPlatform',
+      by: tester,
       platform: { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1000 },
       key,
     });
@@ -42,11 +44,11 @@ export function callerPromises(engine: StoreEngine): void {
   test('a name is given once, to a platform or to an internal caller', async (t) => {
     const store = await openStore(t, engine);
     await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     await refused(addPlatform(store, 'gallery'), 'VALIDATION_FAILED');
     await refused(addPlatform(store, 'ledger'), 'VALIDATION_FAILED');
     await refused(
-      perform(store, { kind: 'AddToken', name: 'gallery', token: newToken() }),
+      perform(store, { kind: 'AddToken', by: tester, name: 'gallery', token: newToken() }),
       'VALIDATION_FAILED',
     );
     assert.equal(
@@ -67,15 +69,21 @@ export function callerPromises(engine: StoreEngine): void {
 
   test('tokens of one name are of one caller', async (t) => {
     const store = await openStore(t, engine);
-    const first = await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    const first = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     const second = await perform(store, {
       kind: 'AddToken',
+      by: tester,
       name: 'ledger',
       token: newToken({ operator: true }),
     });
     assert.equal(second.callerId, first.callerId);
     assert.deepEqual([first.operator, second.operator], [false, true]);
-    const other = await perform(store, { kind: 'AddToken', name: 'insurance', token: newToken() });
+    const other = await perform(store, {
+      kind: 'AddToken',
+      by: tester,
+      name: 'insurance',
+      token: newToken(),
+    });
     assert.notEqual(other.callerId, first.callerId);
   });
 
@@ -83,10 +91,11 @@ export function callerPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { callerId } = await perform(store, {
       kind: 'AddPlatform',
+      by: tester,
       platform: { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 },
       key: newKey(),
     });
-    await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), {
       callerId,
       caller: 'gallery',
@@ -103,13 +112,14 @@ export function callerPromises(engine: StoreEngine): void {
     const suspended = await addPlatform(store, 'gallery');
     const active = await perform(store, {
       kind: 'RotateKey',
+      by: tester,
       keyId: suspended.keyId,
       key: newKey(),
       endsAtS: 1_790_086_400,
     });
-    await perform(store, { kind: 'SetKeyStatus', keyId: suspended.keyId, status: 'SUSPENDED' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
     for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
-      await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status });
+      await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status });
       assert.equal((await perform(store, { kind: 'FindPlatform', name: 'gallery' }))?.status, status);
       const { items } = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
       assert.deepEqual(
@@ -125,9 +135,10 @@ export function callerPromises(engine: StoreEngine): void {
   test('a key that a suspended platform is issued is of a suspended platform', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' });
+    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' });
     const { status, platformStatus } = await perform(store, {
       kind: 'RotateKey',
+      by: tester,
       keyId,
       key: newKey(),
       endsAtS: 1_790_086_400,
@@ -138,10 +149,10 @@ export function callerPromises(engine: StoreEngine): void {
   test('what names no platform is neither suspended nor resumed', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
     for (const name of ['', 'Gallery', 'ledger', keyId]) {
       for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
-        await refused(perform(store, { kind: 'SetPlatformStatus', name, status }), 'NOT_FOUND');
+        await refused(perform(store, { kind: 'SetPlatformStatus', by: tester, name, status }), 'NOT_FOUND');
       }
     }
   });
@@ -150,9 +161,9 @@ export function callerPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     for (const name of ['c', 'b', 'a']) {
       await addPlatform(store, name);
-      await perform(store, { kind: 'AddToken', name: `service ${name}`, token: newToken() });
+      await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() });
     }
-    await perform(store, { kind: 'SetPlatformStatus', name: 'b', status: 'SUSPENDED' });
+    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'b', status: 'SUSPENDED' });
     for (const size of [1, 3, 4]) {
       const platforms = await allPages((page) => perform(store, { kind: 'ListPlatforms', page }), size);
       assert.deepEqual(
@@ -174,7 +185,8 @@ export function callerPromises(engine: StoreEngine): void {
     for (const name of ['e', 'd', 'c', 'b', 'a']) {
       keyIds.push((await addPlatform(store, name)).keyId);
       tokenIds.push(
-        (await perform(store, { kind: 'AddToken', name: `service ${name}`, token: newToken() })).tokenId,
+        (await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() }))
+          .tokenId,
       );
     }
     for (const size of [1, 2, 5, 6]) {

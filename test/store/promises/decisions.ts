@@ -4,6 +4,7 @@ import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { Decision } from '../../../src/domain/resolution.ts';
 import type { CaseSelection } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -56,7 +57,14 @@ export function decisionPromises(engine: StoreEngine): void {
         await stopped(store, escrowId);
         const before = await caseOf(store, escrowId);
         const { instructionId } = workOf(by);
-        const deciding = perform(store, { kind: 'Decide', escrowId, decision, instructionId, nowMs: 5_000 });
+        const deciding = perform(store, {
+          kind: 'Decide',
+          by: tester,
+          escrowId,
+          decision,
+          instructionId,
+          nowMs: 5_000,
+        });
         if (isConflict) {
           await refused(deciding, 'ESCROW_STATE_CONFLICT');
           assert.deepEqual(await caseOf(store, escrowId), before);
@@ -91,6 +99,7 @@ export function decisionPromises(engine: StoreEngine): void {
       const decide = (id: string) =>
         perform(store, {
           kind: 'Decide',
+          by: tester,
           escrowId: id,
           decision,
           instructionId: workOf(by).instructionId,
@@ -109,10 +118,18 @@ export function decisionPromises(engine: StoreEngine): void {
     const { escrowId } = await frozen(store, by);
     await stopped(store, escrowId);
     const { instructionId } = workOf(by);
-    const first = perform(store, { kind: 'Decide', escrowId, decision: 'RETURN', instructionId, nowMs: 1 });
+    const first = perform(store, {
+      kind: 'Decide',
+      by: tester,
+      escrowId,
+      decision: 'RETURN',
+      instructionId,
+      nowMs: 1,
+    });
     await refused(
       perform(store, {
         kind: 'Decide',
+        by: tester,
         escrowId,
         decision: 'ACCEPT',
         instructionId: workOf(by).instructionId,
@@ -132,6 +149,7 @@ export function decisionPromises(engine: StoreEngine): void {
     const { instructionId } = workOf(by);
     const { open } = await perform(store, {
       kind: 'Decide',
+      by: tester,
       escrowId,
       decision: 'RETURN',
       instructionId,
@@ -157,12 +175,19 @@ export function decisionPromises(engine: StoreEngine): void {
     const before = await caseOf(store, escrowId);
     for (const decision of ['ACCEPT', 'RETURN'] as const) {
       await refused(
-        perform(store, { kind: 'Decide', escrowId, decision, instructionId: 'x', nowMs: 1 }),
+        perform(store, { kind: 'Decide', by: tester, escrowId, decision, instructionId: 'x', nowMs: 1 }),
         'ESCROW_STATE_CONFLICT',
       );
       assert.deepEqual(await caseOf(store, escrowId), before);
     }
-    await perform(store, { kind: 'Decide', escrowId, decision: 'LOOK_AGAIN', instructionId: 'x', nowMs: 1 });
+    await perform(store, {
+      kind: 'Decide',
+      by: tester,
+      escrowId,
+      decision: 'LOOK_AGAIN',
+      instructionId: 'x',
+      nowMs: 1,
+    });
     assert.equal((await caseOf(store, escrowId)).review, undefined);
   });
 
@@ -179,6 +204,7 @@ export function decisionPromises(engine: StoreEngine): void {
       const { open } = await caseOf(store, escrowId);
       const decided = await perform(store, {
         kind: 'Decide',
+        by: tester,
         escrowId,
         decision: 'RETURN',
         instructionId: workOf(by).instructionId,
@@ -198,6 +224,7 @@ export function decisionPromises(engine: StoreEngine): void {
     await stopped(store, escrowId);
     const again = perform(store, {
       kind: 'Decide',
+      by: tester,
       escrowId,
       decision: 'RETURN',
       instructionId: workOf(by).instructionId,
@@ -215,6 +242,7 @@ export function decisionPromises(engine: StoreEngine): void {
       assert.equal((await caseOf(store, escrowId)).accepted, undefined);
       await perform(store, {
         kind: 'Decide',
+        by: tester,
         escrowId,
         decision,
         instructionId: workOf(by).instructionId,
@@ -236,6 +264,7 @@ export function decisionPromises(engine: StoreEngine): void {
     await settled(store, escrowId, { review: { why: 'It is gone.', found: { status: 'ABSENT' } } });
     const { accepted } = await perform(store, {
       kind: 'Decide',
+      by: tester,
       escrowId,
       decision: 'ACCEPT',
       instructionId: workOf(by).instructionId,
@@ -253,6 +282,7 @@ export function decisionPromises(engine: StoreEngine): void {
     await stopped(serving, escrowId);
     await perform(command, {
       kind: 'Decide',
+      by: tester,
       escrowId,
       decision: 'RETURN',
       instructionId: workOf(by).instructionId,
@@ -314,6 +344,7 @@ export function decisionPromises(engine: StoreEngine): void {
     });
     await perform(store, {
       kind: 'Decide',
+      by: tester,
       escrowId: newest,
       decision: 'LOOK_AGAIN',
       instructionId: workOf(by).instructionId,

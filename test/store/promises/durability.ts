@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Command, type Kind, perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -76,27 +77,34 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
   ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
   TakeNotification: { kind: 'TakeNotification', eventId: 'event', about: { holdId: 'op' }, nowMs: 1 },
-  Decide: { kind: 'Decide', escrowId: 'ES-2026-0000', decision: 'ACCEPT', instructionId: 'op', nowMs: 1 },
-  CloseOrder: { kind: 'CloseOrder', escrowId: 'ES-2026-0000', at: noon },
+  Decide: {
+    kind: 'Decide',
+    by: tester,
+    escrowId: 'ES-2026-0000',
+    decision: 'ACCEPT',
+    instructionId: 'op',
+    nowMs: 1,
+  },
+  CloseOrder: { kind: 'CloseOrder', by: tester, escrowId: 'ES-2026-0000', at: noon },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
   ReadFigures: { kind: 'ReadFigures', nowMs: 1, year: 2026 },
   HasCallers: { kind: 'HasCallers' },
-  AddPlatform: { kind: 'AddPlatform', platform, key: newKey() },
+  AddPlatform: { kind: 'AddPlatform', by: tester, platform, key: newKey() },
   AddFirstCallers: {
-    ...{ kind: 'AddFirstCallers', platform, key: newKey() },
+    ...{ kind: 'AddFirstCallers', by: tester, platform, key: newKey() },
     ...{ service: 'ledger', token: newToken() },
   },
   ListKeys: { kind: 'ListKeys', page },
-  RotateKey: { kind: 'RotateKey', keyId: 'key', key: newKey(), endsAtS: nowS },
-  SetKeyStatus: { kind: 'SetKeyStatus', keyId: 'key', status: 'SUSPENDED' },
+  RotateKey: { kind: 'RotateKey', by: tester, keyId: 'key', key: newKey(), endsAtS: nowS },
+  SetKeyStatus: { kind: 'SetKeyStatus', by: tester, keyId: 'key', status: 'SUSPENDED' },
   FindKey: { kind: 'FindKey', keyId: 'key' },
-  ReplaceSeals: { kind: 'ReplaceSeals', seals: [] },
+  ReplaceSeals: { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals: [] },
   FindPlatform: { kind: 'FindPlatform', name: 'gallery' },
   ListPlatforms: { kind: 'ListPlatforms', page },
-  SetPlatformStatus: { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' },
-  AddToken: { kind: 'AddToken', name: 'ledger', token: newToken() },
+  SetPlatformStatus: { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' },
+  AddToken: { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() },
   ListTokens: { kind: 'ListTokens', page },
-  RevokeToken: { kind: 'RevokeToken', tokenId: 'tok', atS: nowS },
+  RevokeToken: { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: 'tok' },
   CountCalls: { kind: 'CountCalls', callerId: 1, month },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
@@ -230,7 +238,7 @@ export function durabilityPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { apiKey } = await addPlatform(store, 'gallery');
     const token = newToken();
-    await perform(store, { kind: 'AddToken', name: 'ledger', token });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
     const known = () => [store.findKey(apiKey)?.caller, store.findToken(token.sha256)?.caller];
     assert.deepEqual(known(), ['gallery', 'ledger']);
     await store.close();

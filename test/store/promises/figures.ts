@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyEndsS, orderAgesS, type RegistryFigures } from '../../../src/store/figure-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import {
   addPlatform,
   caseOf,
@@ -145,6 +146,7 @@ export function figurePromises(engine: StoreEngine): void {
       const { keyId } = await addPlatform(store, `gallery ${place}`);
       await perform(store, {
         kind: 'RotateKey',
+        by: tester,
         keyId,
         key: newKey({ createdAtS: nowS - 10 }),
         endsAtS: nowS + inS,

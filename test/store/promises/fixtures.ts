@@ -19,6 +19,7 @@ import {
   type StoreOptions,
   type Unit,
 } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -99,6 +100,7 @@ export function newToken(over: Partial<NewToken> = {}): NewToken {
 export function addPlatform(store: Store, name: string): Promise<StoredKey> {
   return perform(store, {
     kind: 'AddPlatform',
+    by: tester,
     platform: { name, tier: 'ENTERPRISE', monthlyQuota: undefined },
     key: newKey(),
   });

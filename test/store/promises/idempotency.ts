@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Reason, reasons } from '../../../src/domain/reason.ts';
 import { type Command, type Executed, idempotencyRetentionS, perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -54,12 +55,12 @@ export function idempotencyPromises(engine: StoreEngine): void {
       { kind: 'GetFiling', filingNo: 'AS-2026-000099', owner: undefined },
       { kind: 'GetProvenance', filingNo },
       { kind: 'HasCallers' },
-      { kind: 'AddPlatform', platform, key: newKey() },
-      { kind: 'RotateKey', keyId, key: newKey(), endsAtS },
-      { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' },
-      { kind: 'SetPlatformStatus', name: 'gallery', status: 'SUSPENDED' },
-      { kind: 'AddToken', name: 'ledger', token },
-      { kind: 'RevokeToken', tokenId: token.tokenId, atS: nowS },
+      { kind: 'AddPlatform', by: tester, platform, key: newKey() },
+      { kind: 'RotateKey', by: tester, keyId, key: newKey(), endsAtS },
+      { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' },
+      { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' },
+      { kind: 'AddToken', by: tester, name: 'ledger', token },
+      { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: token.tokenId },
       { kind: 'UseInstitution', name: 'stripe' },
     ];
     for (const [place, command] of commands.entries()) {
@@ -80,9 +81,9 @@ export function idempotencyPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { keyId } = by;
-    const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' });
+    const suspend = underKey(1, 'k', { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
     await done(store, suspend);
-    await perform(store, { kind: 'SetKeyStatus', keyId, status: 'ACTIVE' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'ACTIVE' });
     assert.partialDeepStrictEqual(await done(store, suspend), {
       result: { status: 'SUSPENDED' },
       isReplay: true,

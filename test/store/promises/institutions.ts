@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import {
   addPlatform,
   frozen,
@@ -46,7 +47,14 @@ export function institutionPromises(engine: StoreEngine): void {
     await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
     await stopped(store, escrowId);
     await refused(perform(store, { kind: 'UseInstitution', name: 'stripe' }), 'ESCROW_STATE_CONFLICT');
-    await perform(store, { kind: 'Decide', escrowId, decision: 'ACCEPT', instructionId: 'x', nowMs: 1 });
+    await perform(store, {
+      kind: 'Decide',
+      by: tester,
+      escrowId,
+      decision: 'ACCEPT',
+      instructionId: 'x',
+      nowMs: 1,
+    });
     await settled(store, escrowId, {});
     await perform(store, { kind: 'UseInstitution', name: 'stripe' });
   });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
 
 /** The life of keys and tokens. */
@@ -9,11 +10,14 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE', 'ACTIVE', 'SUSPENDED', 'REVOKED'] as const) {
-      assert.equal((await perform(store, { kind: 'SetKeyStatus', keyId, status })).status, status);
+      assert.equal(
+        (await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status })).status,
+        status,
+      );
       assert.equal(store.findKey(apiKey)?.status, status);
     }
     for (const status of ['ACTIVE', 'SUSPENDED'] as const) {
-      await refused(perform(store, { kind: 'SetKeyStatus', keyId, status }), 'VALIDATION_FAILED');
+      await refused(perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status }), 'VALIDATION_FAILED');
     }
     assert.equal(store.findKey(apiKey)?.status, 'REVOKED');
   });
@@ -26,8 +30,12 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       { keyId: other.keyId, from: one.sealedSecret, to: Buffer.from('of another key') },
       { keyId: 'key_unknown', from: one.sealedSecret, to: Buffer.from('of none') },
     ];
-    assert.equal(await perform(store, { kind: 'ReplaceSeals', seals }), 1);
-    assert.equal(await perform(store, { kind: 'ReplaceSeals', seals }), 0, 'it is not as given any more');
+    assert.equal(await perform(store, { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }), 1);
+    assert.equal(
+      await perform(store, { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals }),
+      0,
+      'it is not as given any more',
+    );
     assert.deepEqual(Buffer.from(store.findKey(one.apiKey)?.sealedSecret ?? []), Buffer.from('anew'));
     const found = await perform(store, { kind: 'FindKey', keyId: one.keyId });
     assert.deepEqual({ ...found }, { ...store.findKey(one.apiKey) });
@@ -41,11 +49,12 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const first = await addPlatform(store, 'gallery');
     const second = await perform(store, {
       kind: 'RotateKey',
+      by: tester,
       keyId: first.keyId,
       key: newKey(),
       endsAtS: 1_790_086_400,
     });
-    await perform(store, { kind: 'SetKeyStatus', keyId: first.keyId, status: 'REVOKED' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: first.keyId, status: 'REVOKED' });
     assert.equal(store.findKey(second.apiKey)?.status, 'ACTIVE');
   });
 
@@ -54,15 +63,21 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const { apiKey } = await addPlatform(store, 'gallery');
     for (const unknown of ['', 'key_unknown', apiKey]) {
       await refused(
-        perform(store, { kind: 'SetKeyStatus', keyId: unknown, status: 'SUSPENDED' }),
+        perform(store, { kind: 'SetKeyStatus', by: tester, keyId: unknown, status: 'SUSPENDED' }),
         'NOT_FOUND',
       );
       await refused(
-        perform(store, { kind: 'RotateKey', keyId: unknown, key: newKey(), endsAtS: 1_790_086_400 }),
+        perform(store, {
+          kind: 'RotateKey',
+          by: tester,
+          keyId: unknown,
+          key: newKey(),
+          endsAtS: 1_790_086_400,
+        }),
         'NOT_FOUND',
       );
       await refused(
-        perform(store, { kind: 'RevokeToken', tokenId: unknown, atS: 1_790_000_000 }),
+        perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_000 }, tokenId: unknown }),
         'NOT_FOUND',
       );
     }
@@ -74,6 +89,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const fresh = newKey();
     const { callerId, caller, tier, status, expiresAtS } = await perform(store, {
       kind: 'RotateKey',
+      by: tester,
       keyId: old.keyId,
       key: fresh,
       endsAtS: 1_790_086_400,
@@ -93,9 +109,10 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   test('a suspended key is rotated to a suspended one, and each is resumed by itself', async (t) => {
     const store = await openStore(t, engine);
     const old = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetKeyStatus', keyId: old.keyId, status: 'SUSPENDED' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: old.keyId, status: 'SUSPENDED' });
     const fresh = await perform(store, {
       kind: 'RotateKey',
+      by: tester,
       keyId: old.keyId,
       key: newKey(),
       endsAtS: 1_790_086_400,
@@ -104,7 +121,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const statusesNow = async () =>
       Promise.all([old, fresh].map(async ({ apiKey }) => store.findKey(apiKey)?.status));
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'SUSPENDED']);
-    await perform(store, { kind: 'SetKeyStatus', keyId: fresh.keyId, status: 'ACTIVE' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId: fresh.keyId, status: 'ACTIVE' });
     assert.deepEqual(await statusesNow(), ['SUSPENDED', 'ACTIVE']);
   });
 
@@ -116,7 +133,13 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
       [3_000, 2_000],
       [1_000, 1_000],
     ] as const) {
-      await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 500 }), endsAtS: asked });
+      await perform(store, {
+        kind: 'RotateKey',
+        by: tester,
+        keyId,
+        key: newKey({ createdAtS: 500 }),
+        endsAtS: asked,
+      });
       assert.equal(store.findKey(apiKey)?.expiresAtS, ends);
     }
   });
@@ -124,10 +147,10 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   test('a revoked key is not rotated, and nothing is issued', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'SetKeyStatus', keyId, status: 'REVOKED' });
+    await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'REVOKED' });
     const fresh = newKey();
     await refused(
-      perform(store, { kind: 'RotateKey', keyId, key: fresh, endsAtS: 1_790_086_400 }),
+      perform(store, { kind: 'RotateKey', by: tester, keyId, key: fresh, endsAtS: 1_790_086_400 }),
       'VALIDATION_FAILED',
     );
     assert.equal(store.findKey(fresh.apiKey), undefined);
@@ -136,11 +159,23 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   test('a key is rotated until it expires, and not after', async (t) => {
     const store = await openStore(t, engine);
     const { keyId } = await addPlatform(store, 'gallery');
-    await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 500 }), endsAtS: 1_000 });
-    await perform(store, { kind: 'RotateKey', keyId, key: newKey({ createdAtS: 999 }), endsAtS: 1_000 });
+    await perform(store, {
+      kind: 'RotateKey',
+      by: tester,
+      keyId,
+      key: newKey({ createdAtS: 500 }),
+      endsAtS: 1_000,
+    });
+    await perform(store, {
+      kind: 'RotateKey',
+      by: tester,
+      keyId,
+      key: newKey({ createdAtS: 999 }),
+      endsAtS: 1_000,
+    });
     const late = newKey({ createdAtS: 1_000 });
     await refused(
-      perform(store, { kind: 'RotateKey', keyId, key: late, endsAtS: 2_000 }),
+      perform(store, { kind: 'RotateKey', by: tester, keyId, key: late, endsAtS: 2_000 }),
       'VALIDATION_FAILED',
     );
     assert.equal(store.findKey(late.apiKey), undefined);
@@ -149,7 +184,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
   test('a token is found by its hash until it is revoked', async (t) => {
     const store = await openStore(t, engine);
     const token = newToken({ operator: true });
-    const stored = await perform(store, { kind: 'AddToken', name: 'ledger', token });
+    const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
     const { tokenId, operator, createdAtS } = token;
     const { caller, revokedAtS } = stored;
     assert.deepEqual(
@@ -159,7 +194,8 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findToken(token.sha256)?.tokenId, tokenId);
     assert.equal(store.findToken(newToken().sha256), undefined);
     assert.equal(
-      (await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_100 })).revokedAtS,
+      (await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_100 }, tokenId }))
+        .revokedAtS,
       1_790_000_100,
     );
     assert.equal(store.findToken(token.sha256), undefined);
@@ -169,10 +205,16 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
 
   test('a token that is revoked again stays revoked since the first time', async (t) => {
     const store = await openStore(t, engine);
-    const { tokenId } = await perform(store, { kind: 'AddToken', name: 'ledger', token: newToken() });
-    await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_100 });
+    const { tokenId } = await perform(store, {
+      kind: 'AddToken',
+      by: tester,
+      name: 'ledger',
+      token: newToken(),
+    });
+    await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_100 }, tokenId });
     assert.equal(
-      (await perform(store, { kind: 'RevokeToken', tokenId, atS: 1_790_000_200 })).revokedAtS,
+      (await perform(store, { kind: 'RevokeToken', by: { ...tester, atS: 1_790_000_200 }, tokenId }))
+        .revokedAtS,
       1_790_000_100,
     );
   });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
@@ -17,7 +18,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
       const key = newKey();
       assert.equal(server.findKey(key.apiKey), undefined);
       const platform = { name: `gallery ${place}`, tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-      await perform(store, { kind: 'AddPlatform', platform, key });
+      await perform(store, { kind: 'AddPlatform', by: tester, platform, key });
       if (store === command) await comes(() => server.findKey(key.apiKey) !== undefined);
       assert.equal(server.findKey(key.apiKey)?.keyId, key.keyId);
     }
@@ -28,15 +29,19 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const { keyId, apiKey } = await addPlatform(command, 'gallery');
     const token = newToken();
-    await perform(command, { kind: 'AddToken', name: 'ledger', token });
+    await perform(command, { kind: 'AddToken', by: tester, name: 'ledger', token });
     await comes(() => server.findKey(apiKey)?.status === 'ACTIVE');
     await comes(() => server.findToken(token.sha256)?.caller === 'ledger');
 
     for (const status of ['SUSPENDED', 'ACTIVE', 'REVOKED'] as const) {
-      await perform(command, { kind: 'SetKeyStatus', keyId, status });
+      await perform(command, { kind: 'SetKeyStatus', by: tester, keyId, status });
       await comes(() => server.findKey(apiKey)?.status === status);
     }
-    await perform(command, { kind: 'RevokeToken', tokenId: token.tokenId, atS: 1_790_000_100 });
+    await perform(command, {
+      kind: 'RevokeToken',
+      by: { ...tester, atS: 1_790_000_100 },
+      tokenId: token.tokenId,
+    });
     await comes(() => server.findToken(token.sha256) === undefined);
   });
 
@@ -45,7 +50,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const { keyId, apiKey } = await addPlatform(store, 'gallery');
     for (const status of ['SUSPENDED', 'ACTIVE', 'SUSPENDED', 'ACTIVE'] as const) {
       const before = store.findKey(apiKey)?.status;
-      const changing = perform(store, { kind: 'SetKeyStatus', keyId, status });
+      const changing = perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status });
       assert.ok([before, status].includes(store.findKey(apiKey)?.status));
       const seen = changing.then(() => store.findKey(apiKey)?.status);
       assert.equal(await seen, status);
@@ -57,7 +62,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const [key, token] = [newKey(), newToken({ operator: true })];
     const platform = { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 } as const;
     const addFirst = (service: string) =>
-      perform(store, { kind: 'AddFirstCallers', platform, key, service, token });
+      perform(store, { kind: 'AddFirstCallers', by: tester, platform, key, service, token });
     await refused(addFirst('gallery'), 'VALIDATION_FAILED');
     assert.equal(await perform(store, { kind: 'HasCallers' }), false, 'all or nothing');
     assert.equal(store.findKey(key.apiKey), undefined);
@@ -71,12 +76,17 @@ export function knownCredentialPromises(engine: StoreEngine): void {
     const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
     const first = await addPlatform(server, 'gallery');
     const rotation = { keyId: first.keyId, key: newKey(), endsAtS: 1_790_086_400 };
-    const second = await perform(server, { kind: 'RotateKey', ...rotation });
+    const second = await perform(server, { kind: 'RotateKey', by: tester, ...rotation });
     const other = await addPlatform(server, 'auction house');
     const seen = () => [first, second, other].map(({ apiKey }) => server.findKey(apiKey)?.platformStatus);
     for (const store of [server, command]) {
       for (const status of ['SUSPENDED', 'SUSPENDED', 'ACTIVE'] as const) {
-        const changed = await perform(store, { kind: 'SetPlatformStatus', name: 'gallery', status });
+        const changed = await perform(store, {
+          kind: 'SetPlatformStatus',
+          by: tester,
+          name: 'gallery',
+          status,
+        });
         assert.equal(changed.status, status);
         if (store === command) await comes(() => seen()[0] === status);
         assert.deepEqual(seen(), [status, status, 'ACTIVE']);

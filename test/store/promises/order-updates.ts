@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -314,6 +315,7 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     );
     await perform(store, {
       kind: 'Decide',
+      by: tester,
       escrowId,
       decision: 'LOOK_AGAIN',
       instructionId: workOf(by).instructionId,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, done, openStore, type StoreEngine, spend, toFile, underKey } from './fixtures.ts';
 
@@ -13,7 +14,7 @@ export function servingPromises(engine: StoreEngine): void {
     await assert.rejects(other.beginServing());
     const { keyId } = await addPlatform(other, 'gallery');
     assert.equal(
-      (await perform(serving, { kind: 'SetKeyStatus', keyId, status: 'SUSPENDED' })).status,
+      (await perform(serving, { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' })).status,
       'SUSPENDED',
     );
   });

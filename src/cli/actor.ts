@@ -1,0 +1,26 @@
+import { userInfo } from 'node:os';
+import { type Actor, checkReason } from '../domain/act.ts';
+import { refuseViolations } from '../domain/violation.ts';
+import type { Terminal, Words } from './command.ts';
+
+/** Whoever gives a command: the user of the machine, and why, as `--reason` says. Throws VALIDATION_FAILED. */
+export function localActor(words: Words, { env }: Pick<Terminal, 'env'>): Actor {
+  const reason = words.text('reason');
+  refuseViolations(checkReason(reason ?? ''));
+  return userActor(env, reason);
+}
+
+/** The user of the machine who runs this process; behind sudo and artseal-admin, who called those. */
+export function userActor(env: NodeJS.ProcessEnv, reason: string | undefined): Actor {
+  const { SUDO_USER: name = userName(), SUDO_UID: uid = process.getuid?.() } = env;
+  return { actor: `user ${name} (${uid ?? 'no uid'})`, atS: Math.floor(Date.now() / 1000), reason };
+}
+
+/** In a container a user may have no name. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return 'unknown';
+  }
+}
