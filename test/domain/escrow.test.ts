@@ -15,6 +15,7 @@ import {
   type DecisionPlan,
   planDecision,
   planResolution,
+  refusalToClose,
 } from '../../src/domain/resolution.ts';
 
 const terms = {
@@ -247,6 +248,7 @@ const underWays = [undefined, 'RELEASE', 'REFUND', 'CANCEL'] as const;
 /** An outcome in a word: what is prepared, = for what goes on, x for a refusal. */
 function outcomeOf(outcome: DecisionPlan): string {
   if (outcome.kind === 'PREPARE') return outcome.instruction;
+  if (outcome.kind === 'STOP') return 'STOP';
   return outcome.kind === 'RESUME' ? '=' : 'x';
 }
 
@@ -308,6 +310,18 @@ for (const state of escrowStates) {
     }
     for (const decision of ['LOOK_AGAIN', 'ACCEPT', 'RETURN'] as const) {
       assert.equal(outcomes(decision, { isStopped: false }), 'x x x x');
+    }
+    assert.equal(outcomes('STOP'), 'x x x x');
+    assert.equal(outcomes('STOP', { isStopped: false, hasOpen: false }), 'x x x x');
+    assert.equal(outcomes('STOP', { isStopped: false }), 'STOP STOP STOP STOP');
+  });
+
+  test(`an order that is ${state} is ${state === 'UNPAID' ? '' : 'not '}closed without the institution`, () => {
+    const isRefused = (found: PaymentSnapshot | undefined) =>
+      refusalToClose({ escrowId, state, found }) !== undefined;
+    assert.equal(isRefused(undefined), state !== 'UNPAID');
+    for (const status of statuses) {
+      assert.equal(isRefused({ status }), state !== 'UNPAID' || status !== 'ABSENT');
     }
   });
 }
