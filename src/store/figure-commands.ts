@@ -6,6 +6,9 @@ export const orderAgesS = [600, 3_600, 86_400, 604_800] as const;
 /** Times ahead, in seconds, within which keys are told to end: a day, a week. */
 export const keyEndsS = [86_400, 604_800] as const;
 
+/** Time ahead, in seconds, within which holds are told to lapse: a day. */
+export const holdEndsS = 86_400;
+
 /** Open instructions that are looked at, at most: those of the oldest orders. */
 export const openInstructionsMax = 1_000;
 
@@ -37,6 +40,8 @@ export interface RegistryFigures {
   readonly openOrders: readonly OpenOrders[];
   /** Orders that wait for a person. */
   readonly ordersInReview: number;
+  /** FROZEN orders whose hold lapses within `holdEndsS`. */
+  readonly holdsEnding: number;
   /** Of `openInstructionsMax` at most. */
   readonly openInstructions: readonly OpenInstructions[];
   /** When the order was due that the institution is to be asked about first, Unix milliseconds; undefined if none is. */

@@ -188,6 +188,12 @@ export const figures: readonly Figure[] = [
     read: ({ registry }) => one(registry?.ordersInReview),
   },
   {
+    name: 'artseal_escrow_holds_ending',
+    help: 'FROZEN orders whose hold lapses within a day, so that the buyer gets the money back.',
+    type: 'gauge',
+    read: ({ registry }) => one(registry?.holdsEnding),
+  },
+  {
     name: 'artseal_escrow_open_instructions',
     help: 'Instructions to the institution that are not settled, of the 1000 oldest; UNKNOWN were given and not answered.',
     type: 'gauge',

@@ -1,6 +1,7 @@
 import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, sql } from 'drizzle-orm';
 import {
   type FigureCommands,
+  holdEndsS,
   keyEndsS,
   type OpenInstructions,
   type OpenOrders,
@@ -43,6 +44,14 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
       .from(escrow)
       .where(isNotNull(escrow.review)),
   );
+  const holdsEnding = prepareRaw<{ rows: number }>(
+    database,
+    database
+      .select({ rows: count().as('rows') })
+      .from(escrow)
+      // A literal, so that SQLite sees that the partial index answers this.
+      .where(and(sql`${escrow.state} = 'FROZEN'`, lte(escrow.holdExpiresAtS, sql.placeholder('untilS')))),
+  );
   const nextLookUp = prepareRaw<{ look_up_at_ms: number }>(
     database,
     database
@@ -79,6 +88,7 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
         escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
         ...orders(nowMs),
         ordersInReview: inReview.get({})?.rows ?? 0,
+        holdsEnding: holdsEnding.get({ untilS: nowS + holdEndsS })?.rows ?? 0,
         openInstructions: openInstructions(),
         nextLookUpAtMs: nextLookUp.get({})?.look_up_at_ms,
         keysEnding: keyEndsS.map((s) => keysEnding.get({ nowS, untilS: nowS + s })?.rows ?? 0),

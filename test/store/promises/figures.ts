@@ -45,6 +45,7 @@ export function figurePromises(engine: StoreEngine): void {
         { state: 'FROZEN', counts: none },
       ],
       ordersInReview: 0,
+      holdsEnding: 0,
       openInstructions: [],
       nextLookUpAtMs: undefined,
       keysEnding: keyEndsS.map(() => 0),
@@ -119,6 +120,25 @@ export function figurePromises(engine: StoreEngine): void {
     await stopped(store, first.escrowId);
     const { ordersInReview, nextLookUpAtMs } = await figuresOf(store);
     assert.deepEqual([ordersInReview, nextLookUpAtMs], [1, noon.atMs + 7_000]);
+  });
+
+  test('holds that lapse within a day are counted as long as their orders are FROZEN', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const endsAfter = async (ms: number) => {
+      const { escrowId } = await opened(store, by);
+      const holdExpiresAtMs = noon.atMs + ms;
+      await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs });
+      const { order } = await caseOf(store, escrowId);
+      assert.equal(order.holdExpiresAtMs, holdExpiresAtMs);
+      return escrowId;
+    };
+    await endsAfter(86_401_000);
+    const ending = await endsAfter(86_400_000);
+    assert.equal((await figuresOf(store)).holdsEnding, 1);
+    await settled(store, ending, { to: 'RELEASED' });
+    assert.equal((await figuresOf(store)).holdsEnding, 0);
+    assert.equal((await caseOf(store, ending)).order.holdExpiresAtMs, undefined);
   });
 
   test('open instructions are told by kind and by how far they have come', async (t) => {
