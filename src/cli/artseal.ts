@@ -29,6 +29,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['token', async () => (await import('./token.ts')).token],
   ['secrets', async () => (await import('./secrets.ts')).secrets],
   ['escrow', async () => (await import('./escrow.ts')).escrow],
+  ['acts', async () => (await import('./acts.ts')).acts],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['demo', async () => (await import('./demo.ts')).demo],

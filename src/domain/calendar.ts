@@ -15,6 +15,8 @@ export interface Calendar {
   /** YYYY-MM-DD. */
   date(atMs: number): string;
   month(atMs: number): Month;
+  /** The Unix milliseconds at which a date, YYYY-MM-DD, begins; undefined for anything else. */
+  startOf(date: string): number | undefined;
 }
 
 /** The year that a timestamp or a date of the calendar begins with. */
@@ -25,6 +27,18 @@ export function yearOf(timestamp: string): number {
 /** The date, YYYY-MM-DD, that a timestamp of the calendar begins with. */
 export function dateOf(timestamp: string): string {
   return timestamp.slice(0, 10);
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+/** The Unix milliseconds of an RFC 3339 timestamp; undefined for anything else. */
+export function instantOf(text: string): number | undefined {
+  if (!rfc3339.test(text)) return undefined;
+  try {
+    return Temporal.Instant.from(text).epochMilliseconds;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The calendar of an IANA time zone; throws RangeError for an unknown name. */
@@ -56,6 +70,14 @@ export function createCalendar(timeZone: string): Calendar {
         month = { name, startsAtMs, endsAtMs, lengthS: (endsAtMs - startsAtMs) / 1000 };
       }
       return month;
+    },
+    startOf: (date) => {
+      if (!/^\d{4}-\d\d-\d\d$/.test(date)) return undefined;
+      try {
+        return Temporal.PlainDate.from(date).toZonedDateTime(timeZone).epochMilliseconds;
+      } catch {
+        return undefined;
+      }
     },
   };
 }

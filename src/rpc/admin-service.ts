@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
+  type ActSchema,
   AdminService,
   Key_Status,
   Key_Tier,
@@ -9,8 +10,8 @@ import {
 } from '../../gen/artseal/v1/admin_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { actorOf } from '../calls/principal.ts';
-import { checkReason } from '../domain/act.ts';
-import type { Calendar } from '../domain/calendar.ts';
+import { type Act, checkReason } from '../domain/act.ts';
+import { type Calendar, instantOf } from '../domain/calendar.ts';
 import {
   type Agreement,
   checkAgreement,
@@ -22,6 +23,7 @@ import {
   type Tier,
 } from '../domain/caller.ts';
 import { Refusal } from '../domain/reason.ts';
+import type { Violation } from '../domain/violation.ts';
 import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../keys/issuance.ts';
 import type { Platform, StoredKey } from '../store/caller-commands.ts';
 import type { Paging } from './paging.ts';
@@ -104,6 +106,18 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
         return { caller: platform.caller, month: counted, calls, ...quotaField(monthlyQuota) };
       },
     }),
+    listActs: operation({
+      parse: (request, principal) => {
+        const violations = [...paging.check(request, principal), ...checkSince(request.since)];
+        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
+      },
+      run: async ({ page, request }, { execute, principal }) => {
+        const sinceMs = instantOf(request.since);
+        const sinceS = sinceMs === undefined ? undefined : Math.floor(sinceMs / 1000);
+        const acts = await execute({ kind: 'ListActs', sinceS, page });
+        return { acts: acts.items.map(actMessage), nextPageToken: paging.token(acts, request, principal) };
+      },
+    }),
   });
 }
 
@@ -113,6 +127,16 @@ interface Reasoned {
 }
 
 const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
+
+function checkSince(since: string): Violation[] {
+  if (since === '' || instantOf(since) !== undefined) return [];
+  return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00, or empty' }];
+}
+
+function actMessage({ id, atS, reason, before, after, ...act }: Act): MessageInitShape<typeof ActSchema> {
+  const told = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
+  return { ...act, ...told, id: BigInt(id), at: utc(atS) };
+}
 
 function toAgreement(request: {
   readonly name: string;

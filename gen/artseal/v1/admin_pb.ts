@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEy0AUKDEFkbWluU2VydmljZRJICglDcmVhdGVLZXkSHC5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlc3BvbnNlEkoKCExpc3RLZXlzEhsuYXJ0c2VhbC52MS5MaXN0S2V5c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RLZXlzUmVzcG9uc2UiA5ACARJICglSb3RhdGVLZXkSHC5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlc3BvbnNlEksKClN1c3BlbmRLZXkSHS5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVzcG9uc2USSAoJUmVzdW1lS2V5EhwuYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXNwb25zZRJICglSZXZva2VLZXkSHC5hcnRzZWFsLnYxLlJldm9rZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJldm9rZUtleVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJKCghHZXRVc2FnZRIbLmFydHNlYWwudjEuR2V0VXNhZ2VSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRVc2FnZVJlc3BvbnNlIgOQAgFCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEifAoDQWN0EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiRwoPTGlzdEFjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIkoKEExpc3RBY3RzUmVzcG9uc2USHQoEYWN0cxgBIAMoCzIPLmFydHNlYWwudjEuQWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTKcBgoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWgoPU3VzcGVuZFBsYXRmb3JtEiIuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXF1ZXN0GiMuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXNwb25zZRJXCg5SZXN1bWVQbGF0Zm9ybRIhLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJKCghMaXN0QWN0cxIbLmFydHNlYWwudjEuTGlzdEFjdHNSZXF1ZXN0GhwuYXJ0c2VhbC52MS5MaXN0QWN0c1Jlc3BvbnNlIgOQAgFCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM");
 
 /**
  * An API key without its secret.
@@ -690,6 +690,133 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
   messageDesc(file_artseal_v1_admin, 19);
 
 /**
+ * One change that an operator made.
+ *
+ * @generated from message artseal.v1.Act
+ */
+export type Act = Message<"artseal.v1.Act"> & {
+  /**
+   * Counts up.
+   *
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * RFC 3339, whole seconds, UTC.
+   *
+   * @generated from field: string at = 2;
+   */
+  at: string;
+
+  /**
+   * Who: `token tok_… (name)` over RPC, `user name (uid)` on the command line.
+   *
+   * @generated from field: string actor = 3;
+   */
+  actor: string;
+
+  /**
+   * What was done, as the command line calls it: `key suspend`.
+   *
+   * @generated from field: string action = 4;
+   */
+  action: string;
+
+  /**
+   * On what: a key_id, a token id, an escrow id, the name of a platform.
+   *
+   * @generated from field: string subject = 5;
+   */
+  subject: string;
+
+  /**
+   * Why, as the operator said; may be empty.
+   *
+   * @generated from field: string reason = 6;
+   */
+  reason: string;
+
+  /**
+   * What it was before, a JSON object; empty if it was not there.
+   *
+   * @generated from field: string before = 7;
+   */
+  before: string;
+
+  /**
+   * What it is since, a JSON object; empty if it is gone.
+   *
+   * @generated from field: string after = 8;
+   */
+  after: string;
+};
+
+/**
+ * Describes the message artseal.v1.Act.
+ * Use `create(ActSchema)` to create a new message.
+ */
+export const ActSchema: GenMessage<Act> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 20);
+
+/**
+ * @generated from message artseal.v1.ListActsRequest
+ */
+export type ListActsRequest = Message<"artseal.v1.ListActsRequest"> & {
+  /**
+   * How many at most: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * RFC 3339 with an offset: only acts at that time or after; empty for all.
+   *
+   * @generated from field: string since = 3;
+   */
+  since: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListActsRequest.
+ * Use `create(ListActsRequestSchema)` to create a new message.
+ */
+export const ListActsRequestSchema: GenMessage<ListActsRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 21);
+
+/**
+ * @generated from message artseal.v1.ListActsResponse
+ */
+export type ListActsResponse = Message<"artseal.v1.ListActsResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.Act acts = 1;
+   */
+  acts: Act[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListActsResponse.
+ * Use `create(ListActsResponseSchema)` to create a new message.
+ */
+export const ListActsResponseSchema: GenMessage<ListActsResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 22);
+
+/**
  * Issues and governs the API keys of external platforms. Operator tokens only: every method
  * answers PERMISSION_DENIED to any other caller.
  *
@@ -799,6 +926,18 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof GetUsageRequestSchema;
     output: typeof GetUsageResponseSchema;
+  },
+  /**
+   * Lists what operators changed, newest first. Each act is stored with the change that it tells,
+   * and none ever changes or goes.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListActs
+   */
+  listActs: {
+    methodKind: "unary";
+    input: typeof ListActsRequestSchema;
+    output: typeof ListActsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_admin, 0);

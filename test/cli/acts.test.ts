@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { runHere } from '../support/artseal.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** A data folder with the platform platform-1, and what runs `artseal` on it as alice does by sudo. */
+async function registryOfAlice(t: TestContext) {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t), SUDO_USER: 'alice', SUDO_UID: '1001' };
+  const { platforms } = await issueInto(env.ARTSEAL_DATA_DIR, 1);
+  const artseal = async (...words: string[]) => {
+    const { code, printed, errors } = await runHere(words, env);
+    assert.deepEqual([code, errors], [0, []]);
+    return printed;
+  };
+  const acts = async (...words: string[]) =>
+    (await artseal('acts', '--json', ...words)).map((line) => JSON.parse(line));
+  return { env, keyId: platforms[0]?.keyId ?? assert.fail(), artseal, acts };
+}
+
+test('each change is shown with who made it, why, and what it changed, newest first', async (t) => {
+  const { keyId, artseal, acts } = await registryOfAlice(t);
+  await artseal('key', 'suspend', keyId, '--reason', 'leaked, says the gallery');
+  await artseal('platform', 'suspend', 'platform-1');
+  const [platform, key, ...issued] = await acts();
+  assert.deepEqual(
+    [platform.actor, platform.action, platform.subject, platform.reason],
+    ['user alice (1001)', 'platform suspend', 'platform-1', undefined],
+  );
+  assert.deepEqual(
+    [key.actor, key.action, key.subject, key.reason],
+    ['user alice (1001)', 'key suspend', keyId, 'leaked, says the gallery'],
+  );
+  assert.deepEqual([key.before.status, key.after.status], ['ACTIVE', 'SUSPENDED']);
+  assert.deepEqual(
+    issued.map(({ action }) => action),
+    ['token create', 'key create'],
+  );
+  const lines = await artseal('acts');
+  assert.match(lines[1] ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 {2}key suspend +key_/);
+  assert.match(
+    lines[1] ?? '',
+    / {2}status "ACTIVE" → "SUSPENDED" {2}by user alice \(1001\): leaked, says the gallery$/,
+  );
+});
+
+test('what changes nothing and what only reads is no act', async (t) => {
+  const { keyId, artseal, acts } = await registryOfAlice(t);
+  const before = await acts();
+  await artseal('key', 'resume', keyId);
+  await artseal('key', 'list');
+  await artseal('secrets', 'reseal');
+  await artseal('acts');
+  assert.deepEqual(await acts(), before);
+});
+
+test('acts are shown since a date, a time, or so long ago', async (t) => {
+  const { keyId, artseal, acts } = await registryOfAlice(t);
+  // Those of the folder are of 2026-09-21; this one is of now.
+  await artseal('key', 'suspend', keyId);
+  const [{ at }] = await acts();
+  for (const since of ['1d', '2h', at, at.slice(0, 10)]) {
+    assert.deepEqual(
+      (await acts('--since', since)).map(({ action }) => action),
+      ['key suspend'],
+      since,
+    );
+  }
+  for (const since of ['2026-09-01', '2026-09-21T14:13:20+00:00', '999999d']) {
+    assert.equal((await acts('--since', since)).length, 3, since);
+  }
+  assert.equal((await acts('--since', '2026-09-21T14:13:21+00:00')).length, 1);
+});
+
+test('a date begins where the business is done', async (t) => {
+  const { env } = await registryOfAlice(t);
+  const since = async (zone: string, date: string) => {
+    const words = ['acts', '--since', date];
+    return (await runHere(words, { ...env, ARTSEAL_TIME_ZONE: zone })).printed.length;
+  };
+  // 1790000000 is 2026-09-21T14:13:20Z.
+  assert.equal(await since('UTC', '2026-09-22'), 0);
+  assert.equal(await since('Pacific/Kiritimati', '2026-09-22'), 2);
+});
+
+for (const since of ['yesterday', '2026-13-01', '2026-02-30', '2026-11-21T09:15:00', '7', '-7d', '7w']) {
+  test(`acts --since ${since} is not understood`, async (t) => {
+    const { env } = await registryOfAlice(t);
+    const { code, errors } = await runHere(['acts', `--since=${since}`], env);
+    assert.equal(code, 2);
+    assert.match(errors.join('\n'), /^artseal: acts takes --since as in 2026-11-21, .* 7d, not '/);
+    assert.ok(errors.join().includes(`not '${since}'`), errors.join());
+  });
+}
