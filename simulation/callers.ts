@@ -2,6 +2,7 @@ import { signature } from '../src/calls/canonical-request.ts';
 import type { SentCredentials } from '../src/calls/credentials.ts';
 import type { ServicePrincipal } from '../src/calls/principal.ts';
 import type { Actor } from '../src/domain/act.ts';
+import { platformScopes } from '../src/domain/token.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
 import type { NewPlatform } from '../src/store/caller-commands.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
@@ -62,13 +63,14 @@ export async function registerCallers(options: StoreOptions): Promise<Callers> {
     platforms.push(await register(`platform-${number}`, { tier: 'ENTERPRISE', monthlyQuota: undefined }));
   }
   const limited = await register('limited', { tier: 'TRIAL', monthlyQuota: worldLimits.monthlyQuota });
-  const token = { tokenId: 't1', operator: false, createdAtS: 0, sha256: Buffer.alloc(32) };
+  const granted = { scopes: platformScopes, expiresAtS: null, platform: undefined };
+  const token = { tokenId: 't1', ...granted, createdAtS: 0, sha256: Buffer.alloc(32) };
   const { callerId, caller } = await execute({ kind: 'AddToken', by: operator, name: 'internal', token });
   await store.close();
   return {
     platforms,
     limited,
-    internal: { kind: 'service', tokenId: token.tokenId, operator: false, callerId, caller },
+    internal: { kind: 'service', tokenId: 't1', scopes: platformScopes, callerId, caller, isPlatform: false },
   };
 }
 

@@ -109,7 +109,7 @@ export async function startApp(
   });
   const { dispatcher } = service;
   const doors = createDoors({
-    ...{ store, service, readiness, clientOf, tls },
+    ...{ store, clock, service, readiness, clientOf, tls },
     calls: createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS }),
     observers: { log, figures: callFigures, tracer: traces },
     startedAt: shared.calendar.timestamp(clock.nowMs()),

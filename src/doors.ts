@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { Logger } from 'pino';
 import { createBearerCheck } from './calls/bearer.ts';
 import type { Calls } from './calls/pipeline.ts';
+import type { Clock } from './domain/clock.ts';
 import { createInternalListener, type InternalListener } from './internal/internal-listener.ts';
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
@@ -49,6 +50,7 @@ export interface Doors {
 /** What the doors work with. */
 export interface DoorDependencies {
   readonly store: Store;
+  readonly clock: Clock;
   readonly service: Pick<Service, 'dispatcher' | 'takeNotification'>;
   readonly calls: Calls;
   readonly readiness: Readiness;
@@ -106,9 +108,9 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
 }
 
 function internalListenerOf(dependencies: DoorDependencies, draining: AbortSignal): InternalListener {
-  const { store, service, calls, readiness, clientOf, tls, observers } = dependencies;
+  const { store, clock, service, calls, readiness, clientOf, tls, observers } = dependencies;
   const { services } = service.dispatcher;
-  const bearerCheck = createBearerCheck(store);
+  const bearerCheck = createBearerCheck(store, clock);
   return createInternalListener({
     typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining }),
     clientOf,

@@ -40,8 +40,7 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
     const expected = signature(request, secret);
     const matches = timingSafeEqual(Buffer.from(expected), Buffer.from(sent));
     if (key === undefined || !matches) throw signatureInvalid(request);
-    if (key.platformStatus === 'SUSPENDED')
-      throw new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
+    if (key.platformStatus === 'SUSPENDED') throw platformSuspended();
     if (key.status === 'SUSPENDED')
       throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
     const { callerId, caller, tier, monthlyQuota } = key;
@@ -51,6 +50,10 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
     };
   };
 }
+
+/** The refusal of whoever calls for a suspended platform. */
+export const platformSuspended = (): Refusal =>
+  new Refusal('KEY_SUSPENDED', 'The platform is suspended; ask the operator.');
 
 /** The refusal of a signature. All that it shows is what the caller sent: nothing tells whether the key exists. */
 function signatureInvalid(request: CanonicalRequest): Refusal {

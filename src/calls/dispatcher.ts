@@ -1,8 +1,9 @@
 import { create, type DescMethodUnary, type DescService, type Message } from '@bufbuild/protobuf';
 import { Refusal } from '../domain/reason.ts';
+import { type Scope, scopeNeeded } from '../domain/token.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
-import type { Audience, Call, Implementation } from './operation.ts';
-import type { Principal } from './principal.ts';
+import { type Call, type Implementation, isWriting } from './operation.ts';
+import { type Principal, scopesOf } from './principal.ts';
 
 /** The operations, by their methods. */
 export interface Dispatcher {
@@ -20,8 +21,10 @@ export interface Dispatcher {
 }
 
 export function createDispatcher(implementations: readonly Implementation[]): Dispatcher {
-  const entries = implementations.flatMap(({ audience, operations }) =>
-    [...operations].map(([method, operation]) => [method, { audience, operation }] as const),
+  const entries = implementations.flatMap(({ scope, operations }) =>
+    [...operations].map(([method, operation]) => {
+      return [method, { needed: scopeNeeded(scope, isWriting(method)), operation }] as const;
+    }),
   );
   const served = new Map(entries);
   return {
@@ -29,8 +32,8 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
     invoke: async (method, message, call, violations = []) => {
       const found = served.get(method);
       if (found === undefined) throw new Refusal('NOT_FOUND', `${method.name} is not served.`);
-      const { audience, operation } = found;
-      refuseStrangers(audience, call.principal, method);
+      const { needed, operation } = found;
+      refuseWithoutScope(needed, call.principal, method);
       const parsed = operation.parse(message, call.principal);
       // What was sent tells more than what became of it: of two violations of one field, the first is told.
       refuseViolations([...violations, ...(parsed.violations ?? [])]);
@@ -41,9 +44,10 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
 }
 
 /** Throws PERMISSION_DENIED. */
-function refuseStrangers(audience: Audience, principal: Principal, { name }: DescMethodUnary): void {
-  const isOperator = principal.kind === 'service' && principal.operator;
-  if (audience === 'OPERATORS' && !isOperator) {
-    throw new Refusal('PERMISSION_DENIED', `${name} is for operators: it needs an operator token.`);
-  }
+function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescMethodUnary): void {
+  if (scopesOf(principal).includes(needed)) return;
+  throw new Refusal(
+    'PERMISSION_DENIED',
+    `${name} needs a token with the scope ${needed}; the operator issues one: artseal token create --name NAME --scopes ${needed}.`,
+  );
 }

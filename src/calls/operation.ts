@@ -6,6 +6,8 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { Scope } from '../domain/token.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { Execute } from '../store/store.ts';
 import type { Principal } from './principal.ts';
@@ -75,20 +77,18 @@ export type Operations<S extends DescService> = {
     : never;
 };
 
-/** Who may call the operations of a service; others are refused with PERMISSION_DENIED. */
-export type Audience = 'ALL_CALLERS' | 'OPERATORS';
-
 /** A service of the schema with its operations. */
 export interface Implementation {
   readonly service: DescService;
-  readonly audience: Audience;
+  /** What calls that write need, and how the need of those that read follows from it: `scopeNeeded`. */
+  readonly scope: Scope;
   readonly operations: ReadonlyMap<DescMethodUnary, AnyOperation>;
 }
 
 /** Pairs a service with its operations; throws if the schema has a method that cannot be one. */
 export function implement<S extends DescService>(
   service: S,
-  audience: Audience,
+  scope: Scope,
   operations: Operations<S>,
 ): Implementation {
   const entries = service.methods.map((method): [DescMethodUnary, AnyOperation] => {
@@ -96,7 +96,12 @@ export function implement<S extends DescService>(
     if (!isUnary(method) || found === undefined) throw new Error(`${method} has no operation.`);
     return [method, found];
   });
-  return { service, audience, operations: new Map(entries) };
+  return { service, scope, operations: new Map(entries) };
+}
+
+/** Whether a method may change something, so that a repetition of a call has to be told from a second one. */
+export function isWriting({ idempotency }: DescMethod): boolean {
+  return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
 /** Whether a method takes one message and answers one. */

@@ -1,5 +1,4 @@
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { Message } from '@bufbuild/protobuf';
 import type { Calendar } from '../domain/calendar.ts';
 import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -13,7 +12,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
 import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
-import { operationName } from './operation.ts';
+import { isWriting, operationName } from './operation.ts';
 import type { Principal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { createSteadyTime } from './steady-time.ts';
@@ -208,11 +207,6 @@ function told(answer: Message | Refusal, units: Units): Outcome {
   if (answer instanceof Refusal && !isFinal(answer.reason)) return refused(answer);
   const answeredTo = units.claimedBy;
   return { answer, isReplay: units.isReplay || answeredTo !== undefined, answeredTo };
-}
-
-/** Whether a repetition of a call has to be told from a second one. */
-function isWriting({ idempotency }: DescMethodUnary): boolean {
-  return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
 function attempt(read: () => Reading): Reading | Refusal {

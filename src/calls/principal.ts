@@ -1,6 +1,7 @@
 import type { Actor } from '../domain/act.ts';
 import type { Tier } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
+import { platformScopes, type Scope } from '../domain/token.ts';
 import type { CallerRef } from '../store/filing-commands.ts';
 
 /** Whoever a call is made for. */
@@ -14,18 +15,26 @@ export interface PlatformPrincipal extends CallerRef {
   readonly monthlyQuota: number | undefined;
 }
 
-/** An internal system, identified by a bearer token. It has no tier and no limits. */
+/**
+ * An internal system, identified by a bearer token, or the platform that it acts for: `callerId` and `caller` are then
+ * those of the platform. Either has no limits.
+ */
 export interface ServicePrincipal extends CallerRef {
   readonly kind: 'service';
   /** Public handle of the token. */
   readonly tokenId: string;
-  /** May govern keys. */
-  readonly operator: boolean;
+  readonly scopes: readonly Scope[];
+  readonly isPlatform: boolean;
 }
 
-/** Whose filings and escrows a principal sees: its own, or, for internal systems, everybody's (undefined). */
+/** Whose filings and escrows a principal sees: a platform its own, an internal system everybody's (undefined). */
 export function ownerScope(principal: Principal): number | undefined {
-  return principal.kind === 'platform' ? principal.callerId : undefined;
+  return principal.kind === 'platform' || principal.isPlatform ? principal.callerId : undefined;
+}
+
+/** What a principal may do. */
+export function scopesOf(principal: Principal): readonly Scope[] {
+  return principal.kind === 'platform' ? platformScopes : principal.scopes;
 }
 
 /** Whoever a call is made for, as the store refers to callers. */

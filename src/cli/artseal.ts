@@ -47,6 +47,9 @@ const fieldNames: Readonly<Record<string, string>> = {
   tokenId: 'TOKEN_ID',
   escrowId: 'ESCROW_ID',
   reason: '--reason',
+  scopes: '--scopes',
+  expires: '--expires',
+  platform: '--platform',
 };
 
 /** The rules of the service that the command line has otherwise: its one flag is two fields there. */

@@ -1,26 +1,45 @@
+import { scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import type { Action, CommandGroup, Terminal, Words } from './command.ts';
+import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
+import { readInstant } from './instant.ts';
 import { withRegistry } from './registry.ts';
 
 const create: Action = {
-  usage: 'token create --name NAME [--operator] [--reason TEXT] [--json]',
-  details: ['issues a token, shown this once; with --operator it may also govern keys (AdminService).'],
+  usage:
+    'token create --name NAME [--scopes SCOPE,…] [--operator] [--expires DATE|DURATION] [--platform NAME] [--reason TEXT] [--json]',
+  details: [
+    'issues a token, shown this once. What it may do, nothing if neither is given:',
+    '--scopes    of read (all lists, reads and provenance), file (artworks), escrow (open, release and refund orders)',
+    '            and operate (AdminService): --scopes read,file',
+    '--operator  all of them.',
+    '--expires   ends it at the beginning of a day of ARTSEAL_TIME_ZONE, at a time (2027-01-01T09:00:00+08:00), or after 90d.',
+    "--platform  has it act as that platform: it sees and files what is that platform's, without rate and quota, and is",
+    '            refused while the platform is suspended. It cannot have operate.',
+  ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ issuance }) => {
+    withRegistry(terminal, async ({ issuance }, { timeZone }) => {
       const by = localActor(words, terminal);
-      const { stored, token } = await issuance.issueToken(words.required('name'), words.has('operator'), by);
-      const issued = { tokenId: stored.tokenId, token, name: stored.caller, operator: stored.operator };
-      if (words.has('json')) return terminal.print(JSON.stringify(issued));
-      for (const [label, value] of Object.entries(issued)) terminal.print(`${label.padEnd(8)} ${value}`);
-      terminal.print('The token is shown this once; only its SHA-256 is stored.');
+      const { stored, token } = await issuance.issueToken(termsOf(words, timeZone), by);
+      const { tokenId, ...rest } = shown(stored);
+      const { status: _, revokedAtS: _1, ...issued } = { tokenId, token, ...rest };
+      if (words.has('json')) terminal.print(JSON.stringify(issued));
+      else {
+        for (const [label, value] of Object.entries(issued))
+          if (value !== null) terminal.print(`${label.padEnd(10)} ${value}`);
+        terminal.print('The token is shown this once; only its SHA-256 is stored.');
+      }
+      if (stored.scopes.length === 0)
+        terminal.printError(
+          `artseal: ${tokenId} may do nothing: --scopes ${scopes.join(',')} says what a token may do`,
+        );
     }),
 };
 
 const list: Action = {
   usage: 'token list [--json]',
-  details: [],
+  details: ['what each may do, for which platform, until when, and whether it has ended.'],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }) => {
       const tokens = allOf((page) => execute({ kind: 'ListTokens', page }));
@@ -46,9 +65,37 @@ export const token: CommandGroup = {
   details: ['A running server honours changes at once.'],
 };
 
+const nowS = (): number => Math.floor(Date.now() / 1000);
+
+/** What a command line asks for. Throws UsageError. */
+function termsOf(words: Words, timeZone: string): TokenTerms {
+  const chosen = words.text('scopes');
+  if (chosen !== undefined && words.has('operator'))
+    throw new UsageError('takes only one of --scopes, --operator');
+  return {
+    name: words.required('name'),
+    scopes: words.has('operator') ? scopes : (chosen?.split(',') ?? []),
+    expiresAtS: readInstant(words, 'expires', 'AFTER', { timeZone, nowS: nowS() }),
+    platform: words.text('platform'),
+  };
+}
+
 function show(found: StoredToken, words: Words, { print }: Terminal): void {
-  const { tokenId, caller: name, operator, revokedAtS } = found;
-  const state = revokedAtS === null ? 'valid' : 'revoked';
-  const columns = [tokenId, state.padEnd(7), operator ? 'operator' : 'service ', name];
-  print(words.has('json') ? JSON.stringify({ tokenId, name, operator, revokedAtS }) : columns.join('  '));
+  print(words.has('json') ? JSON.stringify(shown(found)) : line(found));
+}
+
+function shown(found: StoredToken) {
+  const { tokenId, caller: name, scopes, platform, expiresAtS, revokedAtS } = found;
+  const status = tokenStatusAt(found, nowS());
+  return { tokenId, name, scopes, platform: platform?.caller ?? null, status, expiresAtS, revokedAtS };
+}
+
+function line(found: StoredToken): string {
+  const { tokenId, name, scopes: granted, platform, status, expiresAtS } = shown(found);
+  const may = granted.join(',') || 'nothing';
+  const columns = [tokenId, status.padEnd(7), may.padEnd(scopes.join(',').length), name];
+  if (platform !== null) columns.push(`for ${platform}`);
+  if (found.platform?.status === 'SUSPENDED') columns.push('(platform suspended)');
+  if (expiresAtS !== null) columns.push(`expires ${new Date(expiresAtS * 1000).toISOString()}`);
+  return columns.join('  ');
 }

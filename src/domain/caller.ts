@@ -87,6 +87,11 @@ export function refusePlatformName(named: { readonly tier: Tier | null } | undef
   refuseViolations([{ field: 'name', rule: 'is taken by a platform' }]);
 }
 
+/** Refuses a token for a platform that is not there. Throws VALIDATION_FAILED. */
+export function refuseUnknownPlatform(named: object | undefined): void {
+  if (named === undefined) refuseViolations([{ field: 'platform', rule: 'names no platform' }]);
+}
+
 const notFound = (field: string, rule: string): Refusal => new FieldsRefused('NOT_FOUND', [{ field, rule }]);
 
 /** The refusal of a key id that is not known. */

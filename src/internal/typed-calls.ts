@@ -73,9 +73,11 @@ const begunKey = createContextKey(false);
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
   const { calls, services, bearerCheck, readiness, draining, arrivalMs = requestMs } = dependencies;
 
-  /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID. */
+  /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
   function identify(request: AnyRequest, event: RequestEvent): void {
-    event.caller = bearerCheck(request.headers.authorization ?? null).caller;
+    const { caller, tokenId } = bearerCheck(request.headers.authorization ?? null);
+    event.caller = caller;
+    event.tokenId = tokenId;
   }
 
   async function carryOut(
@@ -83,7 +85,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     message: Message,
     { values, signal, requestHeader, responseHeader }: HandlerContext,
   ): Promise<Message> {
-    // Again, for its token may have been revoked while the message arrived.
+    // Again, for its token may have ended while the message arrived.
     const principal = bearerCheck(requestHeader.get('Authorization'));
     values.set(begunKey, true);
     const key = requestHeader.get('Idempotency-Key');

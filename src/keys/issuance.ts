@@ -1,12 +1,7 @@
 import type { Actor } from '../domain/act.ts';
-import {
-  type Agreement,
-  agreedQuota,
-  checkAgreement,
-  checkCallerName,
-  type Environment,
-} from '../domain/caller.ts';
+import { type Agreement, agreedQuota, checkAgreement, type Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
+import { checkTokenTerms, scopes, scopesIn, type TokenTerms } from '../domain/token.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { NewKey, NewPlatform, NewToken, StoredKey, StoredToken } from '../store/caller-commands.ts';
 import type { Execute } from '../store/store.ts';
@@ -23,9 +18,9 @@ export interface Issuance {
    */
   rotateKey(keyId: string, overlapS: number, by: Actor): Promise<IssuedKey>;
   /** Issues a token to an internal system. Throws VALIDATION_FAILED. */
-  issueToken(name: string, operator: boolean, by: Actor): Promise<IssuedToken>;
+  issueToken(terms: TokenTerms, by: Actor): Promise<IssuedToken>;
   /**
-   * Issues the first key and an operator's token, together. `keep` is called with them before they are stored: once they
+   * Issues the first key and a token that may do everything, together. `keep` is called with them before they are stored: once they
    * are, nobody can tell them again.
    */
   issueFirst(
@@ -74,9 +69,14 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
     return { key, apiSecret };
   }
 
-  function newToken(operator: boolean) {
+  /** Throws VALIDATION_FAILED. */
+  function newToken(terms: TokenTerms) {
+    const createdAtS = nowS();
+    refuseViolations(checkTokenTerms(terms, createdAtS));
     const { tokenId, token: text } = mintToken(environment);
-    const token: NewToken = { tokenId, operator, sha256: tokenHash(text), createdAtS: nowS() };
+    const { expiresAtS = null, platform } = terms;
+    const granted = { scopes: scopesIn(terms.scopes), expiresAtS, platform };
+    const token: NewToken = { tokenId, ...granted, sha256: tokenHash(text), createdAtS };
     return { token, text };
   }
 
@@ -103,15 +103,16 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
       const [{ key }, endsAtS] = [newKey(), nowS() + overlapS];
       return issued(await execute({ kind: 'RotateKey', by, keyId, key, endsAtS }));
     },
-    issueToken: async (name, operator, by) => {
-      refuseViolations(checkCallerName(name));
-      const { token, text } = newToken(operator);
-      return { stored: await execute({ kind: 'AddToken', by, name, token }), token: text };
+    issueToken: async (terms, by) => {
+      const { token, text } = newToken(terms);
+      const stored = await execute({ kind: 'AddToken', by, name: terms.name, token });
+      return { stored, token: text };
     },
     issueFirst: async (agreement, service, by, keep) => {
       const platform = platformOf(agreement);
       const { key, apiSecret } = newKey();
-      const { token, text } = newToken(true);
+      const unlimited = { name: service, scopes, expiresAtS: undefined, platform: undefined };
+      const { token, text } = newToken(unlimited);
       keep({ keyId: key.keyId, apiKey: key.apiKey, apiSecret, token: text });
       await execute({ kind: 'AddFirstCallers', by, platform, key, service, token });
     },

@@ -10,6 +10,8 @@ export interface RequestEvent {
   readonly client?: string | undefined;
   /** Name of the caller, once identified. */
   caller?: string | undefined;
+  /** The token that it was sent with, by its public handle, once identified. */
+  tokenId?: string | undefined;
   /** The API key that it was sent with, where it was refused before its caller was known. */
   claimedKey?: string | undefined;
   /** Full name of the RPC, once routed. */
@@ -27,10 +29,10 @@ export interface RequestEvent {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, client, caller, claimedKey, operation, refusal, isProbe, span } = event;
+  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, isProbe, span } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
-  const line = { requestId, client, caller, claimedKey, operation, status, ...told };
+  const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');

@@ -61,7 +61,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     },
   });
 
-  return implement(AdminService, 'OPERATORS', {
+  return implement(AdminService, 'operate', {
     createKey: operation({
       parse: (request) => {
         const agreement = toAgreement(request);

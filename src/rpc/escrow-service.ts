@@ -78,7 +78,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
     },
   });
 
-  return implement(EscrowService, 'ALL_CALLERS', {
+  return implement(EscrowService, 'escrow', {
     createEscrow: operation({
       parse: ({ filingNo, type, amount, buyerId, sellerId }) => {
         const terms = { filingNo, amount, buyerId, sellerId };

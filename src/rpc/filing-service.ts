@@ -18,7 +18,7 @@ export interface FilingDependencies {
 /** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
 export function createFilingService({ now, currency, paging }: FilingDependencies): Implementation {
   const shown = (filing: Filing) => toMessage(filing, currency);
-  return implement(FilingService, 'ALL_CALLERS', {
+  return implement(FilingService, 'file', {
     createFiling: operation({
       parse: ({ author, era, size, material, condition, price }) => {
         const artwork = { author, era, size, material, condition, price };

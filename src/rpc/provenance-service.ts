@@ -4,7 +4,7 @@ import { filingNotFound, retentionYears } from '../domain/filing.ts';
 
 /** The operations of ProvenanceService. Every caller may read the records of every filing. */
 export function createProvenanceService(): Implementation {
-  return implement(ProvenanceService, 'ALL_CALLERS', {
+  return implement(ProvenanceService, 'read', {
     getProvenance: operation({
       parse: ({ filingNo }) => parsed([], () => filingNo),
       run: async (filingNo, call) => {

@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/act.ts';
 import type { KeyStatus, PlatformStatus, Tier } from '../domain/caller.ts';
+import type { Scope } from '../domain/token.ts';
 import type { CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
 
@@ -26,10 +27,14 @@ export interface StoredKey extends CallerRef {
 export interface StoredToken extends CallerRef {
   /** Public handle. */
   readonly tokenId: string;
-  readonly operator: boolean;
+  readonly scopes: readonly Scope[];
+  /** The platform that it acts for; null if it acts for its own caller. */
+  readonly platform: Pick<Platform, 'callerId' | 'caller' | 'status'> | null;
   /** Unix seconds. */
   readonly createdAtS: number;
-  /** Unix seconds; null while it is valid. */
+  /** Unix seconds from which it is good for nothing; null for never. */
+  readonly expiresAtS: number | null;
+  /** Unix seconds; null if it was not revoked. */
   readonly revokedAtS: number | null;
 }
 
@@ -37,8 +42,10 @@ export interface StoredToken extends CallerRef {
 export type NewKey = Pick<StoredKey, 'keyId' | 'apiKey' | 'sealedSecret' | 'createdAtS'>;
 
 /** A token as minted, known to the store by its hash alone. */
-export interface NewToken extends Pick<StoredToken, 'tokenId' | 'operator' | 'createdAtS'> {
+export interface NewToken extends Pick<StoredToken, 'tokenId' | 'scopes' | 'createdAtS' | 'expiresAtS'> {
   readonly sha256: Uint8Array;
+  /** Name of the platform that it is to act for; undefined for none. */
+  readonly platform: string | undefined;
 }
 
 /** Another seal of the same secret. */
@@ -126,7 +133,7 @@ export interface CallerCommands {
   };
   /**
    * Adds a token to the internal caller of that name, registering it if need be. Refused with VALIDATION_FAILED if a
-   * platform has the name.
+   * platform has the name, and if none has that of the platform that the token is to act for.
    */
   AddToken: {
     readonly takes: { readonly by: Actor; readonly name: string; readonly token: NewToken };

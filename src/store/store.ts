@@ -32,7 +32,7 @@ export interface Store {
   execute<K extends Kind>(unit: Unit<K>): Promise<Executed<K>>;
   /** The key of that name, from memory: with all changes of this process, and those of others within a second. */
   findKey(apiKey: string): StoredKey | undefined;
-  /** The same for a service token that is not revoked, by its SHA-256. */
+  /** The same for a service token that is not revoked, by its SHA-256; it may have expired. */
   findToken(sha256: Uint8Array): StoredToken | undefined;
   /**
    * A key of 32 bytes for a purpose of that name: known to this deployment alone, the same in each of its processes and

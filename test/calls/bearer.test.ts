@@ -1,21 +1,54 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBearerCheck } from '../../src/calls/bearer.ts';
+import { type Scope, scopes, type TokenTerms } from '../../src/domain/token.ts';
 import { tester } from '../support/acts.ts';
+import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { refusal } from '../support/refused.ts';
 import { startService } from '../support/service.ts';
+import { operatorTerms, tokenTerms } from '../support/tokens.ts';
 
-const service = await startService(fileScope);
-const check = createBearerCheck(service.store);
+const clock = createManualClock();
+const service = await startService(fileScope, { clock });
+const check = createBearerCheck(service.store, clock);
 
-test('a token identifies its service, with or without the rights of an operator', async () => {
-  for (const operator of [false, true]) {
-    const { kind, caller, operator: identified } = check(`Bearer ${await service.token(operator)}`);
-    assert.equal(kind, 'service');
-    assert.match(caller, /^service-\d+$/);
-    assert.equal(identified, operator);
+/** Issues a token to the ledger. */
+const issue = (over: Partial<TokenTerms>) => service.issuance.issueToken(tokenTerms('ledger', over), tester);
+
+test('a token identifies its service, and what it may do', async () => {
+  const choices: readonly (readonly Scope[])[] = [[], ['read'], ['file', 'escrow'], scopes];
+  for (const chosen of choices) {
+    const { stored, token } = await issue({ scopes: chosen });
+    const { tokenId, callerId } = stored;
+    assert.deepEqual(check(`Bearer ${token}`), {
+      ...{ kind: 'service', tokenId, scopes: chosen, callerId },
+      ...{ caller: 'ledger', isPlatform: false },
+    });
   }
+});
+
+test('a token for a platform identifies that platform, until it is suspended', async () => {
+  const { caller: platform } = await service.platform();
+  const { stored, token } = await issue({ platform });
+  const { callerId, caller, isPlatform } = check(`Bearer ${token}`);
+  assert.deepEqual([callerId, caller, isPlatform], [stored.platform?.callerId, platform, true]);
+  await service.execute({ kind: 'SetPlatformStatus', by: tester, name: platform, status: 'SUSPENDED' });
+  assert.throws(() => check(`Bearer ${token}`), refusal('KEY_SUSPENDED', /platform is suspended/));
+  await service.execute({ kind: 'SetPlatformStatus', by: tester, name: platform, status: 'ACTIVE' });
+  assert.equal(check(`Bearer ${token}`).caller, platform);
+});
+
+test('a token ends exactly at its time', async () => {
+  const expiresAtS = Math.floor(clock.nowMs() / 1000) + 3_600;
+  const { token } = await issue({ expiresAtS });
+  clock.advance(expiresAtS * 1000 - 1 - clock.nowMs());
+  assert.equal(check(`Bearer ${token}`).caller, 'ledger');
+  clock.advance(1);
+  assert.throws(
+    () => check(`Bearer ${token}`),
+    refusal('AUTH_HEADER_INVALID', /neither revoked nor expired/),
+  );
 });
 
 test('the scheme is told in any case', async () => {
@@ -30,7 +63,9 @@ test('no header is missing', () => {
 
 test('whatever is not a valid token is refused with one message that shows nothing of it', async () => {
   const token = await service.token();
-  const revoked = await service.issuance.issueToken('revoked', true, tester);
+  const expired = await issue({ expiresAtS: Math.floor(clock.nowMs() / 1000) + 60 });
+  clock.advance(120_000);
+  const revoked = await service.issuance.issueToken(operatorTerms('revoked'), tester);
   await service.execute({ kind: 'RevokeToken', by: { ...tester, atS: 1 }, tokenId: revoked.stored.tokenId });
   const { apiKey, apiSecret } = await service.platform();
   const last = token.endsWith('0') ? '1' : '0';
@@ -46,6 +81,7 @@ test('whatever is not a valid token is refused with one message that shows nothi
     `Bearer ${token}0`,
     `Bearer ${token.toUpperCase()}`,
     `Bearer ${revoked.token}`,
+    `Bearer ${expired.token}`,
     `Bearer ${apiKey}`,
     `Bearer ${apiSecret}`,
     'Bearer',

@@ -9,10 +9,12 @@ import {
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createDispatcher } from '../../src/calls/dispatcher.ts';
-import { type Audience, implement, type Operation, operation, parsed } from '../../src/calls/operation.ts';
+import { implement, type Operation, operation, parsed } from '../../src/calls/operation.ts';
 import type { Principal } from '../../src/calls/principal.ts';
+import type { Scope } from '../../src/domain/token.ts';
 import { FieldsRefused, refusalData, refusalOf, type Violation } from '../../src/domain/violation.ts';
 import { refusal } from '../support/refused.ts';
+import { ledger } from '../support/tokens.ts';
 
 const { getProvenance: method } = ProvenanceService.method;
 type ProvenanceOperation = Operation<
@@ -28,18 +30,12 @@ const platform: Principal = {
   tier: 'TRIAL',
   monthlyQuota: 1_000,
 };
-const service: Principal = {
-  kind: 'service',
-  tokenId: 'tok_1',
-  callerId: 2,
-  caller: 'ledger',
-  operator: false,
-};
-const operator: Principal = { ...service, operator: true };
+const service: Principal = ledger;
+const operator: Principal = { ...ledger, scopes: ['operate'] };
 const execute = () => assert.fail('Nothing is stored here.');
 
 /** Invokes one operation that counts how often it ran. */
-function dispatching(over: Partial<ProvenanceOperation>, audience: Audience = 'ALL_CALLERS') {
+function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') {
   let runs = 0;
   const parse: ProvenanceOperation['parse'] = ({ filingNo }) => ({ input: filingNo });
   const run: ProvenanceOperation['run'] = async (filingNo) => {
@@ -47,7 +43,7 @@ function dispatching(over: Partial<ProvenanceOperation>, audience: Audience = 'A
     return { filingNo, author: 'Qi Baishi' };
   };
   const getProvenance = operation({ parse, run, ...over });
-  const dispatcher = createDispatcher([implement(ProvenanceService, audience, { getProvenance })]);
+  const dispatcher = createDispatcher([implement(ProvenanceService, scope, { getProvenance })]);
   const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
   return {
     runs: () => runs,
@@ -130,12 +126,12 @@ test('a message names a limited number of fields and counts the rest', async () 
 
 test('an operation for operators is refused to all others before its request is looked at', async () => {
   const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
-  const { invoke, runs } = dispatching({ parse }, 'OPERATORS');
+  const { invoke, runs } = dispatching({ parse }, 'operate');
   for (const principal of [platform, service]) {
     await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), refusal('PERMISSION_DENIED'));
   }
   assert.equal(runs(), 0);
-  const { invoke: invokeAllowed } = dispatching({}, 'OPERATORS');
+  const { invoke: invokeAllowed } = dispatching({}, 'operate');
   await invokeAllowed(operator);
 });
 
@@ -155,9 +151,7 @@ test('what an operation throws is passed on as it is', async () => {
 });
 
 test('a dispatcher knows the services that it was made of', () => {
-  const dispatcher = createDispatcher([
-    implement(ProvenanceService, 'ALL_CALLERS', { getProvenance: empty }),
-  ]);
+  const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance: empty })]);
   assert.deepEqual(dispatcher.services, [ProvenanceService]);
 });
 
@@ -166,7 +160,7 @@ for (const schema of [AdminService, EscrowService, ProvenanceService]) {
     for (const { localName: missing } of schema.methods) {
       const others = schema.methods.filter(({ localName }) => localName !== missing);
       const operations = Object.fromEntries(others.map(({ localName }) => [localName, empty]));
-      assert.throws(() => implement(schema, 'ALL_CALLERS', operations as never), {
+      assert.throws(() => implement(schema, 'read', operations as never), {
         message: /has no operation/,
       });
     }

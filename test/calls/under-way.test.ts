@@ -5,7 +5,6 @@ import { FilingService, GetFilingRequestSchema } from '../../gen/artseal/v1/fili
 import { createDispatcher } from '../../src/calls/dispatcher.ts';
 import type { Outcome, RoutedCall } from '../../src/calls/incoming-call.ts';
 import { createCalls } from '../../src/calls/pipeline.ts';
-import type { ServicePrincipal } from '../../src/calls/principal.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import { createKeyRing, newMasterKeyText, parseMasterKeys } from '../../src/keys/key-ring.ts';
@@ -13,17 +12,10 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { sandbox } from '../store/promises/fixtures.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { ledger } from '../support/tokens.ts';
 
 /** Calls that are carried out at the same time, at most. */
 const callsUnderWayMax = 2_000;
-
-const service: ServicePrincipal = {
-  kind: 'service',
-  tokenId: 'tok_1',
-  callerId: 1,
-  caller: 'Archive',
-  operator: false,
-};
 
 test('calls whose callers are gone count until they end; what comes on top is refused at once', {
   timeout: 60_000,
@@ -49,7 +41,7 @@ test('calls whose callers are gone count until they end; what comes on top is re
     idempotencyKeys: [],
     read: () => ({ message: create(GetFilingRequestSchema), violations: [] }),
   };
-  const identified = () => calls.identified(service, call, { requestId: '' });
+  const identified = () => calls.identified(ledger, call, { requestId: '' });
   const reasonOf = ({ answer }: Outcome) => (answer instanceof Refusal ? answer.reason : 'none');
 
   const underWay = Array.from({ length: callsUnderWayMax }, identified);

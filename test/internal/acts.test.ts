@@ -4,6 +4,7 @@ import { createTypedTransport } from '../../src/client/typed.ts';
 import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { startService } from '../support/service.ts';
+import { operatorTerms } from '../support/tokens.ts';
 import { typedClients, typedRefusal } from '../support/typed-clients.ts';
 
 const noon = Date.parse('2026-11-21T12:00:00Z');
@@ -11,7 +12,7 @@ const noon = Date.parse('2026-11-21T12:00:00Z');
 async function office(t: Parameters<typeof startService>[0]) {
   const clock = createManualClock(noon);
   const service = await startService(t, { clock });
-  const { token, stored } = await service.issuance.issueToken('office', true, tester);
+  const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
   const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
   return { clock, service, admin, tokenId: stored.tokenId };
 }

@@ -6,6 +6,7 @@ import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { type ServiceOptions, startService, type TestService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
+import { tokenTerms } from '../support/tokens.ts';
 import { typedClients, typedRefusal } from '../support/typed-clients.ts';
 
 type Cleanup = Parameters<typeof startService>[0];
@@ -97,7 +98,7 @@ test('a name is given once', async (t) => {
   const { service, admin } = await startWithOperator(t);
   await admin.createKey(trial);
   await typedRefusal(admin.createKey(trial), 'VALIDATION_FAILED');
-  await service.issuance.issueToken('ledger', false, tester);
+  await service.issuance.issueToken(tokenTerms('ledger'), tester);
   await typedRefusal(admin.createKey({ ...trial, name: 'ledger' }), 'VALIDATION_FAILED');
 });
 
@@ -170,7 +171,7 @@ test('suspending and resuming a platform answer it as it is then, and its keys t
 
 test('what names no platform is neither suspended nor resumed', async (t) => {
   const { service, admin } = await startWithOperator(t);
-  await service.issuance.issueToken('ledger', false, tester);
+  await service.issuance.issueToken(tokenTerms('ledger'), tester);
   const { key } = await admin.createKey(trial);
   for (const caller of ['', 'Gallery', 'ledger', key?.keyId ?? '']) {
     await typedRefusal(admin.suspendPlatform({ caller }), 'NOT_FOUND');
@@ -281,7 +282,7 @@ test('an unlimited platform has usage without a quota', async (t) => {
 test('usage of nobody, of an internal system, or of no month is refused', async (t) => {
   const { service, admin } = await startWithOperator(t);
   const { caller } = await service.platform();
-  await service.issuance.issueToken('ledger', false, tester);
+  await service.issuance.issueToken(tokenTerms('ledger'), tester);
   for (const name of ['', 'nobody', 'ledger', caller.toUpperCase()]) {
     await typedRefusal(admin.getUsage({ caller: name }), 'NOT_FOUND');
   }

@@ -15,6 +15,7 @@ import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts'
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createSwitchedReadiness } from '../support/readiness.ts';
+import { ledger } from '../support/tokens.ts';
 import { openBareDoor } from './bare-door.ts';
 import { enveloped } from './raw-call.ts';
 
@@ -27,13 +28,7 @@ async function openDoor(
   const typedCalls = createTypedCalls({
     calls: { identified: () => Promise.reject(new Error('The operation has begun.')) },
     services: [ProvenanceService],
-    bearerCheck: () => ({
-      kind: 'service',
-      tokenId: 'tok_1',
-      callerId: 1,
-      caller: 'ledger',
-      operator: false,
-    }),
+    bearerCheck: () => ledger,
     readiness: createSwitchedReadiness(),
     draining: draining.signal,
     ...(arrivalMs === undefined ? {} : { arrivalMs }),

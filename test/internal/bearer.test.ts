@@ -9,6 +9,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { tester } from '../support/acts.ts';
 import { startService, type TestService } from '../support/service.ts';
+import { operatorTerms, tokenTerms } from '../support/tokens.ts';
 import { bearer, sending, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { transports } from './transports.ts';
 
@@ -69,7 +70,7 @@ test('the scheme is read in any letters', async (t) => {
 
 test('a revoked token is refused from the next call on, also on a connection that is open', async (t) => {
   const service = await startService(t);
-  const { stored, token } = await service.issuance.issueToken('ledger', false, tester);
+  const { stored, token } = await service.issuance.issueToken(tokenTerms('ledger'), tester);
   const clients = Object.values(transports).map((make) => typedClients(make(service.internalUrl, token)));
   for (const { filings } of clients) await filings.listFilings({});
   await service.execute({
@@ -108,7 +109,7 @@ const withheld = {
 for (const [name, open] of Object.entries(withheld)) {
   test(`a token that is revoked while its message is withheld is refused: ${name}`, async (t) => {
     const service = await startService(t);
-    const { stored, token } = await service.issuance.issueToken('ledger', true, tester);
+    const { stored, token } = await service.issuance.issueToken(operatorTerms('ledger'), tester);
     const json = { 'Content-Type': 'application/json', Expect: '100-continue', ...bearer(token) };
     const send = await open(new URL('/artseal.v1.AdminService/CreateKey', service.internalUrl), json);
     await service.execute({

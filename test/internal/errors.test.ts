@@ -26,18 +26,11 @@ import { openObserver } from '../support/observer.ts';
 import { createSwitchedReadiness } from '../support/readiness.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
+import { ledger } from '../support/tokens.ts';
 import { bearer, errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { endsByForce } from './closing-support.ts';
 import { overConnect, overGrpc, overGrpcWeb, type RawSending, reasonOf } from './raw-call.ts';
 import { transports } from './transports.ts';
-
-const somebody = {
-  kind: 'service',
-  tokenId: 'tok_1',
-  callerId: 1,
-  caller: 'ledger',
-  operator: false,
-} as const;
 
 /** What a call meets behind the door. */
 interface Door {
@@ -67,7 +60,7 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
     }
   };
   const getProvenance = operation({ parse: () => parsed([], () => undefined), run });
-  const dispatcher = createDispatcher([implement(ProvenanceService, 'ALL_CALLERS', { getProvenance })]);
+  const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance })]);
   const execute: Store['execute'] = async () => {
     await stored();
     return { outcome: { kind: 'DONE', result: undefined as never, isReplay: false } };
@@ -80,7 +73,7 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
   const draining = new AbortController().signal;
   const { services } = dispatcher;
   const readiness = createSwitchedReadiness();
-  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => somebody, readiness, draining });
+  const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => ledger, readiness, draining });
   const door = { clientOf: createClientOf([]), tls: undefined, observer: openObserver('internal', log) };
   const listener = createInternalListener({ typedCalls, ...door });
   const { server } = listener;

@@ -15,6 +15,7 @@ import { openLedger } from '../support/ledger.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { openTestInstitution } from '../support/simulator.ts';
+import { tokenTerms } from '../support/tokens.ts';
 import { errorOf, typedClients, typedRefusal } from '../support/typed-clients.ts';
 import { overGrpc } from './raw-call.ts';
 import { transports } from './transports.ts';
@@ -101,7 +102,7 @@ for (const [name, transport] of Object.entries(transports)) {
 test('the same caller over one protocol after another gets the one answer, with each of its tokens', async () => {
   const tokens = [];
   for (const _ of ['first', 'second']) {
-    tokens.push((await service.issuance.issueToken('two tokens', false, tester)).token);
+    tokens.push((await service.issuance.issueToken(tokenTerms('two tokens'), tester)).token);
   }
   const key = newKey();
   const answers = [];

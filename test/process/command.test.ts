@@ -208,18 +208,18 @@ describe('the artseal command', { concurrency: 3 }, () => {
     test('tokens are issued, listed without the token, revoked, and only operators govern', async (t) => {
       const dataDir = temporaryFolder(t);
       await makeSandbox(dataDir);
-      const service = await artsealJson(dataDir, 'token create --name shop');
+      const service = await artsealJson(dataDir, 'token create --name shop --scopes read,file,escrow');
       const operator = await artsealJson(dataDir, 'token create --name office --operator');
-      const gone = await artsealJson(dataDir, 'token create --name gone');
+      const gone = await artsealJson(dataDir, 'token create --name gone --scopes read');
       assert.match(service.token, /^it_/);
       await artseal(dataDir, `token revoke ${gone.tokenId}`);
       const list = await listed(dataDir, 'token');
       assert.deepEqual(
-        list.map(({ tokenId, name, operator: governs }) => [tokenId, name, governs]),
+        list.map(({ tokenId, name, scopes, status }) => [tokenId, name, scopes.join(), status]),
         [
-          [service.tokenId, 'shop', false],
-          [operator.tokenId, 'office', true],
-          [gone.tokenId, 'gone', false],
+          [service.tokenId, 'shop', 'read,file,escrow', 'VALID'],
+          [operator.tokenId, 'office', 'read,file,escrow,operate', 'VALID'],
+          [gone.tokenId, 'gone', 'read', 'REVOKED'],
         ],
       );
       assert.ok(Math.abs(list[2].revokedAtS - Date.now() / 1000) < 60);
@@ -302,7 +302,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
     await t.test('revoke', () => becomes(first, 'SIGNATURE_INVALID'));
     await t.test('and the other keys are as they were', () => becomes(third, 'FILING_NOT_FOUND'));
 
-    const { token, tokenId } = await artsealJson(dataDir, 'token create --name shop');
+    const { token, tokenId } = await artsealJson(dataDir, 'token create --name shop --scopes read');
     await t.test('token create', () => tokenBecomes(token, 200));
     await artseal(dataDir, `token revoke ${tokenId}`);
     await t.test('token revoke', () => tokenBecomes(token, 401));

@@ -2,6 +2,7 @@ import type { ApiCredentials } from '../../src/client/sign.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
 import { tester } from './acts.ts';
+import { operatorTerms } from './tokens.ts';
 
 /** A platform of a deployment. */
 export interface IssuedPlatform extends ApiCredentials {
@@ -36,7 +37,7 @@ export async function issueInto(
       );
       issued.push({ keyId: key.keyId, apiKey: key.apiKey, caller: key.caller, apiSecret });
     }
-    const { token } = await issuance.issueToken('operator', true, tester);
+    const { token } = await issuance.issueToken(operatorTerms('operator'), tester);
     return { platforms: issued, token };
   } finally {
     await store.close();

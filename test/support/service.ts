@@ -6,6 +6,7 @@ import type { Tier } from '../../src/domain/caller.ts';
 import { readConfig } from '../../src/settings/config.ts';
 import { tester } from './acts.ts';
 import { temporaryFolder } from './temporary-folder.ts';
+import { operatorTerms, tokenTerms } from './tokens.ts';
 
 /** A service in this process, on real sockets and a real database file. */
 export interface TestService extends App {
@@ -72,8 +73,9 @@ export async function startService(
       return { keyId, apiKey, caller, apiSecret: issued.apiSecret };
     },
     token: async (operator = false) => {
+      const terms = operator ? operatorTerms('') : tokenTerms('');
       named += 1;
-      return (await app.issuance.issueToken(`service-${named}`, operator, tester)).token;
+      return (await app.issuance.issueToken({ ...terms, name: `service-${named}` }, tester)).token;
     },
   };
 }

@@ -817,8 +817,8 @@ export const ListActsResponseSchema: GenMessage<ListActsResponse> = /*@__PURE__*
   messageDesc(file_artseal_v1_admin, 22);
 
 /**
- * Issues and governs the API keys of external platforms. Operator tokens only: every method
- * answers PERMISSION_DENIED to any other caller.
+ * Issues and governs the API keys of external platforms. Every method needs a token with the scope
+ * operate, and answers PERMISSION_DENIED to any other caller.
  *
  * @generated from service artseal.v1.AdminService
  */

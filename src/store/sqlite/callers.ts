@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/sqlite-core';
 import type { Actor } from '../../domain/act.ts';
 import {
   type KeyStatus,
@@ -8,10 +9,12 @@ import {
   refusePlatformName,
   refuseRevoked,
   refuseTakenName,
+  refuseUnknownPlatform,
   rotate,
   type Tier,
   tokenNotFound,
 } from '../../domain/caller.ts';
+import { type Scope, scopesIn } from '../../domain/token.ts';
 import type {
   CallerCommands,
   NewKey,
@@ -56,15 +59,24 @@ const platformColumns = {
   status: caller.status,
 };
 
-/** The columns of a StoredToken, from service_token joined with its caller. */
+/** The platform that a token acts for. */
+export const tokenPlatform = alias(caller, 'platform');
+
+/** The columns of a StoredToken, from service_token joined with its caller and, where it has one, its platform. */
 export const tokenColumns = {
   id: serviceToken.id,
   tokenId: serviceToken.tokenId,
-  operator: sql<boolean>`instr(${serviceToken.scopes}, 'operate ') > 0`.mapWith(Boolean),
+  scopes: sql<readonly Scope[]>`${serviceToken.scopes}`.mapWith(readScopes),
   createdAtS: serviceToken.createdAtS,
+  expiresAtS: serviceToken.expiresAtS,
   revokedAtS: serviceToken.revokedAtS,
   callerId: serviceToken.callerId,
   caller: caller.name,
+  platform: {
+    callerId: tokenPlatform.id,
+    caller: tokenPlatform.name,
+    status: tokenPlatform.status,
+  },
 };
 
 /** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
@@ -76,6 +88,7 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
       .select(tokenColumns)
       .from(serviceToken)
       .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+      .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
       .$dynamic();
 
   const callerNamed = (name: string) => database.select().from(caller).where(eq(caller.name, name)).get();
@@ -138,14 +151,20 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
     return added;
   }
 
-  function addToken(by: Actor, name: string, { sha256, operator, ...token }: NewToken): StoredToken {
+  function addToken(by: Actor, name: string, { sha256, platform, scopes, ...token }: NewToken): StoredToken {
     const known = callerNamed(name);
     refusePlatformName(known);
+    const actsFor = platform === undefined ? undefined : platformNamed(platform);
+    if (platform !== undefined) refuseUnknownPlatform(actsFor);
     const callerId =
       known?.id ?? database.insert(caller).values({ name }).returning({ id: caller.id }).get().id;
     database
       .insert(serviceToken)
-      .values({ ...token, sha256: Buffer.from(sha256), callerId, scopes: scopesOf(operator) })
+      .values({
+        ...{ ...token, callerId, sha256: Buffer.from(sha256) },
+        scopes: writeScopes(scopes),
+        platformId: actsFor?.callerId ?? null,
+      })
       .run();
     const added = tokenOf(token.tokenId);
     noteAct(by, 'token create', added.tokenId, { after: toldOfToken(added) });
@@ -260,9 +279,11 @@ const toldOfPlatform = ({ tier, monthlyQuota, status }: Platform) => ({
 });
 
 /** What acts tell of a token: never its hash. */
-const toldOfToken = ({ caller, operator, revokedAtS }: StoredToken) => ({
+const toldOfToken = ({ caller, scopes, platform, expiresAtS, revokedAtS }: StoredToken) => ({
   name: caller,
-  operator,
+  scopes,
+  platform: platform?.caller ?? null,
+  expiresAtS,
   revokedAtS,
 });
 
@@ -271,4 +292,13 @@ const same = <T>(row: T): T => row;
 const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
   gt(id, from);
 
-const scopesOf = (operator: boolean) => (operator ? 'read file escrow operate ' : 'read file escrow ');
+/** Each word with a space behind it, in the order of the scopes. */
+function writeScopes(scopes: readonly Scope[]): string {
+  return scopesIn(scopes)
+    .map((scope) => `${scope} `)
+    .join('');
+}
+
+function readScopes(words: string): readonly Scope[] {
+  return scopesIn(words.split(' '));
+}

@@ -1,6 +1,6 @@
 import { eq, isNull } from 'drizzle-orm';
 import type { StoredKey, StoredToken } from '../caller-commands.ts';
-import { keyColumns, tokenColumns } from './callers.ts';
+import { keyColumns, tokenColumns, tokenPlatform } from './callers.ts';
 import type { Database } from './database.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
 
@@ -29,6 +29,7 @@ export function watchCredentials(database: Database): CredentialWatch {
     .select({ ...tokenColumns, sha256: serviceToken.sha256 })
     .from(serviceToken)
     .innerJoin(caller, eq(caller.id, serviceToken.callerId))
+    .leftJoin(tokenPlatform, eq(tokenPlatform.id, serviceToken.platformId))
     .where(isNull(serviceToken.revokedAtS))
     .prepare();
   const dataVersion = database.$client.prepare('PRAGMA data_version').pluck();

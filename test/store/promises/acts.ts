@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Act, Actor } from '../../../src/domain/act.ts';
+import { scopes } from '../../../src/domain/token.ts';
 import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { businessScopes } from '../../support/tokens.ts';
 import {
   addPlatform,
   allPages,
@@ -41,6 +43,13 @@ const by: Actor = { actor: 'token tok_1 (office)', atS: 1_790_000_123, reason: '
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
 const gallery = { platform: 'gallery', tier: 'ENTERPRISE', monthlyQuota: 'unlimited', expiresAtS: null };
 const agreed = { tier: 'ENTERPRISE', monthlyQuota: 'unlimited' };
+const business = {
+  name: 'ledger',
+  scopes: businessScopes,
+  platform: null,
+  expiresAtS: null,
+  revokedAtS: null,
+};
 const issued = {
   platform: 'auction house',
   tier: 'TRIAL',
@@ -59,12 +68,12 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     };
   },
   AddFirstCallers: async () => {
-    const [key, token] = [newKey(), newToken({ operator: true })];
+    const [key, token] = [newKey(), newToken({ scopes })];
     return {
       command: { kind: 'AddFirstCallers', by, platform, key, service: 'office', token },
       acts: [
         ['key create', key.keyId, undefined, issued],
-        ['token create', token.tokenId, undefined, { name: 'office', operator: true, revokedAtS: null }],
+        ['token create', token.tokenId, undefined, { ...business, name: 'office', scopes }],
       ],
     };
   },
@@ -108,15 +117,13 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const token = newToken();
     return {
       command: { kind: 'AddToken', by, name: 'ledger', token },
-      acts: [
-        ['token create', token.tokenId, undefined, { name: 'ledger', operator: false, revokedAtS: null }],
-      ],
+      acts: [['token create', token.tokenId, undefined, { ...business, name: 'ledger' }]],
     };
   },
   RevokeToken: async (store) => {
     const token = newToken();
     const { tokenId } = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
-    const before = { name: 'ledger', operator: false, revokedAtS: null };
+    const before = { ...business, name: 'ledger' };
     return {
       command: { kind: 'RevokeToken', by, tokenId },
       acts: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
+import { businessScopes } from '../../support/tokens.ts';
 import { addPlatform, allPages, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
 
 /** Platforms and internal callers. */
@@ -74,10 +76,10 @@ export function callerPromises(engine: StoreEngine): void {
       kind: 'AddToken',
       by: tester,
       name: 'ledger',
-      token: newToken({ operator: true }),
+      token: newToken({ scopes }),
     });
     assert.equal(second.callerId, first.callerId);
-    assert.deepEqual([first.operator, second.operator], [false, true]);
+    assert.deepEqual([first.scopes, second.scopes], [businessScopes, scopes]);
     const other = await perform(store, {
       kind: 'AddToken',
       by: tester,

@@ -22,6 +22,7 @@ import {
 import { tester } from '../../support/acts.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { businessScopes } from '../../support/tokens.ts';
 
 /** An engine of the store, as the suite sees it. */
 export interface StoreEngine {
@@ -93,7 +94,8 @@ export function newKey(over: Partial<NewKey> = {}): NewKey {
 export function newToken(over: Partial<NewToken> = {}): NewToken {
   const sha256 = randomBytes(32);
   const tokenId = `tok_${randomBytes(8).toString('hex')}`;
-  return { tokenId, sha256, operator: false, createdAtS: 1_790_000_000, ...over };
+  const granted = { scopes: businessScopes, expiresAtS: null, platform: undefined };
+  return { tokenId, sha256, ...granted, createdAtS: 1_790_000_000, ...over };
 }
 
 /** Registers a platform without a quota. */

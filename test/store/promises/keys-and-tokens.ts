@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { type Scope, scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+
+const byPlace = (one: Scope, other: Scope) => scopes.indexOf(one) - scopes.indexOf(other);
 
 /** The life of keys and tokens. */
 export function keyAndTokenPromises(engine: StoreEngine): void {
@@ -183,13 +186,13 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
 
   test('a token is found by its hash until it is revoked', async (t) => {
     const store = await openStore(t, engine);
-    const token = newToken({ operator: true });
+    const token = newToken({ scopes, expiresAtS: 1_790_000_050 });
     const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
-    const { tokenId, operator, createdAtS } = token;
-    const { caller, revokedAtS } = stored;
+    const { tokenId, createdAtS, expiresAtS } = token;
+    const { caller, revokedAtS, platform } = stored;
     assert.deepEqual(
-      [stored.tokenId, stored.operator, stored.createdAtS, caller, revokedAtS],
-      [tokenId, operator, createdAtS, 'ledger', null],
+      [stored.tokenId, stored.scopes, stored.createdAtS, stored.expiresAtS, caller, revokedAtS, platform],
+      [tokenId, scopes, createdAtS, expiresAtS, 'ledger', null, null],
     );
     assert.equal(store.findToken(token.sha256)?.tokenId, tokenId);
     assert.equal(store.findToken(newToken().sha256), undefined);
@@ -201,6 +204,42 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     assert.equal(store.findToken(token.sha256), undefined);
     const listed = await perform(store, { kind: 'ListTokens', page: { from: undefined, size: 1 } });
     assert.equal(listed.items[0]?.revokedAtS, 1_790_000_100);
+  });
+
+  test('a token may be for any scopes or none, each once and in their order', async (t) => {
+    const store = await openStore(t, engine);
+    const chosen: readonly (readonly Scope[])[] = [
+      [],
+      ...scopes.map((scope) => [scope]),
+      ['operate', 'read'],
+    ];
+    for (const wanted of chosen) {
+      const token = newToken({ scopes: wanted });
+      await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+      assert.deepEqual(store.findToken(token.sha256)?.scopes, wanted.toReversed().toSorted(byPlace));
+    }
+  });
+
+  test('a token for a platform tells whom it acts for, and whether that is suspended', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId } = await addPlatform(store, 'gallery');
+    const token = newToken({ platform: 'gallery' });
+    const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    assert.deepEqual(
+      [stored.caller, stored.platform],
+      ['ledger', { callerId, caller: 'gallery', status: 'ACTIVE' }],
+    );
+    assert.notEqual(stored.callerId, callerId);
+    await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' });
+    assert.equal(store.findToken(token.sha256)?.platform?.status, 'SUSPENDED');
+    for (const platform of ['nobody', 'ledger', '']) {
+      const wrong = newToken({ platform });
+      await refused(
+        perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: wrong }),
+        'VALIDATION_FAILED',
+      );
+      assert.equal(store.findToken(wrong.sha256), undefined);
+    }
   });
 
   test('a token that is revoked again stays revoked since the first time', async (t) => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -59,7 +60,7 @@ export function knownCredentialPromises(engine: StoreEngine): void {
 
   test('the first callers come together, and are known', async (t) => {
     const store = await openStore(t, engine);
-    const [key, token] = [newKey(), newToken({ operator: true })];
+    const [key, token] = [newKey(), newToken({ scopes })];
     const platform = { name: 'gallery', tier: 'STANDARD', monthlyQuota: 10_000 } as const;
     const addFirst = (service: string) =>
       perform(store, { kind: 'AddFirstCallers', by: tester, platform, key, service, token });

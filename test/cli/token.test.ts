@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { openRegistry } from '../../src/registry.ts';
+import { readConfig } from '../../src/settings/config.ts';
+import { tester } from '../support/acts.ts';
+import { runHere } from '../support/artseal.ts';
+import { createManualClock } from '../support/clock.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { tokenTerms } from '../support/tokens.ts';
+
+/** A data folder with platform-1 and an operator's token, and what runs `artseal token` on it. */
+async function registryWithPlatform(t: TestContext) {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await issueInto(env.ARTSEAL_DATA_DIR, 1);
+  const run = (words: string, more: Record<string, string> = {}) =>
+    runHere(['token', ...words.split(' ')], { ...env, ...more });
+  const json = async (words: string) => {
+    const { code, printed, errors } = await run(`${words} --json`);
+    assert.deepEqual([code, errors], [0, []]);
+    return printed.map((line) => JSON.parse(line));
+  };
+  return { env, run, json };
+}
+
+test('a token is made with the scopes, the end and the platform that it is given, and listed with them', async (t) => {
+  const { run, json } = await registryWithPlatform(t);
+  const [created] = await json(
+    'create --name ledger --scopes escrow,read --expires 2099-01-01 --platform platform-1',
+  );
+  assert.match(created.token, /^it_sandbox_/);
+  const { token, ...issued } = created;
+  const ends = Date.parse('2099-01-01T00:00:00Z') / 1000;
+  assert.deepEqual(issued, {
+    tokenId: issued.tokenId,
+    name: 'ledger',
+    scopes: ['read', 'escrow'],
+    platform: 'platform-1',
+    expiresAtS: ends,
+  });
+  const [operator, listed] = await json('list');
+  assert.deepEqual(operator.scopes, ['read', 'file', 'escrow', 'operate']);
+  assert.deepEqual(listed, { ...issued, status: 'VALID', revokedAtS: null });
+  const { printed } = await run('list');
+  assert.match(
+    printed[1] ?? '',
+    /^tok_\w+ {2}VALID {4}read,escrow +ledger {2}for platform-1 {2}expires 2099-01-01T00:00:00.000Z$/,
+  );
+  assert.ok(!printed.join().includes(token.slice(11)));
+});
+
+test('a token that nothing is granted to is made, and said to be good for nothing', async (t) => {
+  const { run, json } = await registryWithPlatform(t);
+  for (const more of ['', ' --json']) {
+    const { code, printed, errors } = await run(`create --name idle${more}`);
+    assert.equal(code, 0);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0] ?? '', /^artseal: tok_\w+ may do nothing: --scopes read,file,escrow,operate says/);
+    assert.ok(printed.length > 0);
+  }
+  assert.deepEqual((await json('list'))[1].scopes, []);
+  assert.match((await run('list')).printed[1] ?? '', /^tok_\w+ {2}VALID {4}nothing +idle$/);
+});
+
+test('--operator grants everything, and a duration counts from now', async (t) => {
+  const { json } = await registryWithPlatform(t);
+  const before = Math.floor(Date.now() / 1000);
+  const [created] = await json('create --name office --operator --expires 90d');
+  assert.deepEqual(created.scopes, ['read', 'file', 'escrow', 'operate']);
+  const lasts = created.expiresAtS - 90 * 86_400 - before;
+  assert.ok(lasts >= 0 && lasts < 60, String(lasts));
+});
+
+for (const [words, told] of [
+  ['--scopes read,pay', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, operate'],
+  ['--scopes read,,file', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, operate'],
+  ['--scopes Read', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, operate'],
+  [
+    '--operator --platform platform-1',
+    'VALIDATION_FAILED: --scopes cannot have operate where the token acts for a platform',
+  ],
+  ['--scopes read --platform nobody', 'VALIDATION_FAILED: --platform names no platform'],
+  ['--scopes read --expires 2026-01-01', 'VALIDATION_FAILED: --expires must be in the future'],
+  ['--scopes read --expires 0d', 'VALIDATION_FAILED: --expires must be in the future'],
+] as const) {
+  test(`token create ${words}: ${told}`, async (t) => {
+    const { run, json } = await registryWithPlatform(t);
+    const { code, errors } = await run(`create --name ledger ${words}`);
+    assert.deepEqual([code, errors], [1, [`artseal: ${told}`]]);
+    assert.equal((await json('list')).length, 1, 'none was made');
+  });
+}
+
+test('a command line that says two things or nothing is told so', async (t) => {
+  const { run } = await registryWithPlatform(t);
+  for (const [words, told] of [
+    ['--operator --scopes read', 'token create takes only one of --scopes, --operator'],
+    ['--expires soon', 'token create takes --expires as in 2026-11-21,'],
+    ['--scopes', 'token create needs SCOPE,… after --scopes'],
+  ] as const) {
+    const { code, errors } = await run(`create --name ledger ${words}`);
+    assert.equal(code, 2);
+    assert.ok(errors[0]?.startsWith(`artseal: ${told}`), errors.join());
+  }
+});
+
+test('a token that has ended is listed as what it is', async (t) => {
+  const { env, run, json } = await registryWithPlatform(t);
+  const clock = createManualClock(Date.parse('2026-01-01T00:00:00Z'));
+  const { store, issuance } = await openRegistry(readConfig(env), 'EXISTING', { clock });
+  const expiresAtS = Math.floor(clock.nowMs() / 1000) + 60;
+  await issuance.issueToken(tokenTerms('gone', { expiresAtS }), tester);
+  const { stored } = await issuance.issueToken(tokenTerms('leaked', { expiresAtS }), tester);
+  await store.close();
+  await run(`revoke ${stored.tokenId}`);
+  const list = await json('list');
+  assert.deepEqual(
+    list.map(({ name, status }) => [name, status]),
+    [
+      ['operator', 'VALID'],
+      ['gone', 'EXPIRED'],
+      ['leaked', 'REVOKED'],
+    ],
+  );
+});
