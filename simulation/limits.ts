@@ -15,6 +15,8 @@ export const simulatedLimits: ReconciliationLimits = {
   holdWarningMs: 600_000,
   pollMs: 1_000,
   atOnce: 8,
+  atOncePerCaller: 4,
+  keptForOthers: 2,
 };
 
 /** How big and how patient the simulated world is. All times are in simulated milliseconds. */

@@ -21,8 +21,12 @@ export interface ReconciliationLimits {
   readonly holdWarningMs: number;
   /** How often to see whether an order is due. */
   readonly pollMs: number;
-  /** Orders in recovery at the same time. */
+  /** Orders in recovery at the same time; as many again that failed before, which so never keep those waiting that did not. */
   readonly atOnce: number;
+  /** Those of one caller among them. */
+  readonly atOncePerCaller: number;
+  /** How many of them are kept for callers that have no other one in recovery. */
+  readonly keptForOthers: number;
 }
 
 /** The limits of a serving process. */
@@ -39,7 +43,9 @@ export const reconciliationLimits: ReconciliationLimits = {
   closedLookUpsMs: 7 * 86_400_000,
   holdWarningMs: 86_400_000,
   pollMs: 500,
-  atOnce: 16,
+  atOnce: 32,
+  atOncePerCaller: 16,
+  keptForOthers: 16,
 };
 
 /** How much of a delay is left to chance, so that orders that failed together do not come back together. */

@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
+import type { DueOrder } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
 import type { ReconciliationLimits } from './limits.ts';
 import { type Reconciler, reasonOf } from './reconciler.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 /** Asks the institution about the orders that are due, until nothing is left to do for them. */
 export interface Recovery {
@@ -25,8 +27,12 @@ export interface RecoveryDependencies {
 /** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
 export function createRecovery(dependencies: RecoveryDependencies): Recovery {
   const { execute, reconciler, clock, limits, log } = dependencies;
+  /** One for first attempts, so that none of them ever waits for an order that failed before. */
+  const lanes = [
+    { hasFailed: false, lane: createTurns(limits) },
+    { hasFailed: true, lane: createTurns(limits) },
+  ];
   let callOff = () => {};
-  let underWay = 0;
   let isStopped = false;
   /** Why the last look at what is due failed; undefined if it did not. */
   let fault: string | undefined;
@@ -42,25 +48,34 @@ export function createRecovery(dependencies: RecoveryDependencies): Recovery {
     else log.error({ err: error }, 'the orders that are due cannot be read');
   }
 
-  async function recover(escrowId: string): Promise<void> {
-    underWay += 1;
+  async function recover(order: DueOrder, lane: Turns): Promise<void> {
+    const { escrowId } = order;
     try {
       await reconciler.recover(escrowId);
     } catch (error) {
       log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
     } finally {
-      underWay -= 1;
+      lane.end(order);
+    }
+  }
+
+  /** Begins the recovery of those orders that are due and have a slot. */
+  async function beginDue(): Promise<void> {
+    const nowMs = clock.nowMs();
+    // What is due later than anything is ever put off comes from a clock that was set back.
+    const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
+    const { atOnce: callers, atOncePerCaller: perCaller } = limits;
+    for (const { hasFailed, lane } of lanes) {
+      const after = lane.lastCaller();
+      const due = await execute({ kind: 'ListDue', hasFailed, nowMs, horizonMs, after, callers, perCaller });
+      const idle = due.filter(({ escrowId }) => !reconciler.isBusy(escrowId));
+      for (const order of lane.begin(idle)) void recover(order, lane);
     }
   }
 
   async function poll(): Promise<void> {
-    const nowMs = clock.nowMs();
-    // What is due later than anything is ever put off comes from a clock that was set back.
-    const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
     try {
-      const due = await execute({ kind: 'ListDue', nowMs, horizonMs, count: limits.atOnce });
-      const free = due.filter((escrowId) => !reconciler.isBusy(escrowId)).slice(0, limits.atOnce - underWay);
-      for (const escrowId of free) void recover(escrowId);
+      await beginDue();
       noteFault();
     } catch (error) {
       noteFault(error);

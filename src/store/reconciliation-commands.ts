@@ -62,6 +62,12 @@ export interface OrderUpdate {
   readonly lookUpAtMs: number | undefined;
 }
 
+/** An order that is due, and who opened it. */
+export interface DueOrder {
+  readonly escrowId: string;
+  readonly callerId: number;
+}
+
 /** Which cases to list. */
 export interface CaseSelection {
   /** Undefined is any. */
@@ -116,12 +122,22 @@ export interface ReconciliationCommands {
   /** Makes all orders with an open instruction due. */
   ResumeOpen: { readonly takes: { readonly nowMs: number }; readonly gives: undefined };
   /**
-   * Orders to ask the institution about, longest due first; those due later than `horizonMs`, which the clock was
-   * set back from, count as due.
+   * Orders to ask the institution about: of each caller that has some those that are longest due, `perCaller` at most;
+   * those due later than `horizonMs`, which the clock was set back from, come last. Callers come in the order of their ids, so
+   * many at most as `callers` says, the one behind `after` first and the first of all behind the last.
    */
   ListDue: {
-    readonly takes: { readonly nowMs: number; readonly horizonMs: number; readonly count: number };
-    readonly gives: readonly string[];
+    readonly takes: {
+      /** Whether those are listed of which the last attempt failed, or those of which none did since the last answer. */
+      readonly hasFailed: boolean;
+      readonly nowMs: number;
+      readonly horizonMs: number;
+      /** The id of a caller; 0 to begin with the first of all. */
+      readonly after: number;
+      readonly callers: number;
+      readonly perCaller: number;
+    };
+    readonly gives: readonly DueOrder[];
   };
   /**
    * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first

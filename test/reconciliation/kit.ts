@@ -33,8 +33,10 @@ export interface Kit {
   readonly platform: StoredKey;
   /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
   fail(kind: Kind, error: Error): () => number;
-  /** Opens an order and gives its FREEZE; the id of the order, whatever became of it. */
-  open(): Promise<string>;
+  /** Registers a further platform. */
+  addPlatform(name: string): Promise<StoredKey>;
+  /** Opens an order of a platform, the kit's own by default, and gives its FREEZE; its id, whatever became of it. */
+  open(platform?: StoredKey): Promise<string>;
   /** Prepares a resolution and gives it. */
   resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
   case(escrowId: string): Promise<EscrowCase>;
@@ -99,12 +101,15 @@ export async function openKit(
     await end();
     await store.close();
   });
-  const gallery = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  const platform = await execute({ kind: 'AddPlatform', by: tester, platform: gallery, key: newKey() });
+  const addPlatform = (name: string) => {
+    const platform = { name, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+    return execute({ kind: 'AddPlatform', by: tester, platform, key: newKey() });
+  };
+  const platform = await addPlatform('gallery');
   await recovery.start();
-  const { callerId, caller } = platform;
-  const by = { callerId, caller };
-  const ordered = () => ({ at: now(), work: { ...by, instructionId: newInstructionId() }, owner: undefined });
+  const ordered = ({ callerId, caller } = platform) => ({
+    ...{ at: now(), work: { callerId, caller, instructionId: newInstructionId() }, owner: undefined },
+  });
 
   return {
     execute,
@@ -120,9 +125,11 @@ export async function openKit(
         return failures;
       };
     },
-    open: async () => {
+    addPlatform,
+    open: async (of = platform) => {
+      const by = { callerId: of.callerId, caller: of.caller };
       const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
-      const opening = { terms: terms(filingNo), violations: [], ...ordered() };
+      const opening = { terms: terms(filingNo), violations: [], ...ordered(of) };
       const operation = await execute({ kind: 'OpenEscrow', ...opening });
       await reconciler.carryOut(operation).catch(() => {});
       return operation.order.escrowId;

@@ -26,6 +26,7 @@ import {
   settled,
   settlementOf,
   stopped,
+  toListDue,
   toOpen,
   toResolve,
   transfersOf,
@@ -275,9 +276,14 @@ const page = { from: 5, size: 10 };
 
 /** Each way of looking orders up, and the index that it must go by. */
 const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, RegExp]> = {
-  'orders that are due': [
-    () => ({ kind: 'ListDue', nowMs: 1, horizonMs: 2, count: 10 }),
-    /escrow_by_look_up/,
+  'whether an order is due': [() => toListDue(), /escrow USING INDEX escrow_by_look_up \(look_up_at_ms</],
+  'which callers have an order that is due': [
+    () => toListDue({ nowMs: Date.now() }),
+    /escrow USING (COVERING )?INDEX escrow_due \(caller_id=\? AND <expr>=\? AND look_up_at_ms</,
+  ],
+  'which callers have an order that a clock set back put off': [
+    () => toListDue({ horizonMs: 0 }),
+    /escrow USING (COVERING )?INDEX escrow_due \(caller_id=\? AND <expr>=\? AND look_up_at_ms>/,
   ],
   'the orders of a caller': [
     () => ({ kind: 'ListEscrows', filter: { ...anyOrder, owner: 1 }, page }),

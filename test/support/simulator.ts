@@ -46,8 +46,8 @@ export interface TestInstitution extends Institution {
   answer(): Promise<void>;
   /** Breaks the connection of all instructions that are kept back: they never arrived. */
   fail(error: Error): Promise<void>;
-  /** Meets look-ups so from now on. */
-  treatLookUps(fault: LookUpFault): void;
+  /** Meets look-ups so from now on, all of them or each as it says. */
+  treatLookUps(fault: LookUpFault | Script['lookUp']): void;
   /** Answers this from now on, or the truth again. */
   report(report?: Report): void;
   /** How many holds have been made, paid out or given back, each of which can happen to a hold but once. */
@@ -87,7 +87,7 @@ export function openTestInstitution(
   clock: Clock = systemClock,
 ): TestInstitution {
   let treatments = first;
-  let lookUpFault: LookUpFault = { kind: 'NONE' };
+  let lookUpFault: Script['lookUp'] = () => ({ kind: 'NONE' });
   const truth: Report = (_, payment) => payment;
   let report = truth;
   let keptBack = Promise.withResolvers<InstructionFault>();
@@ -107,7 +107,7 @@ export function openTestInstitution(
     },
     lookUp: (order) => {
       lookUps.push({ ...order, atMs: clock.nowMs() });
-      return lookUpFault;
+      return lookUpFault(order);
     },
     notification: () => ({ kind: 'LOST' }),
     report: (...answer) => report(...answer),
@@ -154,7 +154,7 @@ export function openTestInstitution(
     answer: () => endKeeping(({ resolve }) => resolve(faults.CONFIRMED)),
     fail: (error) => endKeeping(({ reject }) => reject(error)),
     treatLookUps: (fault) => {
-      lookUpFault = fault;
+      lookUpFault = typeof fault === 'function' ? fault : () => fault;
     },
     report: (next = truth) => {
       report = next;

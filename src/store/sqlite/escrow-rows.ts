@@ -4,12 +4,14 @@ import {
   count,
   desc,
   eq,
+  exists,
   getTableColumns,
   gt,
   type InferSelectModel,
   isNull,
   lt,
   lte,
+  or,
   type SQL,
   sql,
 } from 'drizzle-orm';
@@ -82,10 +84,17 @@ export interface EscrowRows {
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
   /** Closes an UNPAID order, whether or not it waits for a person. */
   close(id: number, lookUpAtMs: number): void;
-  /** Orders that are due until a time, longest due first. */
-  dueUntil(nowMs: number, limit: number): string[];
-  /** Orders that are due later than a time. */
-  dueBehind(horizonMs: number, limit: number): string[];
+  /** The callers that have orders due, so many at most, by their ids: those behind `after`, and then from the first on. */
+  callersWithDue(range: DueRange, after: number, limit: number): number[];
+  /** The orders of a caller that are due, longest due first. */
+  dueOf(range: DueRange, callerId: number, limit: number): string[];
+}
+
+/** Which orders are due: up to a time, or later than another one. */
+export interface DueRange {
+  readonly nowMs: number;
+  readonly horizonMs: number;
+  readonly hasFailed: boolean;
 }
 
 const isThis = eq(escrow.id, sql.placeholder('id'));
@@ -170,20 +179,6 @@ export function createEscrowRows(database: Database): EscrowRows {
       })
       .where(and(isThis, isLookedUp)),
   );
-  // One range of the index each, so that orders that are not due are never read.
-  const dueWhere = (range: SQL) =>
-    prepareRaw<{ escrow_id: string }>(
-      database,
-      database
-        .select({ escrowId: escrow.escrowId })
-        .from(escrow)
-        .where(range)
-        .orderBy(asc(escrow.lookUpAtMs))
-        .limit(sql.placeholder('limit')),
-    );
-  const until = dueWhere(lte(escrow.lookUpAtMs, at));
-  const behind = dueWhere(gt(escrow.lookUpAtMs, at));
-
   return {
     insert: (order) => {
       const row = insert.get({ ...order });
@@ -235,8 +230,62 @@ export function createEscrowRows(database: Database): EscrowRows {
       } as const;
       database.update(escrow).set(closed).where(eq(escrow.id, id)).run();
     },
-    dueUntil: (nowMs, limit) => until.all({ lookUpAtMs: nowMs, limit }).map(({ escrow_id }) => escrow_id),
-    dueBehind: (horizonMs, limit) =>
-      behind.all({ lookUpAtMs: horizonMs, limit }).map(({ escrow_id }) => escrow_id),
+    ...prepareDue(database),
+  };
+}
+
+/** Looks for due orders in one range of an index at a time, so that those that are not due are never read. */
+function prepareDue(database: Database): Pick<EscrowRows, 'callersWithDue' | 'dueOf'> {
+  const isOverdue = lte(escrow.lookUpAtMs, sql.placeholder('nowMs'));
+  const isBehind = gt(escrow.lookUpAtMs, sql.placeholder('horizonMs'));
+  const hasFailed = sql`(${escrow.failedAttempts} > 0) = ${sql.placeholder('hasFailed')}`;
+  const select = () => database.select({ escrowId: escrow.escrowId }).from(escrow).$dynamic();
+  const someWhere = (...conditions: SQL[]) => select().where(and(...conditions));
+  const ofCaller = (range: SQL) =>
+    prepareRaw<{ escrow_id: string }>(
+      database,
+      someWhere(eq(escrow.callerId, sql.placeholder('callerId')), hasFailed, range)
+        .orderBy(asc(escrow.lookUpAtMs))
+        .limit(sql.placeholder('limit')),
+    );
+  const [overdue, behind] = [ofCaller(isOverdue), ofCaller(isBehind)];
+  // Where nothing is due at all, that is found without a look at each caller.
+  const anyWhere = (range: SQL) => prepareRaw<{ escrow_id: string }>(database, someWhere(range).limit(1));
+  const [anyOverdue, anyBehind] = [anyWhere(isOverdue), anyWhere(isBehind)];
+  const isOfCaller = eq(escrow.callerId, caller.id);
+  const callers = prepareRaw<{ id: number }>(
+    database,
+    database
+      .select({ id: caller.id })
+      .from(caller)
+      .where(
+        and(
+          gt(caller.id, sql.placeholder('after')),
+          lte(caller.id, sql.placeholder('through')),
+          or(
+            exists(someWhere(isOfCaller, hasFailed, isOverdue)),
+            exists(someWhere(isOfCaller, hasFailed, isBehind)),
+          ),
+        ),
+      )
+      .orderBy(asc(caller.id))
+      .limit(sql.placeholder('limit')),
+  );
+  const valuesOf = (range: DueRange) => ({ ...range, hasFailed: Number(range.hasFailed) });
+  const idsBetween = (range: DueRange, after: number, through: number, limit: number) =>
+    callers.all({ ...valuesOf(range), after, through, limit }).map(({ id }) => id);
+
+  return {
+    callersWithDue: (range, after, limit) => {
+      if ((anyOverdue.get({ ...range }) ?? anyBehind.get({ ...range })) === undefined) return [];
+      const later = idsBetween(range, after, Number.MAX_SAFE_INTEGER, limit);
+      return [...later, ...idsBetween(range, 0, after, limit - later.length)];
+    },
+    dueOf: (range, callerId, limit) => {
+      const values = { ...valuesOf(range), callerId };
+      const due = overdue.all({ ...values, limit });
+      due.push(...behind.all({ ...values, limit: limit - due.length }));
+      return due.map(({ escrow_id }) => escrow_id);
+    },
   };
 }

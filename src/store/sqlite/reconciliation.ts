@@ -114,9 +114,11 @@ export function createReconciliationHandlers(
       rows.makeAllDue(inArray(escrow.id, instructions.ordersWithOpen()), nowMs);
       return undefined;
     }),
-    ListDue: reads(({ nowMs, horizonMs, count }) => {
-      const overdue = rows.dueUntil(nowMs, count);
-      return [...overdue, ...rows.dueBehind(horizonMs, count - overdue.length)];
+    ListDue: reads(({ after, callers, perCaller, ...range }) => {
+      const turn = rows.callersWithDue(range, after, callers);
+      return turn.flatMap((callerId) =>
+        rows.dueOf(range, callerId, perCaller).map((escrowId) => ({ escrowId, callerId })),
+      );
     }),
     TakeNotification: writes(({ eventId, about, nowMs }) => {
       if (!isNewNotification(eventId, nowMs)) return false;

@@ -296,6 +296,9 @@ export const escrow = sqliteTable(
     index('escrow_by_filing').on(table.filingNo),
     index('escrow_by_state').on(table.state),
     index('escrow_by_look_up').on(table.lookUpAtMs).where(sql`${table.lookUpAtMs} IS NOT NULL`),
+    index('escrow_due')
+      .on(table.callerId, sql`(${table.failedAttempts} > 0)`, table.lookUpAtMs)
+      .where(sql`${table.lookUpAtMs} IS NOT NULL`),
     index('escrow_by_reference').on(table.reference).where(sql`${table.reference} IS NOT NULL`),
     index('escrow_hold_end').on(table.holdExpiresAtS).where(sql`${table.state} = 'FROZEN'`),
     index('escrow_in_review').on(table.id).where(sql`${table.review} IS NOT NULL`),

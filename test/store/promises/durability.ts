@@ -75,7 +75,10 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   FindRestoration: { kind: 'FindRestoration' },
   NoteServed: { kind: 'NoteServed', atS: nowS },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
-  ListDue: { kind: 'ListDue', nowMs: 0, horizonMs: 1, count: 1 },
+  ListDue: {
+    ...{ kind: 'ListDue', hasFailed: false, nowMs: 0, horizonMs: 1 },
+    ...{ after: 0, callers: 1, perCaller: 1 },
+  },
   TakeNotification: { kind: 'TakeNotification', eventId: 'event', about: { holdId: 'op' }, nowMs: 1 },
   Decide: {
     kind: 'Decide',

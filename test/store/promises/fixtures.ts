@@ -170,9 +170,19 @@ export async function caseOf(store: Store, escrowId: string): Promise<EscrowCase
   return found;
 }
 
-/** The orders to ask about at a time, longest due first; those due later than `horizonMs` are among them. */
-export function due(store: Store, nowMs: number, horizonMs: number, count = 100): Promise<readonly string[]> {
-  return perform(store, { kind: 'ListDue', nowMs, horizonMs, count });
+/** The command to list the orders that are due, by default those of all callers of which no attempt failed. */
+export function toListDue(over: Partial<Command<'ListDue'>> = {}): Command<'ListDue'> {
+  return {
+    ...{ kind: 'ListDue', hasFailed: false, nowMs: 0, horizonMs: Number.MAX_SAFE_INTEGER },
+    ...{ after: 0, callers: 100, perCaller: 100 },
+    ...over,
+  };
+}
+
+/** All orders to ask about at a time: those without a failed attempt first, of each caller those longest due. */
+export async function due(store: Store, nowMs: number, horizonMs: number): Promise<readonly string[]> {
+  const listed = [false, true].map((hasFailed) => perform(store, toListDue({ hasFailed, nowMs, horizonMs })));
+  return (await Promise.all(listed)).flat().map(({ escrowId }) => escrowId);
 }
 
 /** An update of an order that changes nothing, but for what is said. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { idempotencyRetentionS, perform, type Store } from '../../../src/store/store.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
@@ -21,6 +22,7 @@ import {
   settled,
   states,
   stopped,
+  toListDue,
   toOpen,
   toResolve,
   underKey,
@@ -407,8 +409,10 @@ export function operationPromises(engine: StoreEngine): void {
       at.set(escrowId, lookUpAtMs);
     }
     await frozen(store, by);
-    const dueTimes = async (nowMs: number, horizonMs: number, count: number) =>
-      (await due(store, nowMs, horizonMs, count)).map((escrowId) => at.get(escrowId));
+    const dueTimes = async (nowMs: number, horizonMs: number, perCaller: number) =>
+      (await perform(store, toListDue({ nowMs, horizonMs, perCaller }))).map(({ escrowId }) =>
+        at.get(escrowId),
+      );
     assert.deepEqual(await dueTimes(99, 10_000, 10), []);
     assert.deepEqual(await dueTimes(100, 10_000, 10), [100]);
     assert.deepEqual(await dueTimes(499, 10_000, 10), [100, 200, 300]);
@@ -423,6 +427,42 @@ export function operationPromises(engine: StoreEngine): void {
       await dueTimes(1_000_000, 2_000_000, 100),
       [...at.values()].toSorted((a, b) => a - b),
     );
+  });
+
+  test('callers have turns, and those orders are apart of which the last attempt failed', async (t) => {
+    const store = await openStore(t, engine);
+    const names = ['idle', 'gallery', 'museum', 'dealer'];
+    const [idle = assert.fail(), ...active] = await Promise.all(
+      names.map((name) => addPlatform(store, name)),
+    );
+    const [gallery = assert.fail(), museum = assert.fail(), dealer = assert.fail()] = active.toSorted(
+      (one, other) => one.callerId - other.callerId,
+    );
+    await frozen(store, idle);
+    const ordered = async (by: CallerRef, lookUpAtMs: number, hasFailed = false) => {
+      const { escrowId, holdId } = await opened(store, by);
+      if (hasFailed)
+        await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs, notificationCount: 0 });
+      else await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs });
+      return { escrowId, callerId: by.callerId };
+    };
+    const first = [await ordered(gallery, 1), await ordered(gallery, 2), await ordered(gallery, 3)];
+    const second = [await ordered(museum, 50)];
+    const failed = [await ordered(museum, 10, true), await ordered(museum, 20, true)];
+    const third = [await ordered(dealer, 60), await ordered(dealer, 70)];
+    const list = (over: Parameters<typeof toListDue>[0]) => perform(store, toListDue({ nowMs: 99, ...over }));
+
+    assert.deepEqual(await list({}), [...first, ...second, ...third]);
+    assert.deepEqual(await list({ perCaller: 1 }), [first[0], ...second, third[0]]);
+    assert.deepEqual(await list({ callers: 2 }), [...first, ...second]);
+    const { callerId: after } = gallery;
+    assert.deepEqual(await list({ after }), [...second, ...third, ...first]);
+    assert.deepEqual(await list({ after, callers: 2 }), [...second, ...third]);
+    assert.deepEqual(await list({ after: dealer.callerId, callers: 1 }), first);
+    assert.deepEqual(await list({ after: dealer.callerId + 5, callers: 1 }), first);
+    assert.deepEqual(await list({ hasFailed: true }), failed);
+    assert.deepEqual(await list({ hasFailed: true, nowMs: 10 }), failed.slice(0, 1));
+    assert.deepEqual(await list({ hasFailed: true, nowMs: 9 }), []);
   });
 
   test('nothing but a decision makes an order due that waits for a person', async (t) => {

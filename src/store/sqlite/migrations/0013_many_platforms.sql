@@ -27,6 +27,7 @@ ALTER TABLE `escrow` ADD `seller_party_id` integer REFERENCES party(id);--> stat
 ALTER TABLE `escrow` ADD `hold_expires_at_s` integer;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `next_action_url` text;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `next_action_until_ms` integer;--> statement-breakpoint
+CREATE INDEX `escrow_due` ON `escrow` (`caller_id`,("failed_attempts" > 0),`look_up_at_ms`) WHERE "escrow"."look_up_at_ms" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `escrow_by_reference` ON `escrow` (`reference`) WHERE "escrow"."reference" IS NOT NULL;--> statement-breakpoint
 CREATE INDEX `escrow_hold_end` ON `escrow` (`hold_expires_at_s`) WHERE "escrow"."state" = 'FROZEN';--> statement-breakpoint
 ALTER TABLE `escrow_change` ADD `payment` text;--> statement-breakpoint
