@@ -41,6 +41,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   name: '--name',
   tier: '--tier',
   monthlyQuota: '--monthly-quota',
+  month: '--month',
   overlapSeconds: '--overlap',
   caller: 'NAME',
   keyId: 'KEY_ID',

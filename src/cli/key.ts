@@ -4,8 +4,7 @@ import {
   type KeyStatus,
   overlapS,
   statusAt,
-  type Tier,
-  tiers,
+  tierNamed,
 } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
@@ -13,12 +12,13 @@ import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
+import { quotaOf, tierChoice, wholeNumber } from './agreement.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const create: Action = {
-  usage: `key create --name NAME --tier ${Object.keys(tiers).join('|')} [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
+  usage: `key create --name NAME --tier ${tierChoice} [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
   details: ['registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.'],
   run: (words, terminal) =>
     withRegistry(terminal, async (registry, { dataDir }) => {
@@ -88,22 +88,11 @@ export const key: CommandGroup = {
   ],
 };
 
-/** The number that a word is in digits alone; NaN for any other word, an empty one too. */
-function wholeNumber(word: string): number {
-  return /^\d+$/.test(word) ? Number(word) : Number.NaN;
-}
-
-function agreementOf(words: Words): Agreement {
-  const tier = words.required('tier');
-  const quota = words.text('monthly-quota');
-  const unlimited = quota === 'unlimited';
-  return {
-    name: words.required('name'),
-    tier: Object.keys(tiers).includes(tier) ? (tier as Tier) : undefined,
-    monthlyQuota: quota === undefined || unlimited ? undefined : wholeNumber(quota),
-    unlimited,
-  };
-}
+const agreementOf = (words: Words): Agreement => ({
+  name: words.required('name'),
+  tier: tierNamed(words.required('tier')),
+  ...quotaOf(words),
+});
 
 /** Shows a key that is stored; `more` are members of the JSON besides, which lines say in words. */
 function showIssued(

@@ -1,8 +1,13 @@
-import type { PlatformStatus } from '../domain/caller.ts';
-import type { Platform } from '../store/caller-commands.ts';
+import { checkMonth, createCalendar } from '../domain/calendar.ts';
+import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
+import { refuseViolations } from '../domain/violation.ts';
+import type { Config } from '../settings/config.ts';
+import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import type { Action, CommandGroup, Terminal, Words } from './command.ts';
+import { quotaOf, tierChoice } from './agreement.ts';
+import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
+import { csvLine } from './csv.ts';
 import { withRegistry } from './registry.ts';
 
 const list: Action = {
@@ -13,6 +18,38 @@ const list: Action = {
       const platforms = allOf((page) => execute({ kind: 'ListPlatforms', page }));
       for await (const found of platforms) show(found, words, terminal);
     }),
+};
+
+const showOne: Action = {
+  usage: 'platform show NAME [--json]',
+  details: ['shows what was agreed with it, and its calls of this month.'],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }, config) => {
+      const platform = await execute({ kind: 'FindPlatform', name: words.required('NAME') });
+      if (platform === undefined) throw platformNotFound();
+      const month = currentMonth(config);
+      const calls = await execute({ kind: 'CountCalls', callerId: platform.callerId, month });
+      const found = { ...told(platform), ...countedOf(month, { ...platform, calls }) };
+      if (words.has('json')) return terminal.print(JSON.stringify(found));
+      for (const [label, value] of Object.entries(found)) terminal.print(`${label.padEnd(12)} ${value}`);
+    }),
+};
+
+const set: Action = {
+  usage: `platform set NAME [--tier ${tierChoice}] [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
+  details: [
+    'changes what was agreed with it; what is left out stays. TRIAL and STANDARD fix the quota, ENTERPRISE needs one.',
+    'Calls that were counted this month count against the new quota.',
+  ],
+  run: async (words, terminal) => {
+    const change = { tier: words.text('tier'), ...quotaOf(words) };
+    if (change.tier === undefined && words.text('monthly-quota') === undefined)
+      throw new UsageError('needs --tier or --monthly-quota');
+    return withRegistry(terminal, async ({ execute }) => {
+      const [by, name] = [localActor(words, terminal), words.required('NAME')];
+      show(await execute({ kind: 'ChangeAgreement', by, name, change }), words, terminal);
+    });
+  },
 };
 
 /** An action that gives a platform a status. */
@@ -29,11 +66,32 @@ function setting(word: string, status: PlatformStatus, ...details: readonly stri
   };
 }
 
+const usage: Action = {
+  usage: 'platform usage [--month YYYY-MM] [--csv|--json]',
+  details: [
+    'counts the calls of all platforms in a month of the business time zone, this one if not given, beside the quota of now.',
+    "--csv is for spreadsheets: a name that one would take for a formula has ' before it.",
+  ],
+  run: async (words, terminal) => {
+    const format = formatOf(words);
+    const given = words.text('month');
+    refuseViolations(given === undefined ? [] : checkMonth(given));
+    return withRegistry(terminal, async ({ execute }, config) => {
+      const month = given ?? currentMonth(config);
+      const usages = allOf((page) => execute({ kind: 'ListUsage', month, page }));
+      for (const line of format.head) terminal.print(line);
+      for await (const counted of usages) terminal.print(format.line(month, counted));
+    });
+  },
+};
+
 /** `artseal platform` */
 export const platform: CommandGroup = {
-  summary: 'suspend and resume platforms as a whole',
+  summary: 'govern platforms: what was agreed with them, what they use, and suspending them as a whole',
   actions: [
     list,
+    showOne,
+    set,
     setting(
       'suspend',
       'SUSPENDED',
@@ -41,13 +99,71 @@ export const platform: CommandGroup = {
       'Orders that it opened are settled all the same.',
     ),
     setting('resume', 'ACTIVE', 'lets it in again, but not with keys that were suspended by themselves.'),
+    usage,
   ],
   details: ['NAME is what key create --name gave it. A running server honours changes at once.'],
 };
 
+const currentMonth = ({ timeZone }: Config): string => createCalendar(timeZone).month(Date.now()).name;
+
+const told = ({ caller: name, tier, monthlyQuota, status }: Platform) => ({
+  ...{ name, tier, monthlyQuota: monthlyQuota ?? 'unlimited', status },
+});
+
 function show(found: Platform, words: Words, { print }: Terminal): void {
-  const { caller: name, tier, status } = found;
-  const monthlyQuota = found.monthlyQuota ?? 'unlimited';
+  const { name, tier, monthlyQuota, status } = told(found);
   const columns = [status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), name];
-  print(words.has('json') ? JSON.stringify({ name, tier, monthlyQuota, status }) : columns.join('  '));
+  print(words.has('json') ? JSON.stringify(told(found)) : columns.join('  '));
+}
+
+const countedOf = (month: string, { calls, monthlyQuota }: PlatformUsage) => ({
+  ...{ month, calls, left: callsLeft(monthlyQuota, calls) ?? 'unlimited' },
+});
+
+/** How the table of usage is written. */
+interface UsageFormat {
+  readonly head: readonly string[];
+  line(month: string, usage: PlatformUsage): string;
+}
+
+function formatOf(words: Words): UsageFormat {
+  if (words.has('csv') && words.has('json')) throw new UsageError('takes one of --csv, --json');
+  if (words.has('csv')) return csv;
+  return words.has('json') ? jsonLines : table;
+}
+
+const jsonLines: UsageFormat = {
+  head: [],
+  line: (month, usage) => JSON.stringify({ ...told(usage), ...countedOf(month, usage) }),
+};
+
+const csv: UsageFormat = {
+  head: [csvLine(['name', 'tier', 'status', 'month', 'calls', 'monthlyQuota', 'left'])],
+  line: (month, usage) => {
+    const { name, tier, status, monthlyQuota } = told(usage);
+    const { calls, left } = countedOf(month, usage);
+    return csvLine([name, tier, status, month, calls, monthlyQuota, left]);
+  },
+};
+
+const table: UsageFormat = {
+  head: [tableLine('month', 'calls', 'quota', 'left', 'platform')],
+  line: (month, usage) => {
+    const { calls, left } = countedOf(month, usage);
+    const { name, monthlyQuota, status } = told(usage);
+    const platform = status === 'SUSPENDED' ? `${name}  (suspended)` : name;
+    return tableLine(month, calls, monthlyQuota, left, platform);
+  },
+};
+
+/** Figures as wide as the months of most platforms need; larger ones push the rest of their line. */
+function tableLine(
+  month: string,
+  calls: number | string,
+  quota: number | string,
+  left: number | string,
+  platform: string,
+): string {
+  const figures = [calls, quota, left].map((figure) => String(figure).padStart(9));
+  return [month.padEnd(7), ...figures, platform].join('  ');
 }

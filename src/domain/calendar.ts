@@ -1,3 +1,5 @@
+import type { Violation } from './violation.ts';
+
 /** A month of the business calendar. */
 export interface Month {
   /** YYYY-MM. */
@@ -17,6 +19,11 @@ export interface Calendar {
   month(atMs: number): Month;
   /** The Unix milliseconds at which a date, YYYY-MM-DD, begins; undefined for anything else. */
   startOf(date: string): number | undefined;
+}
+
+/** Checks the name of a month. */
+export function checkMonth(name: string): Violation[] {
+  return /^\d{4}-(0[1-9]|1[0-2])$/.test(name) ? [] : [{ field: 'month', rule: 'must be YYYY-MM' }];
 }
 
 /** The year that a timestamp or a date of the calendar begins with. */

@@ -61,13 +61,23 @@ export const callerNameBounds: TextBounds = { min: 1, max: 128 };
 /** How long a rotated key works on, in seconds. */
 export const overlapS = { default: 86_400, max: 2_592_000 } as const;
 
-/** What the operator agreed with a platform. */
-export interface Agreement {
-  readonly name: string;
+/** What the operator agreed with a platform about its calls. */
+export interface AgreedLimits {
   readonly tier: Tier | undefined;
   /** Calls a month. */
   readonly monthlyQuota: number | undefined;
   readonly unlimited: boolean;
+}
+
+/** What the operator agreed with a platform. */
+export interface Agreement extends AgreedLimits {
+  readonly name: string;
+}
+
+/** What an agreement is to be changed to; what is left out stays. */
+export interface AgreementChange extends Omit<AgreedLimits, 'tier'> {
+  /** The name of a tier, if it is right. */
+  readonly tier: string | undefined;
 }
 
 /** Checks the name of a platform or of an internal system. */
@@ -110,8 +120,12 @@ export const quotaRules = {
 } as const;
 
 /** The fields of an agreement that break their rules. */
-export function checkAgreement({ name, tier, monthlyQuota, unlimited }: Agreement): Violation[] {
-  const violations = checkCallerName(name);
+export function checkAgreement({ name, ...limits }: Agreement): Violation[] {
+  return [...checkCallerName(name), ...checkLimits(limits)];
+}
+
+function checkLimits({ tier, monthlyQuota, unlimited }: AgreedLimits): Violation[] {
+  const violations: Violation[] = [];
   const broken = (field: string, rule: string) => violations.push({ field, rule });
   if (tier === undefined) broken('tier', `must be one of ${Object.keys(tiers).join(', ')}`);
   const stated = monthlyQuota !== undefined || unlimited;
@@ -135,6 +149,45 @@ export function checkOverlap(seconds: number): Violation[] {
 }
 
 /** The monthly quota of a checked agreement; undefined is unlimited. */
-export function agreedQuota({ tier, monthlyQuota }: Agreement): number | undefined {
+export function agreedQuota({ tier, monthlyQuota }: AgreedLimits): number | undefined {
   return tier === undefined || tier === 'ENTERPRISE' ? monthlyQuota : tiers[tier].monthlyQuota;
+}
+
+/** The tier of that name; undefined if there is none. */
+export function tierNamed(name: string): Tier | undefined {
+  return Object.hasOwn(tiers, name) ? (name as Tier) : undefined;
+}
+
+/** Tier and monthly quota of a platform that is registered; null is unlimited. */
+export interface PlatformLimits {
+  readonly tier: Tier;
+  readonly monthlyQuota: number | null;
+}
+
+/**
+ * What a platform is allowed once its agreement is changed, which has to keep the rules of a new one: a quota stays with
+ * its tier alone. Throws VALIDATION_FAILED.
+ */
+export function changeAgreement(agreed: PlatformLimits, change: AgreementChange): PlatformLimits {
+  const limits = changedLimits(agreed, change);
+  const { tier } = limits;
+  refuseViolations(checkLimits(limits));
+  if (tier === undefined) throw new Error('A checked agreement has a tier.');
+  return { tier, monthlyQuota: agreedQuota(limits) ?? null };
+}
+
+function changedLimits(agreed: PlatformLimits, change: AgreementChange): AgreedLimits {
+  const { monthlyQuota, unlimited } = change;
+  const isQuotaGiven = monthlyQuota !== undefined || unlimited;
+  if (change.tier === undefined && !isQuotaGiven)
+    refuseViolations([{ field: 'tier', rule: 'is required where the monthly quota is not to be changed' }]);
+  const tier = change.tier === undefined ? agreed.tier : tierNamed(change.tier);
+  const keepsQuota = !isQuotaGiven && tier === 'ENTERPRISE' && agreed.tier === tier;
+  if (!keepsQuota) return { tier, monthlyQuota, unlimited };
+  return { tier, monthlyQuota: agreed.monthlyQuota ?? undefined, unlimited: agreed.monthlyQuota === null };
+}
+
+/** Calls that are left of a monthly quota, null where it is unlimited, after so many. */
+export function callsLeft(monthlyQuota: number | null, calls: number): number | null {
+  return monthlyQuota === null ? null : Math.max(0, monthlyQuota - calls);
 }

@@ -5,27 +5,31 @@ import {
   Key_Status,
   Key_Tier,
   type KeySchema,
+  type ListUsageResponse_UsageSchema,
   Platform_Status,
   type PlatformSchema,
 } from '../../gen/artseal/v1/admin_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { actorOf } from '../calls/principal.ts';
 import { type Act, checkReason } from '../domain/act.ts';
-import { type Calendar, instantOf } from '../domain/calendar.ts';
+import { type Calendar, checkMonth, instantOf } from '../domain/calendar.ts';
 import {
   type Agreement,
+  type AgreementChange,
+  callsLeft,
   checkAgreement,
   checkOverlap,
   type KeyStatus,
   overlapS,
   type PlatformStatus,
+  platformNotFound,
   statusAt,
   type Tier,
 } from '../domain/caller.ts';
-import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../keys/issuance.ts';
-import type { Platform, StoredKey } from '../store/caller-commands.ts';
+import type { Platform, PlatformUsage, StoredKey } from '../store/caller-commands.ts';
+import type { Execute } from '../store/store.ts';
 import type { Paging } from './paging.ts';
 
 /** What the administration needs. */
@@ -33,8 +37,6 @@ export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'>
   readonly calendar: Calendar;
   readonly paging: Paging;
 }
-
-const month = /^\d{4}-(0[1-9]|1[0-2])$/;
 
 /** AdminService, for operators. */
 export function createAdminService(dependencies: AdminDependencies): Implementation {
@@ -60,6 +62,9 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
       return { platform: platformMessage(changed) };
     },
   });
+
+  /** The month that a request names; the current one if it names none. */
+  const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
 
   return implement(AdminService, 'operate', {
     createKey: operation({
@@ -90,20 +95,48 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     suspendKey: operation(settingKey('SUSPENDED')),
     resumeKey: operation(settingKey('ACTIVE')),
     revokeKey: operation(settingKey('REVOKED')),
+    listPlatforms: operation({
+      parse: (request, principal) =>
+        parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request })),
+      run: async ({ page, request }, { execute, principal }) => {
+        const platforms = await execute({ kind: 'ListPlatforms', page });
+        const nextPageToken = paging.token(platforms, request, principal);
+        return { platforms: platforms.items.map(platformMessage), nextPageToken };
+      },
+    }),
+    getPlatform: operation({
+      parse: ({ caller }) => parsed([], () => caller),
+      run: async (name, { execute }) => ({ platform: platformMessage(await platformOf(execute, name)) }),
+    }),
+    updatePlatform: operation({
+      parse: (request) => parsed(checkReason(request.reason), () => request),
+      run: async (request, call) => {
+        const [by, change, name] = [byOf(call, request), toChange(request), request.caller];
+        const changed = await call.execute({ kind: 'ChangeAgreement', by, name, change });
+        return { platform: platformMessage(changed) };
+      },
+    }),
     suspendPlatform: operation(settingPlatform('SUSPENDED')),
     resumePlatform: operation(settingPlatform('ACTIVE')),
-    getUsage: operation({
-      parse: ({ caller, month: name }) => {
-        const isMonth = name === '' || month.test(name);
-        return parsed(isMonth ? [] : [{ field: 'month', rule: 'must be YYYY-MM' }], () => ({ caller, name }));
+    listUsage: operation({
+      parse: (request, principal) => {
+        const violations = [...checkMonthOrNow(request.month), ...paging.check(request, principal)];
+        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
       },
-      run: async ({ caller, name }, { execute }) => {
-        const platform = await execute({ kind: 'FindPlatform', name: caller });
-        if (platform === undefined) throw new Refusal('NOT_FOUND', 'caller names no platform.');
-        const { callerId, monthlyQuota } = platform;
-        const counted = name || calendar.month(clock.nowMs()).name;
-        const calls = BigInt(await execute({ kind: 'CountCalls', callerId, month: counted }));
-        return { caller: platform.caller, month: counted, calls, ...quotaField(monthlyQuota) };
+      run: async ({ page, request }, { execute, principal }) => {
+        const month = monthOf(request);
+        const usages = await execute({ kind: 'ListUsage', month, page });
+        const nextPageToken = paging.token(usages, request, principal);
+        return { month, usages: usages.items.map(usageMessage), nextPageToken };
+      },
+    }),
+    getUsage: operation({
+      parse: (request) => parsed(checkMonthOrNow(request.month), () => request),
+      run: async (request, { execute }) => {
+        const { callerId, caller, monthlyQuota } = await platformOf(execute, request.caller);
+        const month = monthOf(request);
+        const calls = BigInt(await execute({ kind: 'CountCalls', callerId, month }));
+        return { caller, month, calls, ...quotaField(monthlyQuota) };
       },
     }),
     listActs: operation({
@@ -145,16 +178,39 @@ function toAgreement(request: {
   readonly unlimited: boolean;
 }): Agreement {
   const { name, monthlyQuota, unlimited } = request;
-  const tier = tierNames.find((known) => Key_Tier[known] === request.tier);
   return {
     name,
-    tier,
+    tier: tierOf(request.tier),
     monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
     unlimited,
   };
 }
 
+/** A number that stands for no tier is left to the rules of agreements to refuse. */
+function toChange(request: {
+  readonly tier: Key_Tier;
+  readonly monthlyQuota?: bigint | undefined;
+  readonly unlimited: boolean;
+}): AgreementChange {
+  const { tier, monthlyQuota, unlimited } = request;
+  return {
+    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
+    monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
+    unlimited,
+  };
+}
+
+async function platformOf(execute: Execute, name: string): Promise<Platform> {
+  const platform = await execute({ kind: 'FindPlatform', name });
+  if (platform === undefined) throw platformNotFound();
+  return platform;
+}
+
+const checkMonthOrNow = (name: string) => (name === '' ? [] : checkMonth(name));
+
 const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
+
+const tierOf = (value: Key_Tier) => tierNames.find((known) => Key_Tier[known] === value);
 
 function keyMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
   const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;
@@ -179,6 +235,13 @@ function platformMessage(platform: Platform): MessageInitShape<typeof PlatformSc
     ...quotaField(monthlyQuota),
     status: Platform_Status[status],
   };
+}
+
+function usageMessage(usage: PlatformUsage): MessageInitShape<typeof ListUsageResponse_UsageSchema> {
+  const { calls, monthlyQuota } = usage;
+  const left = callsLeft(monthlyQuota, calls);
+  const remaining = left === null ? {} : { remaining: BigInt(left) };
+  return { platform: platformMessage(usage), calls: BigInt(calls), ...remaining };
 }
 
 function quotaField(quota: number | null): { monthlyQuota?: bigint } {

@@ -1,5 +1,5 @@
 import type { Actor } from '../domain/act.ts';
-import type { KeyStatus, PlatformStatus, Tier } from '../domain/caller.ts';
+import type { AgreementChange, KeyStatus, PlatformLimits, PlatformStatus, Tier } from '../domain/caller.ts';
 import type { Scope } from '../domain/token.ts';
 import type { CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -65,11 +65,14 @@ export interface NewPlatform {
 }
 
 /** A platform as registered. */
-export interface Platform extends CallerRef {
-  readonly tier: Tier;
-  /** Calls a month; null for unlimited. */
-  readonly monthlyQuota: number | null;
+export interface Platform extends CallerRef, PlatformLimits {
   readonly status: PlatformStatus;
+}
+
+/** How much a platform called in a month. */
+export interface PlatformUsage extends Platform {
+  /** Calls that admission counted. */
+  readonly calls: number;
 }
 
 /**
@@ -145,6 +148,19 @@ export interface CallerCommands {
   RevokeToken: {
     readonly takes: { readonly by: Actor; readonly tokenId: string };
     readonly gives: StoredToken;
+  };
+  /**
+   * Changes tier and quota of a platform, which hold from its next call on. Refused with NOT_FOUND; VALIDATION_FAILED as
+   * `changeAgreement` says.
+   */
+  ChangeAgreement: {
+    readonly takes: { readonly by: Actor; readonly name: string; readonly change: AgreementChange };
+    readonly gives: Platform;
+  };
+  /** What platforms called in a month, YYYY-MM, those that did not call included; oldest platform first. */
+  ListUsage: {
+    readonly takes: { readonly month: string; readonly page: PageQuery };
+    readonly gives: Page<PlatformUsage>;
   };
   /** Calls that admission counted in a month, YYYY-MM. */
   CountCalls: {

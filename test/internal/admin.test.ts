@@ -179,6 +179,91 @@ test('what names no platform is neither suspended nor resumed', async (t) => {
   }
 });
 
+test('an agreement is changed to what could be agreed anew, and what is left out of it stays', async (t) => {
+  const { admin } = await startWithOperator(t);
+  await admin.createKey(trial);
+  const update = async (change: object) => {
+    const { platform } = await admin.updatePlatform({ caller: 'gallery', ...change });
+    assert.deepEqual((await admin.getPlatform({ caller: 'gallery' })).platform, platform);
+    assert.equal((await admin.listKeys({})).keys[0]?.monthlyQuota, platform?.monthlyQuota);
+    return [platform?.tier, platform?.monthlyQuota];
+  };
+  assert.deepEqual(await update({ tier: STANDARD }), [STANDARD, 10_000n]);
+  assert.deepEqual(await update({ tier: ENTERPRISE, monthlyQuota: 7n }), [ENTERPRISE, 7n]);
+  assert.deepEqual(await update({ monthlyQuota: 3n }), [ENTERPRISE, 3n]);
+  assert.deepEqual(await update({ tier: ENTERPRISE }), [ENTERPRISE, 3n]);
+  assert.deepEqual(await update({ unlimited: true }), [ENTERPRISE, undefined]);
+  assert.deepEqual(await update({ tier: TRIAL }), [TRIAL, 1_000n]);
+});
+
+test('a change of an agreement that breaks a rule is refused by its field, as a new one is, and changes nothing', async (t) => {
+  const { admin } = await startWithOperator(t);
+  await admin.createKey(trial);
+  const refusals: [change: object, message: RegExp][] = [
+    [{}, /^tier is required where the monthly quota is not to be changed/],
+    [{ tier: 9 }, /^tier must be one of TRIAL, STANDARD, ENTERPRISE/],
+    [{ tier: ENTERPRISE }, /^monthlyQuota is required for ENTERPRISE/],
+    [{ monthlyQuota: 5n }, /^monthlyQuota is fixed by the tier TRIAL/],
+    [{ tier: STANDARD, unlimited: true }, /^monthlyQuota is fixed by the tier STANDARD/],
+    [{ tier: ENTERPRISE, monthlyQuota: 0n }, /^monthlyQuota must be an integer from 1/],
+    [{ tier: ENTERPRISE, monthlyQuota: 2n ** 53n }, /^monthlyQuota must be an integer from 1/],
+    [{ tier: ENTERPRISE, monthlyQuota: 5n, unlimited: true }, /^monthlyQuota cannot be both/],
+    [{ tier: STANDARD, reason: 'a\nb' }, /^reason must have no control characters/],
+  ];
+  for (const [change, message] of refusals) {
+    const refused = await typedRefusal(
+      admin.updatePlatform({ caller: 'gallery', ...change }),
+      'VALIDATION_FAILED',
+    );
+    assert.match(refused.message, message);
+  }
+  const { platform } = await admin.getPlatform({ caller: 'gallery' });
+  assert.deepEqual([platform?.tier, platform?.monthlyQuota], [TRIAL, 1_000n]);
+  for (const caller of ['', 'Gallery']) {
+    await typedRefusal(admin.updatePlatform({ caller, tier: STANDARD }), 'NOT_FOUND');
+    await typedRefusal(admin.getPlatform({ caller }), 'NOT_FOUND');
+  }
+});
+
+test('platforms and their usage are listed oldest first, page by page', async (t) => {
+  const { service, admin } = await startWithOperator(t, { clock: createManualClock(noon) });
+  const names = ['c', 'a', 'b'];
+  for (const name of names) await admin.createKey({ ...trial, name });
+  await service.issuance.issueToken(tokenTerms('ledger'), tester);
+  await admin.suspendPlatform({ caller: 'a' });
+  const pages = async <T extends { nextPageToken: string }>(list: (pageToken: string) => Promise<T>) => {
+    const found: T[] = [];
+    do found.push(await list(found.at(-1)?.nextPageToken ?? ''));
+    while (found.at(-1)?.nextPageToken !== '');
+    return found;
+  };
+  const listed = await pages((pageToken) => admin.listPlatforms({ pageSize: 2, pageToken }));
+  assert.deepEqual(
+    listed.map(({ platforms }) => platforms.map(({ caller }) => caller)),
+    [['c', 'a'], ['b']],
+  );
+  const [, suspended] = listed[0]?.platforms ?? [];
+  assert.deepEqual(suspended, (await admin.getPlatform({ caller: 'a' })).platform);
+  const usages = await pages((pageToken) => admin.listUsage({ month: '2026-10', pageSize: 2, pageToken }));
+  assert.deepEqual(
+    usages.map(({ month, usages: found }) => [month, ...found.map(({ platform }) => platform?.caller)]),
+    [
+      ['2026-10', 'c', 'a'],
+      ['2026-10', 'b'],
+    ],
+  );
+  const [first = assert.fail()] = usages;
+  assert.deepEqual(first.usages[1]?.platform, suspended);
+  for (const request of [
+    { month: '2026-13' },
+    { pageSize: 101 },
+    { month: '2026-11', pageSize: 2, pageToken: first.nextPageToken },
+  ]) {
+    await typedRefusal(admin.listUsage(request), 'VALIDATION_FAILED');
+  }
+  await typedRefusal(admin.listPlatforms({ pageToken: 'x' }), 'VALIDATION_FAILED');
+});
+
 test('a revoked key stays revoked', async (t) => {
   const { admin } = await startWithOperator(t);
   const { key } = await admin.createKey(trial);
@@ -271,6 +356,16 @@ test('usage counts the calls of a platform in a month of the business time zone'
   );
   assert.equal((await admin.getUsage({ caller: 'gallery', month: '2026-12' })).calls, 3n);
   assert.equal((await admin.getUsage({ caller: 'gallery', month: '2026-11' })).calls, 0n);
+  const of = async (request: object) => {
+    const { month, usages } = await admin.listUsage(request);
+    return [month, ...usages.map(({ platform, calls, remaining }) => [platform?.caller, calls, remaining])];
+  };
+  assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, 997n]]);
+  assert.deepEqual(await of({ month: '2026-11' }), ['2026-11', ['gallery', 0n, 1_000n]]);
+  await admin.updatePlatform({ caller: 'gallery', tier: ENTERPRISE, monthlyQuota: 2n });
+  assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, 0n]]);
+  await admin.updatePlatform({ caller: 'gallery', unlimited: true });
+  assert.deepEqual(await of({}), ['2026-12', ['gallery', 3n, undefined]]);
 });
 
 test('an unlimited platform has usage without a quota', async (t) => {

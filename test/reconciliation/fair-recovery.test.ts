@@ -59,7 +59,12 @@ test('an order that has not failed waits for none that has, of its own platform 
   await kit.pass(3_000);
   kit.institution.lapse(sound);
   const { holdId } = await kit.case(sound);
-  await kit.execute({ kind: 'TakeNotification', eventId: 'lapsed', holdId, nowMs: kit.clock.nowMs() });
+  await kit.execute({
+    kind: 'TakeNotification',
+    eventId: 'lapsed',
+    about: { holdId },
+    nowMs: kit.clock.nowMs(),
+  });
   await kit.pass(kitLimits.pollMs);
   assert.equal((await kit.case(sound)).order.state, 'CLOSED');
 });
@@ -74,7 +79,12 @@ test('orders that notifications made due take no more than their share, and each
   kit.institution.lapse(other);
   for (const escrowId of [...noticed, other]) {
     const { holdId } = await kit.case(escrowId);
-    await kit.execute({ kind: 'TakeNotification', eventId: escrowId, holdId, nowMs: kit.clock.nowMs() });
+    await kit.execute({
+      kind: 'TakeNotification',
+      eventId: escrowId,
+      about: { holdId },
+      nowMs: kit.clock.nowMs(),
+    });
   }
   await kit.pass(fairMs);
   assert.equal((await kit.case(other)).order.state, 'CLOSED');

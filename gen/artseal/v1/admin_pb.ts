@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEifAoDQWN0EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiRwoPTGlzdEFjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIkoKEExpc3RBY3RzUmVzcG9uc2USHQoEYWN0cxgBIAMoCzIPLmFydHNlYWwudjEuQWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTKcBgoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWgoPU3VzcGVuZFBsYXRmb3JtEiIuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXF1ZXN0GiMuYXJ0c2VhbC52MS5TdXNwZW5kUGxhdGZvcm1SZXNwb25zZRJXCg5SZXN1bWVQbGF0Zm9ybRIhLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlc3BvbnNlEkoKCEdldFVzYWdlEhsuYXJ0c2VhbC52MS5HZXRVc2FnZVJlcXVlc3QaHC5hcnRzZWFsLnYxLkdldFVzYWdlUmVzcG9uc2UiA5ACARJKCghMaXN0QWN0cxIbLmFydHNlYWwudjEuTGlzdEFjdHNSZXF1ZXN0GhwuYXJ0c2VhbC52MS5MaXN0QWN0c1Jlc3BvbnNlIgOQAgFCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5Ij0KFExpc3RQbGF0Zm9ybXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlkKFUxpc3RQbGF0Zm9ybXNSZXNwb25zZRInCglwbGF0Zm9ybXMYASADKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkChJHZXRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJIj0KE0dldFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIpwBChVVcGRhdGVQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIRCgl1bmxpbWl0ZWQYBCABKAgSDgoGcmVhc29uGAUgASgJQhAKDl9tb250aGx5X3F1b3RhIkAKFlVwZGF0ZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iSAoQTGlzdFVzYWdlUmVxdWVzdBINCgVtb250aBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSLWAQoRTGlzdFVzYWdlUmVzcG9uc2USDQoFbW9udGgYASABKAkSMwoGdXNhZ2VzGAIgAygLMiMuYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXNwb25zZS5Vc2FnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkaZAoFVXNhZ2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtEg0KBWNhbGxzGAIgASgDEhYKCXJlbWFpbmluZxgDIAEoA0gAiAEBQgwKCl9yZW1haW5pbmciMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEifAoDQWN0EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiRwoPTGlzdEFjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIkoKEExpc3RBY3RzUmVzcG9uc2USHQoEYWN0cxgBIAMoCzIPLmFydHNlYWwudjEuQWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTL0CAoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWQoNTGlzdFBsYXRmb3JtcxIgLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXNwb25zZSIDkAIBElMKC0dldFBsYXRmb3JtEh4uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiA5ACARJXCg5VcGRhdGVQbGF0Zm9ybRIhLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJNCglMaXN0VXNhZ2USHC5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlcXVlc3QaHS5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlc3BvbnNlIgOQAgESSgoIR2V0VXNhZ2USGy5hcnRzZWFsLnYxLkdldFVzYWdlUmVxdWVzdBocLmFydHNlYWwudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBEkoKCExpc3RBY3RzEhsuYXJ0c2VhbC52MS5MaXN0QWN0c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RBY3RzUmVzcG9uc2UiA5ACAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
 
 /**
  * An API key without its secret.
@@ -544,6 +544,157 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE_
   messageDesc(file_artseal_v1_admin, 13);
 
 /**
+ * @generated from message artseal.v1.ListPlatformsRequest
+ */
+export type ListPlatformsRequest = Message<"artseal.v1.ListPlatformsRequest"> & {
+  /**
+   * How many at most: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListPlatformsRequest.
+ * Use `create(ListPlatformsRequestSchema)` to create a new message.
+ */
+export const ListPlatformsRequestSchema: GenMessage<ListPlatformsRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 14);
+
+/**
+ * @generated from message artseal.v1.ListPlatformsResponse
+ */
+export type ListPlatformsResponse = Message<"artseal.v1.ListPlatformsResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.Platform platforms = 1;
+   */
+  platforms: Platform[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListPlatformsResponse.
+ * Use `create(ListPlatformsResponseSchema)` to create a new message.
+ */
+export const ListPlatformsResponseSchema: GenMessage<ListPlatformsResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 15);
+
+/**
+ * @generated from message artseal.v1.GetPlatformRequest
+ */
+export type GetPlatformRequest = Message<"artseal.v1.GetPlatformRequest"> & {
+  /**
+   * Name of the platform.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+};
+
+/**
+ * Describes the message artseal.v1.GetPlatformRequest.
+ * Use `create(GetPlatformRequestSchema)` to create a new message.
+ */
+export const GetPlatformRequestSchema: GenMessage<GetPlatformRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 16);
+
+/**
+ * @generated from message artseal.v1.GetPlatformResponse
+ */
+export type GetPlatformResponse = Message<"artseal.v1.GetPlatformResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Platform platform = 1;
+   */
+  platform?: Platform | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.GetPlatformResponse.
+ * Use `create(GetPlatformResponseSchema)` to create a new message.
+ */
+export const GetPlatformResponseSchema: GenMessage<GetPlatformResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 17);
+
+/**
+ * @generated from message artseal.v1.UpdatePlatformRequest
+ */
+export type UpdatePlatformRequest = Message<"artseal.v1.UpdatePlatformRequest"> & {
+  /**
+   * Name of the platform.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * TIER_UNSPECIFIED leaves it as it is.
+   *
+   * @generated from field: artseal.v1.Key.Tier tier = 2;
+   */
+  tier: Key_Tier;
+
+  /**
+   * Calls a month, for ENTERPRISE only; 1 to 2^53-1. Neither this nor unlimited leaves the quota as it is, which
+   * a platform that becomes ENTERPRISE cannot.
+   *
+   * @generated from field: optional int64 monthly_quota = 3;
+   */
+  monthlyQuota?: bigint | undefined;
+
+  /**
+   * No monthly quota, for ENTERPRISE only.
+   *
+   * @generated from field: bool unlimited = 4;
+   */
+  unlimited: boolean;
+
+  /**
+   * Why, for the log of acts: at most 500 code points; empty is none.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.UpdatePlatformRequest.
+ * Use `create(UpdatePlatformRequestSchema)` to create a new message.
+ */
+export const UpdatePlatformRequestSchema: GenMessage<UpdatePlatformRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 18);
+
+/**
+ * @generated from message artseal.v1.UpdatePlatformResponse
+ */
+export type UpdatePlatformResponse = Message<"artseal.v1.UpdatePlatformResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Platform platform = 1;
+   */
+  platform?: Platform | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.UpdatePlatformResponse.
+ * Use `create(UpdatePlatformResponseSchema)` to create a new message.
+ */
+export const UpdatePlatformResponseSchema: GenMessage<UpdatePlatformResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 19);
+
+/**
  * @generated from message artseal.v1.SuspendPlatformRequest
  */
 export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"> & {
@@ -567,7 +718,7 @@ export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"
  * Use `create(SuspendPlatformRequestSchema)` to create a new message.
  */
 export const SuspendPlatformRequestSchema: GenMessage<SuspendPlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 14);
+  messageDesc(file_artseal_v1_admin, 20);
 
 /**
  * @generated from message artseal.v1.SuspendPlatformResponse
@@ -584,7 +735,7 @@ export type SuspendPlatformResponse = Message<"artseal.v1.SuspendPlatformRespons
  * Use `create(SuspendPlatformResponseSchema)` to create a new message.
  */
 export const SuspendPlatformResponseSchema: GenMessage<SuspendPlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 15);
+  messageDesc(file_artseal_v1_admin, 21);
 
 /**
  * @generated from message artseal.v1.ResumePlatformRequest
@@ -610,7 +761,7 @@ export type ResumePlatformRequest = Message<"artseal.v1.ResumePlatformRequest"> 
  * Use `create(ResumePlatformRequestSchema)` to create a new message.
  */
 export const ResumePlatformRequestSchema: GenMessage<ResumePlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 16);
+  messageDesc(file_artseal_v1_admin, 22);
 
 /**
  * @generated from message artseal.v1.ResumePlatformResponse
@@ -627,7 +778,102 @@ export type ResumePlatformResponse = Message<"artseal.v1.ResumePlatformResponse"
  * Use `create(ResumePlatformResponseSchema)` to create a new message.
  */
 export const ResumePlatformResponseSchema: GenMessage<ResumePlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 17);
+  messageDesc(file_artseal_v1_admin, 23);
+
+/**
+ * @generated from message artseal.v1.ListUsageRequest
+ */
+export type ListUsageRequest = Message<"artseal.v1.ListUsageRequest"> & {
+  /**
+   * YYYY-MM of the business time zone; empty means the current month.
+   *
+   * @generated from field: string month = 1;
+   */
+  month: string;
+
+  /**
+   * How many platforms at most: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListUsageRequest.
+ * Use `create(ListUsageRequestSchema)` to create a new message.
+ */
+export const ListUsageRequestSchema: GenMessage<ListUsageRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 24);
+
+/**
+ * @generated from message artseal.v1.ListUsageResponse
+ */
+export type ListUsageResponse = Message<"artseal.v1.ListUsageResponse"> & {
+  /**
+   * @generated from field: string month = 1;
+   */
+  month: string;
+
+  /**
+   * @generated from field: repeated artseal.v1.ListUsageResponse.Usage usages = 2;
+   */
+  usages: ListUsageResponse_Usage[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListUsageResponse.
+ * Use `create(ListUsageResponseSchema)` to create a new message.
+ */
+export const ListUsageResponseSchema: GenMessage<ListUsageResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 25);
+
+/**
+ * How much a platform called.
+ *
+ * @generated from message artseal.v1.ListUsageResponse.Usage
+ */
+export type ListUsageResponse_Usage = Message<"artseal.v1.ListUsageResponse.Usage"> & {
+  /**
+   * As it is now, whatever its quota was in that month.
+   *
+   * @generated from field: artseal.v1.Platform platform = 1;
+   */
+  platform?: Platform | undefined;
+
+  /**
+   * @generated from field: int64 calls = 2;
+   */
+  calls: bigint;
+
+  /**
+   * Calls that its quota of now leaves of that month; absent means unlimited.
+   *
+   * @generated from field: optional int64 remaining = 3;
+   */
+  remaining?: bigint | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.ListUsageResponse.Usage.
+ * Use `create(ListUsageResponse_UsageSchema)` to create a new message.
+ */
+export const ListUsageResponse_UsageSchema: GenMessage<ListUsageResponse_Usage> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 25, 0);
 
 /**
  * @generated from message artseal.v1.GetUsageRequest
@@ -653,7 +899,7 @@ export type GetUsageRequest = Message<"artseal.v1.GetUsageRequest"> & {
  * Use `create(GetUsageRequestSchema)` to create a new message.
  */
 export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 18);
+  messageDesc(file_artseal_v1_admin, 26);
 
 /**
  * @generated from message artseal.v1.GetUsageResponse
@@ -687,7 +933,7 @@ export type GetUsageResponse = Message<"artseal.v1.GetUsageResponse"> & {
  * Use `create(GetUsageResponseSchema)` to create a new message.
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 19);
+  messageDesc(file_artseal_v1_admin, 27);
 
 /**
  * One change that an operator made.
@@ -757,7 +1003,7 @@ export type Act = Message<"artseal.v1.Act"> & {
  * Use `create(ActSchema)` to create a new message.
  */
 export const ActSchema: GenMessage<Act> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 20);
+  messageDesc(file_artseal_v1_admin, 28);
 
 /**
  * @generated from message artseal.v1.ListActsRequest
@@ -790,7 +1036,7 @@ export type ListActsRequest = Message<"artseal.v1.ListActsRequest"> & {
  * Use `create(ListActsRequestSchema)` to create a new message.
  */
 export const ListActsRequestSchema: GenMessage<ListActsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 21);
+  messageDesc(file_artseal_v1_admin, 29);
 
 /**
  * @generated from message artseal.v1.ListActsResponse
@@ -814,10 +1060,10 @@ export type ListActsResponse = Message<"artseal.v1.ListActsResponse"> & {
  * Use `create(ListActsResponseSchema)` to create a new message.
  */
 export const ListActsResponseSchema: GenMessage<ListActsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 22);
+  messageDesc(file_artseal_v1_admin, 30);
 
 /**
- * Issues and governs the API keys of external platforms. Every method needs a token with the scope
+ * Governs external platforms and their API keys. Every method needs a token with the scope
  * operate, and answers PERMISSION_DENIED to any other caller.
  *
  * @generated from service artseal.v1.AdminService
@@ -893,6 +1139,40 @@ export const AdminService: GenService<{
     output: typeof RevokeKeyResponseSchema;
   },
   /**
+   * Lists platforms, oldest first.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListPlatforms
+   */
+  listPlatforms: {
+    methodKind: "unary";
+    input: typeof ListPlatformsRequestSchema;
+    output: typeof ListPlatformsResponseSchema;
+  },
+  /**
+   * Reads a platform.
+   * Reasons: NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.GetPlatform
+   */
+  getPlatform: {
+    methodKind: "unary";
+    input: typeof GetPlatformRequestSchema;
+    output: typeof GetPlatformResponseSchema;
+  },
+  /**
+   * Changes tier and monthly quota of a platform; they hold for its calls at once. What it has then must be what it could
+   * be registered with: ENTERPRISE needs a quota, other tiers fix theirs.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.UpdatePlatform
+   */
+  updatePlatform: {
+    methodKind: "unary";
+    input: typeof UpdatePlatformRequestSchema;
+    output: typeof UpdatePlatformResponseSchema;
+  },
+  /**
    * Refuses every key of a platform with KEY_SUSPENDED until the platform is resumed, keys that it
    * is issued meanwhile included. What the platform has begun goes on: the orders that it opened
    * are settled.
@@ -915,6 +1195,17 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ResumePlatformRequestSchema;
     output: typeof ResumePlatformResponseSchema;
+  },
+  /**
+   * Counts the calls of each platform in a month, oldest platform first.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListUsage
+   */
+  listUsage: {
+    methodKind: "unary";
+    input: typeof ListUsageRequestSchema;
+    output: typeof ListUsageResponseSchema;
   },
   /**
    * Counts the calls of a caller in a month.

@@ -2,8 +2,10 @@ import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Actor } from '../../domain/act.ts';
 import {
+  changeAgreement,
   type KeyStatus,
   keyNotFound,
+  type PlatformLimits,
   type PlatformStatus,
   platformNotFound,
   refusePlatformName,
@@ -25,13 +27,13 @@ import type {
   StoredKey,
   StoredToken,
 } from '../caller-commands.ts';
-import type { PageQuery } from '../paging.ts';
+import type { Page, PageQuery } from '../paging.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';
-import { apiKey, caller, serviceToken } from './schema.ts';
+import { apiKey, caller, serviceToken, usage } from './schema.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -111,6 +113,19 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
     const platform = platformNamed(name);
     if (platform === undefined) throw platformNotFound();
     return platform;
+  }
+
+  function changePlatform(
+    by: Actor,
+    action: string,
+    platform: Platform,
+    change: Partial<PlatformLimits & Pick<Platform, 'status'>>,
+  ): Platform {
+    database.update(caller).set(change).where(eq(caller.id, platform.callerId)).run();
+    const changed = platformOf(platform.caller);
+    const told = { before: toldOfPlatform(platform), after: toldOfPlatform(changed) };
+    noteAct(by, action, platform.caller, told);
+    return changed;
   }
 
   function tokenOf(tokenId: string): StoredToken {
@@ -211,22 +226,33 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
       return keyIds.length;
     }),
     FindPlatform: reads(({ name }) => platformNamed(name)),
-    ListPlatforms: reads(({ page }) => {
-      const rows = platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all();
-      return pageOf(
-        rows.map((platform) => ({ id: platform.callerId, platform })),
+    ListPlatforms: reads(({ page }) =>
+      pageOfPlatforms(
+        platforms(after(caller.id, page)).orderBy(asc(caller.id)).limit(rowsFor(page)).all(),
         page,
-        ({ platform }) => platform,
-      );
-    }),
+      ),
+    ),
     SetPlatformStatus: writes(({ by, name, status }) => {
       const platform = platformOf(name);
       if (platform.status === status) return platform;
-      database.update(caller).set({ status }).where(eq(caller.id, platform.callerId)).run();
-      const changed = platformOf(name);
-      const change = { before: toldOfPlatform(platform), after: toldOfPlatform(changed) };
-      noteAct(by, platformActions[status], name, change);
-      return changed;
+      return changePlatform(by, platformActions[status], platform, { status });
+    }),
+    ChangeAgreement: writes(({ by, name, change }) => {
+      const platform = platformOf(name);
+      const { tier, monthlyQuota } = changeAgreement(platform, change);
+      if (tier === platform.tier && monthlyQuota === platform.monthlyQuota) return platform;
+      return changePlatform(by, 'platform set', platform, { tier, monthlyQuota });
+    }),
+    ListUsage: reads(({ month, page }) => {
+      const rows = database
+        .select({ ...platformColumns, calls: sql<number>`coalesce(${usage.calls}, 0)` })
+        .from(caller)
+        .leftJoin(usage, and(eq(usage.callerId, caller.id), eq(usage.month, month)))
+        .where(and(isNotNull(caller.tier), after(caller.id, page)))
+        .orderBy(asc(caller.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOfPlatforms(rows, page);
     }),
     AddToken: writes(({ by, name, token }) => addToken(by, name, token)),
     ListTokens: reads(({ page }) =>
@@ -288,6 +314,11 @@ const toldOfToken = ({ caller, scopes, platform, expiresAtS, revokedAtS }: Store
 });
 
 const same = <T>(row: T): T => row;
+
+function pageOfPlatforms<T extends Platform>(rows: readonly T[], page: PageQuery): Page<T> {
+  const byId = rows.map((platform) => ({ id: platform.callerId, platform }));
+  return pageOf(byId, page, ({ platform }) => platform);
+}
 
 const after = (id: typeof apiKey.id | typeof caller.id | typeof serviceToken.id, { from = 0 }: PageQuery) =>
   gt(id, from);

@@ -113,6 +113,15 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       ],
     };
   },
+  ChangeAgreement: async (store) => {
+    await addPlatform(store, 'gallery');
+    const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false };
+    const after = { tier: 'STANDARD', monthlyQuota: 10_000, status: 'ACTIVE' };
+    return {
+      command: { kind: 'ChangeAgreement', by, name: 'gallery', change },
+      acts: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],
+    };
+  },
   AddToken: async () => {
     const token = newToken();
     return {

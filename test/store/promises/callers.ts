@@ -4,7 +4,17 @@ import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import { businessScopes } from '../../support/tokens.ts';
-import { addPlatform, allPages, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+import {
+  addPlatform,
+  allPages,
+  newKey,
+  newToken,
+  nowS,
+  openStore,
+  refused,
+  type StoreEngine,
+  toTrial,
+} from './fixtures.ts';
 
 /** Platforms and internal callers. */
 export function callerPromises(engine: StoreEngine): void {
@@ -156,6 +166,102 @@ export function callerPromises(engine: StoreEngine): void {
       for (const status of ['SUSPENDED', 'ACTIVE'] as const) {
         await refused(perform(store, { kind: 'SetPlatformStatus', by: tester, name, status }), 'NOT_FOUND');
       }
+    }
+  });
+
+  test('a changed agreement is one that could have been made anew, and all keys of the platform have it', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'museum');
+    const minted = { key: newKey(), endsAtS: 1_790_086_400 };
+    await perform(store, { kind: 'RotateKey', by: tester, keyId, ...minted });
+    const set = (tier?: string, monthlyQuota?: number, unlimited = false) => {
+      const change = { tier, monthlyQuota, unlimited };
+      return perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
+    };
+    const steps: [change: Parameters<typeof set>, tier: string, quota: number | null][] = [
+      [['STANDARD'], 'STANDARD', 10_000],
+      [['STANDARD'], 'STANDARD', 10_000],
+      [['TRIAL'], 'TRIAL', 1_000],
+      [['ENTERPRISE', 5], 'ENTERPRISE', 5],
+      [['ENTERPRISE'], 'ENTERPRISE', 5],
+      [[undefined, 50_000], 'ENTERPRISE', 50_000],
+      [[undefined, undefined, true], 'ENTERPRISE', null],
+      [['ENTERPRISE'], 'ENTERPRISE', null],
+      [[undefined, 1], 'ENTERPRISE', 1],
+    ];
+    for (const [change, tier, monthlyQuota] of steps) {
+      const changed = await set(...change);
+      assert.deepEqual([changed.tier, changed.monthlyQuota], [tier, monthlyQuota]);
+      assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), changed);
+      const { items } = await perform(store, { kind: 'ListKeys', page: { from: undefined, size: 10 } });
+      assert.deepEqual(
+        items.map((key) => [key.tier, key.monthlyQuota]),
+        [
+          [tier, monthlyQuota],
+          [other.tier, other.monthlyQuota],
+          [tier, monthlyQuota],
+        ],
+      );
+    }
+    const before = await perform(store, { kind: 'FindPlatform', name: 'gallery' });
+    const broken: Parameters<typeof set>[] = [
+      [],
+      ['GOLD'],
+      ['TRIAL', 5],
+      [undefined, 0],
+      [undefined, Number.NaN],
+      [undefined, 5, true],
+    ];
+    for (const change of broken) await refused(set(...change), 'VALIDATION_FAILED');
+    assert.deepEqual(await perform(store, { kind: 'FindPlatform', name: 'gallery' }), before);
+    await set('STANDARD');
+    // Neither a quota of a tier that fixes it, nor ENTERPRISE without one.
+    await refused(set(undefined, 10_000), 'VALIDATION_FAILED');
+    await refused(set(undefined, undefined, true), 'VALIDATION_FAILED');
+    await refused(set('ENTERPRISE'), 'VALIDATION_FAILED');
+  });
+
+  test('what names no platform has no agreement to change', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    for (const name of ['', 'Gallery', 'ledger', keyId]) {
+      const command = { kind: 'ChangeAgreement', by: tester, name, change: toTrial } as const;
+      await refused(perform(store, command), 'NOT_FOUND');
+    }
+  });
+
+  test('the usage of a month is that of all platforms, page by page, whether they called or not', async (t) => {
+    const store = await openStore(t, engine);
+    const callers = [];
+    for (const name of ['c', 'b', 'a']) {
+      callers.push(await addPlatform(store, name));
+      await perform(store, { kind: 'AddToken', by: tester, name: `service ${name}`, token: newToken() });
+    }
+    const [c, , a] = callers;
+    for (const [by, month, calls] of [
+      [c, '2026-10', 2],
+      [c, '2026-11', 3],
+      [a, '2026-11', 1],
+    ] as const) {
+      const quota = { callerId: by?.callerId ?? 0, month, limit: undefined, take: true };
+      for (let call = 0; call < calls; call += 1) await store.execute({ admission: { nowS, quota } });
+    }
+    for (const size of [1, 3, 4]) {
+      const pages = await allPages(
+        (page) => perform(store, { kind: 'ListUsage', month: '2026-11', page }),
+        size,
+      );
+      assert.deepEqual(
+        pages.flat().map(({ caller, tier, monthlyQuota, calls }) => [caller, tier, monthlyQuota, calls]),
+        [
+          ['c', 'ENTERPRISE', null, 3],
+          ['b', 'ENTERPRISE', null, 0],
+          ['a', 'ENTERPRISE', null, 1],
+        ],
+      );
+      assert.equal(pages.length, Math.ceil(3 / size));
     }
   });
 

@@ -23,6 +23,7 @@ import {
   toFile,
   toOpen,
   toResolve,
+  toTrial,
 } from './fixtures.ts';
 
 const nowS = 1_790_000_000;
@@ -105,6 +106,8 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   FindPlatform: { kind: 'FindPlatform', name: 'gallery' },
   ListPlatforms: { kind: 'ListPlatforms', page },
   SetPlatformStatus: { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' },
+  ChangeAgreement: { kind: 'ChangeAgreement', by: tester, name: 'gallery', change: toTrial },
+  ListUsage: { kind: 'ListUsage', month, page },
   AddToken: { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() },
   ListTokens: { kind: 'ListTokens', page },
   RevokeToken: { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: 'tok' },

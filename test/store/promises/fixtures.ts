@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { AgreementChange } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import { type Reason, Refusal } from '../../../src/domain/reason.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
@@ -107,6 +108,9 @@ export function addPlatform(store: Store, name: string): Promise<StoredKey> {
     key: newKey(),
   });
 }
+
+/** Makes the agreement with a platform that of a TRIAL. */
+export const toTrial: AgreementChange = { tier: 'TRIAL', monthlyQuota: undefined, unlimited: false };
 
 /** The command to file an artwork. */
 export function toFile({ callerId, caller }: CallerRef, at: BusinessTime = noon): Command<'FileArtwork'> {

@@ -18,6 +18,7 @@ import {
   settled,
   toFile,
   toOpen,
+  toTrial,
   underKey,
 } from './fixtures.ts';
 
@@ -59,6 +60,7 @@ export function idempotencyPromises(engine: StoreEngine): void {
       { kind: 'RotateKey', by: tester, keyId, key: newKey(), endsAtS },
       { kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' },
       { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' },
+      { kind: 'ChangeAgreement', by: tester, name: 'gallery', change: toTrial },
       { kind: 'AddToken', by: tester, name: 'ledger', token },
       { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: token.tokenId },
       { kind: 'UseInstitution', name: 'stripe' },

@@ -94,4 +94,19 @@ export function knownCredentialPromises(engine: StoreEngine): void {
       }
     }
   });
+
+  test('a changed agreement is known to all that have the store open, for every key', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    const first = await addPlatform(server, 'gallery');
+    const rotation = { keyId: first.keyId, key: newKey(), endsAtS: 1_790_086_400 };
+    const second = await perform(server, { kind: 'RotateKey', by: tester, ...rotation });
+    const quotas = () => [first, second].map(({ apiKey }) => server.findKey(apiKey)?.monthlyQuota);
+    for (const [place, store] of [server, command, server, command].entries()) {
+      const change = { tier: undefined, monthlyQuota: 10 - place, unlimited: false };
+      await perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
+      if (store === command) await comes(() => quotas()[0] === 10 - place);
+      assert.deepEqual(quotas(), [10 - place, 10 - place]);
+    }
+  });
 }
