@@ -21,11 +21,11 @@ export interface ReconciliationLimits {
   readonly holdWarningMs: number;
   /** How often to see whether an order is due. */
   readonly pollMs: number;
-  /** Orders in recovery at the same time; as many again that failed before, which so never keep those waiting that did not. */
+  /** Orders in recovery at the same time whose last attempt did not fail; as many again of those whose did. */
   readonly atOnce: number;
-  /** Those of one caller among them. */
+  /** How many of either one caller may have. */
   readonly atOncePerCaller: number;
-  /** How many of them are kept for callers that have no other one in recovery. */
+  /** How many places of either are kept for callers that have no other order there. */
   readonly keptForOthers: number;
 }
 
