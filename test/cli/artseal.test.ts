@@ -81,11 +81,11 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ],
   [
     'escrow resolve ES-2026-AB12 --reason seen',
-    'escrow resolve needs one of --look-again, --accept, --return; see artseal escrow --help',
+    'escrow resolve needs one of --look-again, --accept, --return, --stop, --close; see artseal escrow --help',
   ],
   [
     'escrow resolve ES-2026-AB12 --accept --return --reason seen',
-    'escrow resolve takes only one of --look-again, --accept, --return; see artseal escrow --help',
+    'escrow resolve takes only one of --look-again, --accept, --return, --stop, --close; see artseal escrow --help',
   ],
   ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
   ['sign GET', 'sign needs a TARGET; see artseal sign --help'],
