@@ -3,6 +3,8 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFil
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { scopes } from '../../src/domain/token.ts';
+import type { NewToken } from '../../src/store/caller-commands.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { goBack } from '../../src/store/sqlite/going-back.ts';
@@ -12,12 +14,14 @@ import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqli
 import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { businessScopes } from '../support/tokens.ts';
 import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
 import {
   addPlatform,
   allPages,
   anyFiling,
   fileOne,
+  newToken,
   opened,
   refused,
   sandbox,
@@ -76,6 +80,62 @@ function nextNumber(raw: Sqlite.Database, schema: number): string {
       : "SELECT CAST(substr(max(filing_no), 9) AS integer) + 1 FROM filing WHERE filing_no BETWEEN 'AS-2026-000001' AND 'AS-2026-999999'";
   return `AS-2026-${String(raw.prepare(query).pluck().get()).padStart(6, '0')}`;
 }
+
+/** The last schema in which a token could do everything, but for governing. */
+const beforeScopes = 13;
+
+test('tokens from before there were scopes keep what they could do, and going back gives none more', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, beforeScopes);
+  const earlier = new Sqlite(file);
+  earlier.exec(`INSERT INTO caller (id, name) VALUES (9, 'ledger')`);
+  const insert = earlier.prepare('INSERT INTO service_token VALUES (NULL, ?, ?, 9, ?, 1, ?)');
+  insert.run('tok_service', Buffer.alloc(32, 1), 0, null);
+  insert.run('tok_operator', Buffer.alloc(32, 2), 1, null);
+  insert.run('tok_revoked', Buffer.alloc(32, 3), 1, 5);
+  earlier.close();
+
+  const store = upgraded();
+  const { items } = await perform(store, { kind: 'ListTokens', page: { from: undefined, size: 10 } });
+  assert.deepEqual(
+    items.map(({ tokenId, scopes, expiresAtS, revokedAtS, platform }) => [
+      ...[tokenId, scopes.join(), expiresAtS, revokedAtS, platform],
+    ]),
+    [
+      ['tok_service', 'read,file,escrow', null, null, null],
+      ['tok_operator', 'read,file,escrow,operate', null, null, null],
+      ['tok_revoked', 'read,file,escrow,operate', null, 5, null],
+    ],
+  );
+  const add = async (tokenId: string, over: Partial<NewToken>) =>
+    perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken({ tokenId, ...over }) });
+  await add('tok_new', { scopes: businessScopes });
+  await add('tok_all', { scopes });
+  await add('tok_less', { scopes: ['read', 'escrow'] });
+  await add('tok_govern', { scopes: ['operate'] });
+  await add('tok_none', { scopes: [] });
+  await add('tok_ends', { expiresAtS: 4_000_000_000 });
+  await add('tok_platform', { platform: 'gallery' });
+  await store.close();
+
+  goBack(dataDir);
+  const back = new Sqlite(file, { readonly: true });
+  t.after(() => back.close());
+  const tokens = back.prepare(
+    'SELECT token_id, operator, revoked_at_s IS NULL FROM service_token ORDER BY id',
+  );
+  assert.deepEqual(tokens.raw().all(), [
+    ['tok_service', 0, 1],
+    ['tok_operator', 1, 1],
+    ['tok_revoked', 1, 0],
+    ['tok_new', 0, 1],
+    ['tok_all', 1, 1],
+    ['tok_less', 0, 0],
+    ['tok_govern', 1, 0],
+    ['tok_none', 0, 0],
+    ['tok_ends', 0, 0],
+    ['tok_platform', 0, 0],
+  ]);
+});
 
 for (const schema of schemas) {
   test(`from schema ${schema}: the copy is what was there, and going back loses no filing and gives no number twice`, async (t) => {
