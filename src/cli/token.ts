@@ -10,10 +10,10 @@ const create: Action = {
   usage:
     'token create --name NAME [--scopes SCOPE,…] [--operator] [--expires DATE|DURATION] [--platform NAME] [--reason TEXT] [--json]',
   details: [
-    'issues a token, shown this once. What it may do, nothing if neither is given:',
-    '--scopes    of read (all lists, reads and provenance), file (artworks), escrow (open, release and refund orders)',
-    '            and operate (AdminService): --scopes read,file',
-    '--operator  all of them.',
+    'issues a token, shown this once. Without --scopes or --operator it may do nothing.',
+    '--scopes    what it may do, as in read,file: read (filings, provenance, orders), file (artworks), escrow (open,',
+    '            release and refund orders), operate (AdminService).',
+    '--operator  grants all of them.',
     '--expires   ends it at the beginning of a day of ARTSEAL_TIME_ZONE, at a time (2027-01-01T09:00:00+08:00), or after 90d.',
     "--platform  has it act as that platform: it sees and files what is that platform's, without rate and quota, and is",
     '            refused while the platform is suspended. It cannot have operate.',
