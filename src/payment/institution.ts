@@ -43,7 +43,8 @@ export interface Institution<Values = unknown> {
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
   /**
    * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
-   * too old to be; INVALID_JSON if it is, and cannot be read.
+   * too old to be; INVALID_JSON if it is, and cannot be read; VALIDATION_FAILED, with what to change at the institution, if
+   * it is not of the kind that this deployment takes.
    */
   readNotification(notification: SentNotification): Notification;
   /** Ends whatever the institution's side has under way in this process. */
@@ -164,6 +165,8 @@ export interface InstitutionKind<Values = unknown> {
    * more or less than it is: no deployment can choose both.
    */
   readonly otherUnits: readonly string[];
+  /** The ISO 4217 codes that it takes, no other of which a deployment can choose with it; undefined if it takes any. */
+  readonly currencies?: readonly string[];
   /**
    * The names that a party of each role has to be registered with, by what they name; undefined if it takes anybody, and
    * nobody has to be registered.

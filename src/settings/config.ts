@@ -383,10 +383,12 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
 
 function readCurrency({ read }: Source): string {
   const currency = read(settings.currency);
-  const { name, otherUnits } = read(settings.institution);
-  return otherUnits.includes(currency)
-    ? refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at ${name}`)
-    : currency;
+  const { name, otherUnits, currencies } = read(settings.institution);
+  if (otherUnits.includes(currency))
+    refuse(settings.currency, `must not be ${currency}, whose minor unit is another one at ${name}`);
+  if (currencies?.includes(currency) === false)
+    refuse(settings.currency, `must not be ${currency}, which ${name} does not take`);
+  return currency;
 }
 
 function readTls({ isSet, read }: Source, { certificate, key, clientCa }: TlsSettings): TlsFiles | undefined {

@@ -36,6 +36,7 @@ describe('Stripe', () => {
       apiKey: 'sk_test_51Abc',
       webhookSecret: 'whsec_Abc+/=',
       url: 'https://api.stripe.com',
+      returnUrl: undefined,
       parties: { buyers: new Map([['买方 1', customer]]), sellers: new Map([['seller', 'acct_A1']]) },
     });
     assert.equal(settingsOf({ ...atStripe(t), ...live }).apiKey, 'rk_live_51Abc');
@@ -102,6 +103,26 @@ describe('Stripe', () => {
     for (const text of ['http://127.0.0.1:1', 'https://stripe.example', 'https://api.stripe.com:8443']) {
       assert.throws(() => url(text, live), naming('ARTSEAL_STRIPE_URL'), text);
     }
+  });
+
+  test('has a page for buyers to come back to, https, but in a sandbox on this machine; or none', (t) => {
+    const returnUrl = (text: string, env = {}) =>
+      settingsOf({ ...atStripe(t), ...env, ARTSEAL_STRIPE_RETURN_URL: text }).returnUrl;
+    const page = 'https://platform.example/paid?order=1';
+    assert.equal(returnUrl(page), page);
+    assert.equal(returnUrl(page, live), page);
+    assert.equal(returnUrl('http://127.0.0.1:8080/paid'), 'http://127.0.0.1:8080/paid');
+    for (const text of ['', 'none']) assert.equal(returnUrl(text), undefined);
+    for (const text of ['platform.example', 'http://platform.example', 'https://me:word@platform.example'])
+      assert.throws(() => returnUrl(text), naming('ARTSEAL_STRIPE_RETURN_URL'), text);
+    assert.throws(() => returnUrl('http://127.0.0.1:1', live), naming('ARTSEAL_STRIPE_RETURN_URL'));
+  });
+
+  test('is refused with a currency that it does not charge', (t) => {
+    for (const code of ['CUP', 'IRR', 'XAU'])
+      assert.throws(() => readConfig({ ...atStripe(t), ARTSEAL_CURRENCY: code }), /does not take|ISO 4217/);
+    for (const code of ['CNY', 'USD', 'KWD', 'HKD'])
+      assert.equal(readConfig({ ...atStripe(t), ARTSEAL_CURRENCY: code }).currency, code);
   });
 
   test('is refused with a currency whose minor unit it counts otherwise', (t) => {

@@ -4,58 +4,23 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
+import Stripe from 'stripe';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type { FailureKind, Institution, PaymentOrder } from '../../src/payment/institution.ts';
+import { apiVersion } from '../../src/payment/stripe/api-version.ts';
 import { createStripeInstitution } from '../../src/payment/stripe/institution.ts';
-import type { StripeParties } from '../../src/payment/stripe/parties.ts';
 import { eventually } from '../support/eventually.ts';
-import { cards, type Fault, startStripeStandIn } from '../support/stripe-stand-in.ts';
+import { cards, type Fault } from '../support/stripe-stand-in.ts';
 import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './institution-suite.ts';
+import { file, opened } from './stripe-support.ts';
 
 const hourMs = 3_600_000;
 const limitMs = 60_000;
+/** Settings beside those that the stand-in has. */
+const plain = { parties: file, returnUrl: undefined };
 const freezeRequest = /^POST \/v1\/payment_intents$/;
-
-const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
-const parties: StripeParties = {
-  buyers: new Map([
-    ['buyer', buyer(cards.good)],
-    ['other-buyer', buyer(cards.good, 'cus_2')],
-    ['declined', buyer(cards.declined)],
-    ['authentication', buyer(cards.authenticationRequired)],
-    ['action', buyer(cards.actionRequired)],
-    ['processing', buyer(cards.processing)],
-    ['unknown-card', buyer('pm_gone')],
-    ['unknown-customer', buyer(cards.good, 'cus_gone')],
-  ]),
-  sellers: new Map([['seller', 'acct_1']]),
-};
-
-let orders = 0;
-
-/** A stand-in and an institution that takes it for Stripe. */
-async function opened(t: TestContext, now?: () => number) {
-  const standIn = await startStripeStandIn(t);
-  const institution = createStripeInstitution({ ...standIn, parties }, now);
-  t.after(() => institution.close());
-  const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}): PaymentOrder => {
-    orders += 1;
-    return {
-      holdId: `hold-${orders}`,
-      escrowId: `ES-2026-${orders}`,
-      buyerId,
-      sellerId: 'seller',
-      amount: 1_250_000n,
-      currency: 'CNY',
-      openedAtMs: Date.now(),
-      reference: undefined,
-      ...more,
-    };
-  };
-  return { standIn, institution, order };
-}
 
 const engine: InstitutionEngine = {
   open: async (t) => {
@@ -93,30 +58,37 @@ test('what Stripe is told of a hold, and of its release', async (t) => {
   const asked = order();
   const { reference } = await instruct(institution, asked, 'FREEZE');
   await instruct(institution, { ...asked, reference }, 'RELEASE');
-  const [made, captured, ...more] = standIn.requests;
+  const [cloned, made, captured, ...more] = standIn.requests;
   assert.deepEqual(more, []);
-  assert.ok(made && captured);
+  assert.ok(cloned && made && captured);
+  assert.equal(cloned.path, '/v1/payment_methods');
+  assert.deepEqual(cloned.params, { customer: 'cus_1', payment_method: cards.good });
+  assert.equal(cloned.idempotencyKey, `${asked.holdId}:card`);
   assert.deepEqual(made.params, {
     amount: '1250000',
     currency: 'cny',
-    customer: 'cus_1',
-    payment_method: cards.good,
-    'automatic_payment_methods[enabled]': 'true',
-    'automatic_payment_methods[allow_redirects]': 'never',
+    payment_method: 'pm_clone1',
+    'allowed_payment_method_types[0]': 'card',
     capture_method: 'manual',
     confirm: 'true',
     off_session: 'true',
-    'transfer_data[destination]': 'acct_1',
     'metadata[artseal_hold]': asked.holdId,
     'metadata[artseal_escrow]': asked.escrowId,
+    'expand[0]': 'latest_charge',
   });
   assert.equal(made.idempotencyKey, asked.holdId);
-  assert.equal(captured.path, `/v1/payment_intents/${reference}/capture`);
-  assert.equal(captured.idempotencyKey, `${asked.holdId}-RELEASE`);
-  for (const { headers } of [made, captured]) {
+  assert.equal(reference, 'acct_1/pi_1');
+  assert.equal(captured.path, '/v1/payment_intents/pi_1/capture');
+  for (const { headers } of [cloned, made, captured]) {
+    assert.equal(headers['stripe-account'], 'acct_1');
+    assert.equal(headers['stripe-version'], apiVersion);
     assert.equal(headers['x-stripe-client-telemetry'], undefined);
     assert.doesNotMatch(String(headers['x-stripe-client-user-agent']), /telemetry_id|platform/);
   }
+});
+
+test('the API version is that of the library', () => {
+  assert.equal(apiVersion, Stripe.API_VERSION);
 });
 
 test('a redirect is not followed: the key goes nowhere else', async (t) => {
@@ -127,23 +99,9 @@ test('a redirect is not followed: the key goes nowhere else', async (t) => {
   t.after(() => elsewhere.close());
   await once(elsewhere, 'listening');
   const { port } = elsewhere.address() as AddressInfo;
-  const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, parties });
+  const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, ...plain });
   await assert.rejects(instruct(institution, order(), 'FREEZE'), /StripeConnectionError/);
   assert.deepEqual(standIn.requests, []);
-});
-
-test('parties that are not in the file are named, as what they are', async (t) => {
-  const { institution } = await opened(t);
-  const rule = 'is not known to the payment institution';
-  const check = (buyerId: string, sellerId: string) =>
-    institution.check({ amount: 1n, currency: 'CNY', buyerId, sellerId });
-  assert.deepEqual(check('buyer', 'seller'), []);
-  assert.deepEqual(check('seller', 'seller'), [{ field: 'buyerId', rule }]);
-  assert.deepEqual(check('buyer', 'buyer'), [{ field: 'sellerId', rule }]);
-  assert.deepEqual(check('constructor', '__proto__'), [
-    { field: 'buyerId', rule },
-    { field: 'sellerId', rule },
-  ]);
 });
 
 describe('a hold that Stripe does not make is VOID, and stays so', () => {
@@ -152,6 +110,13 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
     ['a card whose buyer would have to authenticate', 'authentication', {}],
     ['a card that asks for an action without an error', 'action', {}],
     ['a payment method that is unknown', 'unknown-card', {}],
+    ['a customer that is unknown', 'unknown-customer', {}],
+    ['a currency that the account does not take', 'buyer', { currency: 'XPF' }],
+    [
+      'a seller who has no account, or lets the platform do nothing there',
+      'buyer',
+      { seller: { account: 'acct_9' } },
+    ],
     ['an amount that is too small', 'buyer', { amount: 1n }],
     ['an amount that is too large', 'buyer', { amount: 100_000_000n }],
   ];
@@ -197,23 +162,6 @@ describe('a hold that Stripe does not make is VOID, and stays so', () => {
   });
 });
 
-describe('a customer that Stripe does not know', () => {
-  test('VOID where the refusal is saved; a look-up rejects', async (t) => {
-    const { standIn, institution, order } = await opened(t);
-    const asked = order('unknown-customer');
-    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
-    await assert.rejects(lookUp(institution, asked), /resource_missing/);
-    assert.deepEqual(standIn.intents, []);
-  });
-
-  test('rejects where it is not saved, since the key cannot be used up either', async (t) => {
-    const { standIn, institution, order } = await opened(t);
-    const asked = order('unknown-customer');
-    for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
-    await assert.rejects(instruct(institution, asked, 'FREEZE'), /resource_missing/);
-  });
-});
-
 describe('without a definite answer a call rejects, and a look-up tells', () => {
   const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
     ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
@@ -224,6 +172,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     ['403', { status: 403 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
     ['409', { status: 409 }, 'ABSENT', 'FAILED'],
     ['429', { status: 429 }, 'ABSENT', 'OVERLOADED'],
+    ['429, something else is at work', { status: 429, code: 'lock_timeout' }, 'ABSENT', 'FAILED'],
     ['503', { status: 503 }, 'ABSENT', 'FAILED'],
   ];
   for (const [what, fault, status, kind] of faults) {
@@ -233,7 +182,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
       standIn.failNext(freezeRequest, fault);
       await assert.rejects(instruct(institution, asked, 'FREEZE'), { name: 'InstitutionFailure', kind });
       // One attempt alone: to try again is for whoever gave the instruction.
-      assert.ok(standIn.requests.length <= 1);
+      assert.ok(standIn.requests.filter(({ path }) => path === '/v1/payment_intents').length <= 1);
       assert.equal((await lookUp(institution, asked)).status, status);
       assert.ok(standIn.intents.length <= 1);
     });
@@ -256,18 +205,50 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     });
   }
 
-  test('a saved 500 stays one until Stripe forgets the key; the look-up tells what was done', async (t) => {
+  test('a saved 500 of a FREEZE stays one until Stripe forgets the key; the look-up tells what was done', async (t) => {
     const { standIn, institution, order } = await opened(t);
-    const { reference } = await instruct(institution, order(), 'FREEZE');
-    const asked = order('buyer', { reference });
-    standIn.failNext(/^POST .*\/capture$/, 'fail-and-save');
+    const asked = order();
+    standIn.failNext(freezeRequest, 'fail-and-save');
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      await assert.rejects(instruct(institution, asked, 'RELEASE'), /status 500/);
-      assert.equal((await lookUp(institution, asked)).status, 'HELD');
+      await assert.rejects(instruct(institution, asked, 'FREEZE'), /status 500/);
+      assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
     }
     standIn.forgetKeys();
-    assert.equal((await instruct(institution, asked, 'RELEASE')).status, 'PAID_OUT');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
   });
+
+  for (const [kind, path, status] of [
+    ['RELEASE', 'capture', 'PAID_OUT'],
+    ['REFUND', 'cancel', 'RETURNED'],
+    ['CANCEL', 'cancel', 'RETURNED'],
+  ] as const) {
+    for (const fault of ['fail-and-save', 'do-and-fail'] as const) {
+      test(`${kind}, ${fault}: given again, it has a key of its own and is not blocked by the 500`, async (t) => {
+        const { standIn, institution, order } = await opened(t);
+        const held = order();
+        const { reference } = await instruct(institution, held, 'FREEZE');
+        const asked = { ...held, reference };
+        standIn.failNext(new RegExp(`^POST .*/${path}$`), fault);
+        await assert.rejects(instruct(institution, asked, kind), /status 500/);
+        assert.equal((await instruct(institution, asked, kind)).status, status);
+        const keys = standIn.requests
+          .filter((request) => request.path.endsWith(path))
+          .map(({ idempotencyKey }) => idempotencyKey);
+        assert.equal(new Set(keys).size, 2);
+        assert.ok(keys.every((key) => key !== undefined));
+      });
+    }
+
+    test(`${kind} while something else is at work on the payment: tried again later`, async (t) => {
+      const { standIn, institution, order } = await opened(t);
+      const asked = order();
+      await instruct(institution, asked, 'FREEZE');
+      standIn.failNext(new RegExp(`^POST .*/${path}$`), { status: 429, code: 'lock_timeout' });
+      const unknown = { name: 'InstitutionFailure', kind: 'FAILED', message: /lock_timeout/ };
+      await assert.rejects(instruct(institution, asked, kind), unknown);
+      assert.equal((await instruct(institution, asked, kind)).status, status);
+    });
+  }
 
   test('a FREEZE that is being processed', async (t) => {
     const { institution, order } = await opened(t);
@@ -284,7 +265,7 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     const { port } = nobody.address() as AddressInfo;
     nobody.close();
     await once(nobody, 'close');
-    const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, parties });
+    const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, ...plain });
     const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
     const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
     await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
@@ -405,7 +386,7 @@ describe('the keys that Stripe forgets', () => {
   ] as const) {
     test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
       let nowMs = Date.now();
-      const { standIn, institution, order } = await opened(t, () => nowMs);
+      const { standIn, institution, order } = await opened(t, { now: () => nowMs });
       const asked = order();
       for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
       nowMs += 25 * hourMs;
@@ -434,7 +415,7 @@ describe('a look-up', () => {
     assert.deepEqual({ amount, currency }, { amount: 7n, currency: 'USD' });
   });
 
-  test('finds an order among more than a page of the same buyer, and those of others', async (t) => {
+  test('finds an order among more than a page of one seller, of several buyers', async (t) => {
     const { institution, order } = await opened(t);
     const [asked, ...others] = Array.from({ length: 130 }, (_, place) =>
       order(place % 9 === 8 ? 'other-buyer' : 'buyer'),
@@ -445,7 +426,7 @@ describe('a look-up', () => {
     assert.deepEqual(await lookUp(institution, asked), first);
   });
 
-  test('gives up, rather than saying ABSENT, where a buyer has too many', async (t) => {
+  test('gives up, rather than saying ABSENT, where a seller has too many', async (t) => {
     const { standIn, institution, order } = await opened(t);
     await instruct(institution, order(), 'FREEZE');
     const [intent] = standIn.intents;
@@ -489,14 +470,6 @@ describe('a look-up', () => {
     Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
     await assert.rejects(lookUp(institution, asked), /requires_review/);
   });
-
-  test('of a buyer who is no longer in the file rejects, unless there is a reference', async (t) => {
-    const { institution, order } = await opened(t);
-    const { reference } = await instruct(institution, order(), 'FREEZE');
-    const gone = order('gone');
-    await assert.rejects(lookUp(institution, gone), /no longer in the file/);
-    assert.equal((await lookUp(institution, { ...gone, reference })).status, 'HELD');
-  });
 });
 
 test('closing ends what is under way', async (t) => {
@@ -506,7 +479,8 @@ test('closing ends what is under way', async (t) => {
   standIn.failNext(freezeRequest, { until: () => gate.promise });
   const outcome = instruct(institution, order(), 'FREEZE');
   const rejected = assert.rejects(outcome, /closed/);
-  await eventually('the request', limitMs, () => standIn.requests.length === 1);
+  const isThere = () => standIn.requests.some(({ path }) => path === '/v1/payment_intents');
+  await eventually('the request', limitMs, isThere);
   await institution.close();
   await rejected;
   await assert.rejects(lookUp(institution, order()), /closed/);
@@ -568,21 +542,54 @@ describe('notifications of Stripe', () => {
     }
   });
 
-  test('about anything else name no order', async (t) => {
+  test('of a charge name the order by its metadata, of anything else by the payment', async (t) => {
     const { standIn, institution } = await opened(t);
-    const others = [
-      { object: 'charge', metadata: { artseal_hold: 'hold-x' } },
-      { object: 'payment_intent', metadata: {} },
-      { object: 'payment_intent', metadata: null },
-      { object: 'payment_intent' },
-      {},
+    const reference = 'acct_1/pi_7';
+    const cases: readonly (readonly [object, object, unknown])[] = [
+      [
+        { object: 'charge', payment_intent: 'pi_7', metadata: { artseal_hold: 'hold-x' } },
+        {},
+        { holdId: 'hold-x' },
+      ],
+      [{ object: 'charge', payment_intent: 'pi_7', metadata: {} }, {}, { reference }],
+      [
+        { object: 'dispute', payment_intent: 'pi_7', metadata: { artseal_hold: 'hold-x' } },
+        {},
+        { reference },
+      ],
+      [{ object: 'refund', payment_intent: 'pi_7' }, { account: 'acct_2' }, { reference: 'acct_2/pi_7' }],
+      [{ object: 'dispute', payment_intent: 'pi_7' }, { account: undefined }, { reference: 'pi_7' }],
+      [{ object: 'dispute', payment_intent: null }, {}, undefined],
+      [{ object: 'payment_intent', id: 'pi_7', metadata: {} }, {}, undefined],
+      [{ object: 'payment_intent', metadata: null }, {}, undefined],
+      [{ object: 'payment_intent' }, {}, undefined],
+      [{}, {}, undefined],
     ];
-    for (const object of others) {
-      const { body, signature } = standIn.event('evt_1', 'charge.expired', object, nowS);
-      assert.deepEqual(institution.readNotification(sent(body, signature)), {
-        eventId: 'evt_1',
-        about: undefined,
-      });
+    for (const [object, more, about] of cases) {
+      const { body, signature } = standIn.event('evt_1', 'charge.dispute.created', object, nowS, more);
+      assert.deepEqual(institution.readNotification(sent(body, signature)), { eventId: 'evt_1', about });
+    }
+  });
+
+  test('of another mode, another shape or another release are refused, with what to change', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const live = createStripeInstitution({ ...standIn, ...plain, apiKey: 'rk_live_1' });
+    t.after(() => live.close());
+    const cases: readonly (readonly [Institution, object, RegExp | undefined])[] = [
+      [institution, { livemode: true }, /of live mode: let a webhook endpoint of test mode/],
+      [live, { livemode: false }, /of test mode: let a webhook endpoint of live mode/],
+      [live, { livemode: true }, undefined],
+      [institution, { object: 'v2.core.event' }, /thin event: .*payload style/],
+      [institution, { api_version: '2020-08-27' }, /API version 2020-08-27: .*2026-10-28\.endive/],
+      [institution, { api_version: '2026-11-25.endive' }, undefined],
+      [institution, { api_version: null }, undefined],
+    ];
+    for (const [at, more, message] of cases) {
+      const { body, signature } = standIn.event('evt_1', 'charge.refunded', {}, nowS, more);
+      const read = () => at.readNotification(sent(body, signature));
+      if (message === undefined) assert.equal(read().eventId, 'evt_1');
+      else
+        assert.throws(read, (error) => refusedFor('VALIDATION_FAILED')(error) && message.test(String(error)));
     }
   });
 
@@ -638,17 +645,24 @@ describe('what Stripe makes of the credentials', () => {
   });
 });
 
-test('parties that are reloaded are those of the next order', async (t) => {
-  const { standIn, institution, order } = await opened(t);
-  const stranger = order('newcomer');
-  assert.equal(institution.check(stranger).length, 1);
-  institution.reload({
-    ...standIn,
-    parties: { ...parties, buyers: new Map([['newcomer', buyer(cards.good)]]) },
+describe('the file of parties', () => {
+  test('has the names of an order that comes without them', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order('buyer', { buyer: undefined, seller: undefined });
+    assert.deepEqual(institution.check(asked), []);
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    const rule = 'is not known to the payment institution';
+    assert.deepEqual(institution.check({ ...asked, buyerId: 'constructor', sellerId: '__proto__' }), [
+      { field: 'buyerId', rule },
+      { field: 'sellerId', rule },
+    ]);
   });
-  assert.deepEqual(institution.check(stranger), []);
-  assert.equal(institution.check(order('buyer')).length, 1);
-  const hold = { ...stranger, instructionId: stranger.holdId, kind: 'FREEZE' } as const;
-  assert.equal((await institution.instruct(hold, new AbortController().signal)).status, 'HELD');
-  assert.equal(standIn.intents.at(-1)?.customer, 'cus_1');
+
+  test('says who a party is no more: a look-up rejects, unless there is a reference', async (t) => {
+    const { institution, order } = await opened(t);
+    const { reference } = await instruct(institution, order(), 'FREEZE');
+    const gone = order('gone', { seller: undefined });
+    await assert.rejects(lookUp(institution, gone), /not known any more/);
+    assert.equal((await lookUp(institution, { ...gone, reference })).status, 'HELD');
+  });
 });

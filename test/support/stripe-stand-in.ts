@@ -7,8 +7,11 @@ import { listenLocally } from './local-server.ts';
 export const cards = {
   good: 'pm_card_visa',
   declined: 'pm_card_chargeDeclined',
+  insufficientFunds: 'pm_card_chargeDeclinedInsufficientFunds',
+  stolen: 'pm_card_chargeDeclinedStolenCard',
+  /** Its issuer wants the buyer to confirm: an error where nobody can be asked, else an address to go to. */
   authenticationRequired: 'pm_card_authenticationRequired',
-  /** Confirmed without an error, but the buyer has to do something. */
+  /** Confirmed without an error, but the buyer has to do something, in a browser with Stripe's own script. */
   actionRequired: 'pm_card_actionRequired',
   processing: 'pm_card_processing',
 } as const;
@@ -28,7 +31,7 @@ export type Fault =
   /** Everything happens, but the answer 500 is what is saved under the key. */
   | 'do-and-fail'
   /** Refused before anything is looked at, nothing is saved: 401, 403, 429, 503. */
-  | { readonly status: number }
+  | { readonly status: number; readonly code?: string }
   /** Waits, with its key in use, before anything happens; then goes on. */
   | { readonly until: () => Promise<void> }
   /** Waits before the request arrives at all, be the connection lost or not. */
@@ -43,8 +46,10 @@ export interface SeenRequest {
   readonly headers: IncomingMessage['headers'];
 }
 
-/** A PaymentIntent; the members that this project looks at, as Stripe spells them. */
+/** A PaymentIntent; the members that this project looks at, as Stripe spells them, and the account that it is on. */
 export interface StandInIntent {
+  /** No part of answers; undefined on the platform's own. */
+  readonly account: string | undefined;
   readonly id: string;
   readonly object: 'payment_intent';
   readonly created: number;
@@ -53,6 +58,8 @@ export interface StandInIntent {
   readonly metadata: Readonly<Record<string, string>>;
   readonly transfer_data: { readonly destination: string } | null;
   readonly client_secret: string;
+  next_action: object | null;
+  last_payment_error: object | null;
   amount: number;
   amount_capturable: number;
   amount_received: number;
@@ -61,11 +68,27 @@ export interface StandInIntent {
   latest_charge: StandInCharge | null;
 }
 
-interface StandInCharge {
+/** A charge. */
+export interface StandInCharge {
   readonly id: string;
   readonly object: 'charge';
   readonly amount: number;
   readonly status: 'succeeded' | 'failed';
+  readonly payment_intent: string;
+  readonly payment_method_details: { readonly card: { readonly capture_before?: number } };
+  amount_captured: number;
+  amount_refunded: number;
+  refunded: boolean;
+  disputed: boolean;
+}
+
+/** A dispute. */
+export interface StandInDispute {
+  readonly id: string;
+  readonly object: 'dispute';
+  readonly payment_intent: string;
+  readonly amount: number;
+  status: string;
 }
 
 /** Stripe as far as this project uses it, over HTTP and with a memory. */
@@ -84,12 +107,24 @@ export interface StripeStandIn {
   failNext(pattern: RegExp, fault: Fault): void;
   /** Cancels an authorisation that has run out. */
   expire(intentId: string): void;
+  /** Gives the buyer back an amount of what was captured. */
+  refund(intentId: string, amount: number): void;
+  /** Has the buyer contest an amount of what was captured; a test may change the status of the dispute. */
+  dispute(intentId: string, amount: number): StandInDispute;
+  /** The buyer goes to the address of the next action, and confirms there or does not. */
+  authenticate(intentId: string, isConfirmed: boolean): void;
   /** Has every request refused for its key, or none any more. */
   revokeKey(isRevoked: boolean): void;
   /** Forgets all idempotency keys, as Stripe does after 24 hours or more. */
   forgetKeys(): void;
-  /** Body and Stripe-Signature of an event. */
-  event(id: string, type: string, object: object, signedAtS: number): { body: Buffer; signature: string };
+  /** Body and Stripe-Signature of an event, as an endpoint for connected accounts sends it; `more` are members of it. */
+  event(
+    id: string,
+    type: string,
+    object: object,
+    signedAtS: number,
+    more?: object,
+  ): { body: Buffer; signature: string };
   /** The Stripe-Signature of a body. */
   sign(body: string | Uint8Array, signedAtS: number): string;
 }
@@ -107,16 +142,31 @@ interface UsedKey {
 }
 
 interface State {
+  readonly url: string;
   readonly intents: StandInIntent[];
+  readonly disputes: StandInDispute[];
   readonly customers: Set<string>;
+  /** Clones of cards by their id, of which each can be charged once. */
+  readonly clones: Map<string, Clone>;
   readonly keys: Map<string, UsedKey>;
 }
+
+interface Clone {
+  readonly account: string;
+  readonly card: string;
+  isUsed: boolean;
+}
+
+/** Connected accounts that let the platform act for them. */
+const accounts: readonly string[] = ['acct_1', 'acct_2'];
+const currencies: readonly string[] = ['cny', 'usd', 'eur', 'jpy', 'bhd'];
+/** How long an authorisation is kept, in seconds. */
+const keptS = 7 * 24 * 3600;
 
 /** Starts a stand-in, closed after the test. */
 export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Promise<StripeStandIn> {
   const apiKey = 'sk_test_standin';
   const webhookSecret = 'whsec_standin';
-  const state: State = { intents: [], customers: new Set(['cus_1', 'cus_2']), keys: new Map() };
   const requests: SeenRequest[] = [];
   let isRevoked = false;
   const faults: { pattern: RegExp; fault: Fault }[] = [];
@@ -125,13 +175,16 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
     return place < 0 ? undefined : faults.splice(place, 1)[0]?.fault;
   };
 
+  let state: State;
+
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const seen = await readRequest(request);
     const fault = faultOf(`${seen.method} ${seen.path}`);
     if (fault === 'lose-request') return void response.destroy();
     if (typeof fault === 'object' && 'onTheWay' in fault) await fault.onTheWay();
     requests.push(seen);
-    if (typeof fault === 'object' && 'status' in fault) return send(response, refusedBy(fault.status));
+    if (typeof fault === 'object' && 'status' in fault)
+      return send(response, refusedBy(fault.status, fault.code));
     if (isRevoked || !isAuthorised(request, apiKey)) return send(response, refusedBy(401));
     const answered = await idempotently(state, seen, fault);
     if (fault === 'lose-answer') return void response.destroy();
@@ -142,6 +195,16 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
     serve(request, response).catch((error) => response.destroy(error));
   });
   const url = await listenLocally(test, server, () => server.closeAllConnections());
+  state = {
+    ...{ url, intents: [], disputes: [], clones: new Map(), keys: new Map() },
+    customers: new Set(['cus_1', 'cus_2']),
+  };
+  const captured = (intentId: string): StandInCharge => {
+    const intent = state.intents.find(({ id }) => id === intentId);
+    if (intent?.status !== 'succeeded' || intent.latest_charge === null)
+      throw new Error(`${intentId} is not captured`);
+    return intent.latest_charge;
+  };
 
   const sign = (body: string | Uint8Array, signedAtS: number) => {
     const mac = createHmac('sha256', webhookSecret).update(`${signedAtS}.`).update(body).digest('hex');
@@ -160,13 +223,37 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
       if (intent?.status !== 'requires_capture') throw new Error(`${intentId} holds nothing`);
       Object.assign(intent, { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' });
     },
+    refund: (intentId, amount) => {
+      const charge = captured(intentId);
+      charge.amount_refunded += amount;
+      charge.refunded = charge.amount_refunded === charge.amount;
+    },
+    dispute: (intentId, amount) => {
+      captured(intentId).disputed = true;
+      const id = `dp_${state.disputes.length + 1}`;
+      const made: StandInDispute = {
+        ...{ id, object: 'dispute', payment_intent: intentId, amount },
+        status: 'needs_response',
+      };
+      state.disputes.push(made);
+      return made;
+    },
+    authenticate: (intentId, isConfirmed) => {
+      const intent = state.intents.find(({ id }) => id === intentId);
+      if (intent?.status !== 'requires_action') throw new Error(`${intentId} asks for nothing`);
+      intent.next_action = null;
+      if (isConfirmed) authorised(intent);
+      else declined(intent, 'payment_intent_authentication_failure', undefined);
+    },
     revokeKey: (revoked) => {
       isRevoked = revoked;
     },
     forgetKeys: () => state.keys.clear(),
     sign,
-    event: (id, type, object, signedAtS) => {
-      const body = Buffer.from(JSON.stringify({ id, object: 'event', type, data: { object } }, null, 2));
+    event: (id, type, object, signedAtS, more) => {
+      const kind = { object: 'event', api_version: '2026-10-28.endive', livemode: false };
+      const event = { id, ...kind, account: 'acct_1', type, data: { object }, ...more };
+      const body = Buffer.from(JSON.stringify(event, null, 2));
       return { body, signature: sign(body, signedAtS) };
     },
   };
@@ -193,6 +280,8 @@ function send(response: ServerResponse, { status, body }: Answer, replayed = fal
   response.writeHead(status, {
     'content-type': 'application/json',
     'request-id': 'req_standin',
+    // In words for developers, as sandboxes get it now and then.
+    'stripe-notice': 'A notice of the stand-in.',
     ...(replayed ? { 'idempotent-replayed': 'true' } : {}),
   });
   response.end(JSON.stringify(body));
@@ -205,7 +294,7 @@ async function idempotently(
   fault: Fault | undefined,
 ): Promise<{ answer: Answer; replayed?: boolean }> {
   const key = seen.method === 'POST' ? seen.idempotencyKey : undefined;
-  const fingerprint = JSON.stringify([seen.path, seen.params]);
+  const fingerprint = JSON.stringify([seen.path, seen.params, seen.headers['stripe-account']]);
   const used = key === undefined ? undefined : state.keys.get(key);
   if (used !== undefined && used.fingerprint !== fingerprint) return { answer: keyInOtherUse };
   if (used !== undefined) {
@@ -223,60 +312,143 @@ async function idempotently(
 }
 
 function carryOut(state: State, seen: SeenRequest): Answer {
-  const { method, path, params } = seen;
-  const [, id, verb] = /^\/v1\/payment_intents(?:\/(\w+)(?:\/(\w+))?)?$/.exec(path) ?? [path, '?'];
-  if (!apiVersionPattern.test(String(seen.headers['stripe-version'])))
-    return invalid('No version', {}, false);
-  const unknown = Object.keys(params).find((param) => !knownParams(method, id, verb).test(param));
+  const { method, path, params, headers } = seen;
+  if (!apiVersionPattern.test(String(headers['stripe-version']))) return invalid('No version', {}, false);
+  const header = headers['stripe-account'];
+  const account = typeof header === 'string' ? header : undefined;
+  if (account !== undefined && !accounts.includes(account)) return withoutAccess(account);
+  const endpoint = endpoints.find(({ pattern }) => pattern.test(`${method} ${path}`));
+  if (endpoint === undefined) return invalid(`no such endpoint: ${method} ${path}`, {}, false);
+  const unknown = Object.keys(params).find((param) => !endpoint.params.test(param));
   if (unknown !== undefined) return invalid(`No ${unknown}`, { code: 'parameter_unknown' }, false);
-  if (id === undefined) return method === 'POST' ? create(state, params) : list(state, params);
-  const intent = state.intents.find((candidate) => candidate.id === id);
-  if (intent === undefined) return missing('intent', id, 404);
-  const charge = params['expand[0]'] === 'latest_charge';
-  if (method === 'GET') return ok(shown(intent, charge));
-  if (verb === 'capture') return capture(intent, params);
-  if (verb === 'cancel') return cancel(intent, charge);
-  return invalid(`no such endpoint: ${method} ${path}`, {}, false);
+  const [, intentId] = endpoint.pattern.exec(`${method} ${path}`) ?? [];
+  if (intentId === undefined) return endpoint.serve(state, params, account);
+  const intent = state.intents.find(
+    (candidate) => candidate.id === intentId && candidate.account === account,
+  );
+  if (intent === undefined) return missing('intent', intentId, 404);
+  return endpoint.serve(state, params, account, intent);
 }
 
-/** The parameters that an endpoint has, of those that this project may come to use. */
-function knownParams(method: string, id: string | undefined, verb: string | undefined): RegExp {
-  const expand = 'expand\\[\\d+\\]';
-  if (verb === 'capture') return new RegExp(`^(${expand}|amount_to_capture|final_capture)$`);
-  if (verb === 'cancel') return new RegExp(`^(${expand}|cancellation_reason)$`);
-  if (id !== undefined) return new RegExp(`^${expand}$`);
-  if (method === 'GET')
-    return new RegExp(`^(${expand}|customer|created\\[[gl]te?\\]|limit|starting_after|ending_before)$`);
-  const plain = 'amount|currency|customer|payment_method|capture_method|confirm|off_session|description';
-  const nested = 'metadata\\[\\w+\\]|transfer_data\\[destination\\]';
-  const automatic = 'automatic_payment_methods\\[(enabled|allow_redirects)\\]';
-  return new RegExp(`^(${expand}|${plain}|${nested}|${automatic})$`);
+/** What is served, with the parameters that there are, of those that this project may come to use. */
+interface Endpoint {
+  /** Of method and path; its group is the id of a PaymentIntent. */
+  readonly pattern: RegExp;
+  readonly params: RegExp;
+  serve(state: State, params: Params, account: string | undefined, intent?: StandInIntent): Answer;
 }
 
-function create(state: State, params: SeenRequest['params']): Answer {
+type Params = SeenRequest['params'];
+
+const takes = (...names: readonly string[]) => new RegExp(`^(${['expand\\[\\d+\\]', ...names].join('|')})$`);
+const listed = ['limit', 'starting_after', 'ending_before'];
+const intentPath = '/v1/payment_intents/(\\w+)';
+
+const endpoints: readonly Endpoint[] = [
+  {
+    pattern: /^POST \/v1\/payment_methods$/,
+    params: takes('customer', 'payment_method'),
+    serve: clone,
+  },
+  {
+    pattern: /^POST \/v1\/payment_intents$/,
+    params: takes(
+      ...['amount', 'currency', 'customer', 'payment_method', 'capture_method', 'confirm', 'off_session'],
+      ...['return_url', 'description', 'metadata\\[\\w+\\]', 'transfer_data\\[destination\\]'],
+      'allowed_payment_method_types\\[\\d+\\]',
+    ),
+    serve: create,
+  },
+  {
+    pattern: /^GET \/v1\/payment_intents$/,
+    params: takes(...listed, 'customer', 'created\\[[gl]te?\\]'),
+    serve: list,
+  },
+  {
+    pattern: new RegExp(`^GET ${intentPath}$`),
+    params: takes(),
+    serve: (_state, params, _account, intent) => ok(shown(intent, isExpanded(params))),
+  },
+  {
+    pattern: new RegExp(`^POST ${intentPath}/capture$`),
+    params: takes('amount_to_capture', 'final_capture'),
+    serve: (_state, params, _account, intent) => capture(intent, params),
+  },
+  {
+    pattern: new RegExp(`^POST ${intentPath}/cancel$`),
+    params: takes('cancellation_reason'),
+    serve: (_state, params, _account, intent) => cancel(intent, isExpanded(params)),
+  },
+  {
+    pattern: /^GET \/v1\/disputes$/,
+    params: takes(...listed, 'payment_intent', 'charge'),
+    serve: ({ disputes }, params) => {
+      const data = disputes.filter(({ payment_intent }) => payment_intent === params.payment_intent);
+      return ok({ object: 'list', data, has_more: false, url: '' });
+    },
+  },
+];
+
+const isExpanded = (params: Params) => params['expand[0]'] === 'latest_charge';
+
+/** Makes a copy of a buyer's card that one connected account can charge. */
+function clone(state: State, params: Params, account: string | undefined): Answer {
+  const { customer = '', payment_method: card = '' } = params;
+  if (account === undefined) return invalid('A card is cloned onto a connected account');
+  if (!state.customers.has(customer)) return missing('customer', customer, 400);
+  if (!isCard(card)) return missing('payment_method', card, 400);
+  const id = `pm_clone${state.clones.size + 1}`;
+  state.clones.set(id, { account, card, isUsed: false });
+  return ok({ id, object: 'payment_method', type: 'card', customer: null });
+}
+
+const isCard = (card: string) => Object.values(cards).some((known) => known === card);
+
+function create(state: State, params: Params, account: string | undefined): Answer {
   const amount = Number(params.amount);
-  const { customer = null, payment_method: card } = params;
+  const { customer = null, currency = '', confirm } = params;
+  const destination = params['transfer_data[destination]'];
   if (!Number.isSafeInteger(amount)) return invalid('Invalid integer', { param: 'amount' }, false);
-  if (params.off_session !== undefined && params.confirm !== 'true')
+  if (!currencies.includes(currency))
+    return invalid(`Invalid currency: ${currency}`, { param: 'currency' }, false);
+  if (params.off_session !== undefined && confirm !== 'true')
     return invalid('off_session is for confirm=true');
   if (amount < amounts.min) return invalid('Too small', { code: 'amount_too_small', param: 'amount' });
   if (amount > amounts.max) return invalid('Too large', { code: 'amount_too_large', param: 'amount' });
-  if (customer !== null && !state.customers.has(customer)) return missing('customer', customer, 400);
-  if (card !== undefined && !Object.values(cards).some((known) => known === card))
-    return missing('payment_method', card, 400);
-  const confirmed = params.confirm === 'true';
-  if (confirmed && params['automatic_payment_methods[allow_redirects]'] !== 'never')
-    return invalid('A return_url is needed');
-  const intent = unconfirmed(state, params, amount, customer);
+  // Customers are the platform's own.
+  if (customer !== null && (account !== undefined || !state.customers.has(customer)))
+    return missing('customer', customer, 400);
+  if (destination !== undefined && (account !== undefined || !accounts.includes(destination)))
+    return missing('transfer_data[destination]', destination, 400);
+  const card = chargeable(state, params.payment_method, account);
+  if (typeof card === 'object') return card;
+  const intent = unconfirmed(state, params, amount, account);
   state.intents.push(intent);
-  return confirmed ? confirm(intent, card) : ok(shown(intent));
+  return confirm === 'true' ? confirmed(state, intent, card, params) : ok(shown(intent, isExpanded(params)));
+}
+
+/** The card that a payment method stands for on an account, or why it cannot be charged there. */
+function chargeable(
+  { clones }: State,
+  paymentMethod: string | undefined,
+  account: string | undefined,
+): string | undefined | Answer {
+  if (paymentMethod === undefined || account === undefined)
+    return paymentMethod === undefined || isCard(paymentMethod)
+      ? paymentMethod
+      : missing('payment_method', paymentMethod, 400);
+  const found = clones.get(paymentMethod);
+  if (found?.account !== account) return missing('payment_method', paymentMethod, 400);
+  if (found.isUsed) return invalid('The PaymentMethod was used without a Customer and may not be used again');
+  found.isUsed = true;
+  return found.card;
 }
 
 function unconfirmed(
   { intents }: State,
-  params: SeenRequest['params'],
+  params: Params,
   amount: number,
-  customer: string | null,
+  account: string | undefined,
 ): StandInIntent {
   const metadata = Object.entries(params).flatMap(([name, value]) => {
     const [, key] = /^metadata\[(\w+)\]$/.exec(name) ?? [];
@@ -285,14 +457,17 @@ function unconfirmed(
   const destination = params['transfer_data[destination]'];
   const id = `pi_${intents.length + 1}`;
   return {
+    account,
     id,
     object: 'payment_intent',
-    created: Math.floor(Date.now() / 1000),
+    created: nowS(),
     currency: params.currency ?? '',
-    customer,
+    customer: params.customer ?? null,
     metadata: Object.fromEntries(metadata),
     transfer_data: destination === undefined ? null : { destination },
     client_secret: `${id}_secret_standin`,
+    next_action: null,
+    last_payment_error: null,
     amount,
     amount_capturable: 0,
     amount_received: 0,
@@ -302,56 +477,93 @@ function unconfirmed(
   };
 }
 
-function confirm(intent: StandInIntent, card: string | undefined): Answer {
-  const charge = (status: StandInCharge['status']): StandInCharge => ({
+const nowS = () => Math.floor(Date.now() / 1000);
+
+function confirmed(state: State, intent: StandInIntent, card: string | undefined, params: Params): Answer {
+  const answer = () => ok(shown(intent, isExpanded(params)));
+  const { return_url } = params;
+  if (card === cards.good) {
+    authorised(intent);
+    return answer();
+  }
+  if (card === cards.processing) intent.status = 'processing';
+  const asks = card === cards.authenticationRequired && return_url !== undefined;
+  if (asks || card === cards.actionRequired) {
+    const redirect_to_url = { url: `${state.url}/3ds/${intent.id}`, return_url };
+    intent.next_action = asks ? { type: 'redirect_to_url', redirect_to_url } : { type: 'use_stripe_sdk' };
+    intent.status = 'requires_action';
+  }
+  if (intent.status !== 'requires_payment_method') return answer();
+  const [code, decline_code] = declines[card ?? ''] ?? ['card_declined', 'generic_decline'];
+  declined(intent, code, decline_code);
+  return failed(402, { ...intent.last_payment_error, payment_intent: shown(intent) });
+}
+
+/** Code and decline_code of cards that are declined. */
+const declines: Readonly<Record<string, readonly [string, string | undefined]>> = {
+  [cards.authenticationRequired]: ['authentication_required', 'authentication_required'],
+  [cards.insufficientFunds]: ['card_declined', 'insufficient_funds'],
+  [cards.stolen]: ['card_declined', 'stolen_card'],
+};
+
+function chargeOf(intent: StandInIntent, status: StandInCharge['status']): StandInCharge {
+  const capture_before = intent.created + keptS;
+  return {
     id: intent.id.replace('pi', 'ch'),
     object: 'charge',
     amount: intent.amount,
     status,
-  });
-  if (card === cards.good) {
-    const amount_capturable = intent.amount;
-    Object.assign(intent, {
-      status: 'requires_capture',
-      amount_capturable,
-      latest_charge: charge('succeeded'),
-    });
-    return ok(shown(intent));
-  }
-  if (card === cards.processing) intent.status = 'processing';
-  if (card === cards.actionRequired) intent.status = 'requires_action';
-  if (card === cards.processing || card === cards.actionRequired) return ok(shown(intent));
-  intent.latest_charge = charge('failed');
-  const code = card === cards.authenticationRequired ? 'authentication_required' : 'card_declined';
-  return failed(402, { type: 'card_error', code, payment_intent: shown(intent) });
+    payment_intent: intent.id,
+    payment_method_details: { card: status === 'succeeded' ? { capture_before } : {} },
+    amount_captured: 0,
+    amount_refunded: 0,
+    refunded: false,
+    disputed: false,
+  };
 }
 
-function capture(intent: StandInIntent, params: SeenRequest['params']): Answer {
-  if (intent.status !== 'requires_capture') return unexpectedState(intent);
+function authorised(intent: StandInIntent): void {
+  const latest_charge = chargeOf(intent, 'succeeded');
+  Object.assign(intent, {
+    status: 'requires_capture',
+    amount_capturable: intent.amount,
+    latest_charge,
+  });
+}
+
+function declined(intent: StandInIntent, code: string, decline_code: string | undefined): void {
+  const message = `The card of cus_1, 4242 4242 4242 4242, was refused: ${intent.client_secret}.`;
+  const last_payment_error = { type: 'card_error', code, decline_code, message };
+  const latest_charge = chargeOf(intent, 'failed');
+  Object.assign(intent, { status: 'requires_payment_method', last_payment_error, latest_charge });
+}
+
+function capture(intent: StandInIntent | undefined, params: Params): Answer {
+  if (intent?.status !== 'requires_capture' || intent.latest_charge === null) return unexpectedState(intent);
   const amount = Number(params.amount_to_capture ?? intent.amount_capturable);
   if (amount > intent.amount_capturable) {
     return invalid('The amount is larger than what is held', { code: 'amount_too_large' });
   }
-  Object.assign(intent, {
-    status: 'succeeded',
-    amount_received: amount,
-    amount_capturable: 0,
-  });
-  return ok(shown(intent));
+  Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0 });
+  intent.latest_charge.amount_captured = amount;
+  intent.latest_charge.amount_refunded = intent.amount - amount;
+  return ok(shown(intent, isExpanded(params)));
 }
 
-function cancel(intent: StandInIntent, charge: boolean): Answer {
-  if (['succeeded', 'canceled', 'processing'].includes(intent.status)) return unexpectedState(intent);
-  Object.assign(intent, { status: 'canceled', amount_capturable: 0 });
+function cancel(intent: StandInIntent | undefined, charge: boolean): Answer {
+  if (intent === undefined || ['succeeded', 'canceled', 'processing'].includes(intent.status))
+    return unexpectedState(intent);
+  Object.assign(intent, { status: 'canceled', amount_capturable: 0, next_action: null });
   return ok(shown(intent, charge));
 }
 
 /** The newest first, a page at a time. */
-function list({ intents, customers }: State, params: SeenRequest['params']): Answer {
+function list({ intents, customers }: State, params: Params, account: string | undefined): Answer {
   const { customer, starting_after: after } = params;
   if (customer !== undefined && !customers.has(customer)) return missing('customer', customer, 400);
   const since = Number(params['created[gte]'] ?? 0);
-  const isOf = (intent: StandInIntent) => customer === undefined || intent.customer === customer;
+  const isOf = (intent: StandInIntent) =>
+    intent.account === account && (customer === undefined || intent.customer === customer);
   const theirs = intents.filter((intent) => isOf(intent) && intent.created >= since);
   const newest = theirs.toReversed();
   const from = after === undefined ? 0 : newest.findIndex(({ id }) => id === after) + 1;
@@ -363,8 +575,10 @@ function list({ intents, customers }: State, params: SeenRequest['params']): Ans
 }
 
 /** A PaymentIntent as an answer shows it: the charge by its id unless it was asked for. */
-function shown(intent: StandInIntent, withCharge = false): object {
-  return { ...intent, latest_charge: withCharge ? intent.latest_charge : (intent.latest_charge?.id ?? null) };
+function shown(intent: StandInIntent | undefined, withCharge = false): object {
+  if (intent === undefined) throw new Error('an endpoint without a PaymentIntent');
+  const { account: _, latest_charge: charge, ...rest } = intent;
+  return { ...rest, latest_charge: withCharge ? charge : (charge?.id ?? null) };
 }
 
 const ok = (body: object): Answer => ({ status: 200, body });
@@ -379,15 +593,20 @@ function missing(param: string, id: string, status: number): Answer {
   return failed(status, { type: 'invalid_request_error', code: 'resource_missing', param, message });
 }
 
-function unexpectedState(intent: StandInIntent): Answer {
-  return invalid(`The status is ${intent.status}`, {
+function unexpectedState(intent: StandInIntent | undefined): Answer {
+  return invalid(`The status is ${intent?.status}`, {
     code: 'payment_intent_unexpected_state',
     payment_intent: shown(intent),
   });
 }
 
-function refusedBy(status: number): Answer {
-  return failed(status, { type: 'api_error', message: 'No, sk_test_standin.' }, false);
+function withoutAccess(account: string): Answer {
+  const message = `The provided key does not have access to account '${account}'.`;
+  return failed(403, { type: 'invalid_request_error', code: 'account_invalid', message }, false);
+}
+
+function refusedBy(status: number, code?: string): Answer {
+  return failed(status, { type: 'api_error', code, message: 'No, sk_test_standin.' }, false);
 }
 
 const serverError = failed(500, { type: 'api_error', message: 'Something went wrong' });

@@ -1,6 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import Stripe from 'stripe';
+import type { Declined } from '../../domain/payment.ts';
 import { type FailureKind, InstitutionFailure } from '../institution.ts';
+import { apiVersion } from './api-version.ts';
+import { declinedFor, type StripeReason } from './declined.ts';
 import type { StripeSettings } from './settings.ts';
 
 /** The library of Stripe, as this project uses it. */
@@ -32,8 +35,11 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
   const stripe = new Stripe(apiKey, {
     httpClient: Stripe.createFetchHttpClient((input, init) =>
       // A redirect would take the request, and the key in it, to another place.
-      fetch(input, { ...init, redirect: 'error', signal: either(signals.getStore(), init?.signal) }),
+      fetch(input, { ...init, redirect: 'error', signal: either(signals.getStore(), init?.signal) }).then(
+        withoutNotice,
+      ),
     ),
+    apiVersion,
     host: hostname,
     port: port || (protocol === 'http:' ? '80' : '443'),
     protocol: protocol === 'http:' ? 'http' : 'https',
@@ -59,18 +65,40 @@ export function createStripeClient({ apiKey, url }: Pick<StripeSettings, 'apiKey
   };
 }
 
+/** An answer without the notice for developers in it, which the library would write to standard error. */
+function withoutNotice(answer: Response): Response {
+  const name = 'stripe-notice';
+  if (!answer.headers.has(name)) return answer;
+  const headers = new Headers(answer.headers);
+  headers.delete(name);
+  return new Response(answer.body, { status: answer.status, statusText: answer.statusText, headers });
+}
+
 function either(...signals: (AbortSignal | null | undefined)[]): AbortSignal {
   return AbortSignal.any(signals.filter((signal) => signal instanceof AbortSignal));
 }
+
+/** The code of an account that is none, or that does not let the platform act for it (any more). */
+const noAccess = 'account_invalid';
 
 /**
  * Whether an error is Stripe's refusal of what was asked, of which it has done nothing more than the error
  * tells. Any other error leaves that open.
  */
 export function isRefusedByStripe(error: unknown): error is InstanceType<typeof Stripe.errors.StripeError> {
+  const { StripeCardError, StripeInvalidRequestError } = Stripe.errors;
   return (
-    error instanceof Stripe.errors.StripeCardError || error instanceof Stripe.errors.StripeInvalidRequestError
+    error instanceof StripeCardError || error instanceof StripeInvalidRequestError || isWithoutAccess(error)
   );
+}
+
+function isWithoutAccess(error: unknown): boolean {
+  return error instanceof Stripe.errors.StripePermissionError && error.code === noAccess;
+}
+
+/** Why Stripe refused what was asked; undefined of an error that is no refusal. */
+export function reasonOf(error: unknown): Declined | undefined {
+  return isRefusedByStripe(error) ? declinedFor(error as StripeReason) : undefined;
 }
 
 /**
@@ -114,6 +142,8 @@ function presentable(error: unknown): unknown {
 function failureKind(error: InstanceType<typeof Stripe.errors.StripeError>): FailureKind {
   const { errors } = Stripe;
   if (error instanceof errors.StripeConnectionError) return 'UNREACHABLE';
+  // Something else is at work on the same object: Stripe has room for other requests.
+  if (error.code === 'lock_timeout' || isWithoutAccess(error)) return 'FAILED';
   if (error instanceof errors.StripeRateLimitError) return 'OVERLOADED';
   const isRejected =
     error instanceof errors.StripeAuthenticationError || error instanceof errors.StripePermissionError;

@@ -1,20 +1,23 @@
-import type Stripe from 'stripe';
-import type { PaymentSnapshot } from '../../domain/payment.ts';
+import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import type { Violation } from '../../domain/violation.ts';
 import type { Access, Institution, PaymentInstruction, PaymentOrder, Terms } from '../institution.ts';
+import { checkAmount } from './amounts.ts';
 import {
   createStripeClient,
   isKeyInOtherUse,
   isRefusedByStripe,
   isSavedAnswer,
+  reasonOf,
   refusalOfCredentials,
   type StripeClient,
 } from './client.ts';
-import { createIntents, type Intents, snapshotOrAbsent } from './intents.ts';
+import { declinedFor } from './declined.ts';
+import { createIntents, type Intents } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
-import type { StripeParties } from './parties.ts';
+import { namesOf, type StripeParties } from './parties.ts';
+import { type IntentPlace, placeOf } from './reference.ts';
 import type { StripeSettings } from './settings.ts';
-import { snapshotOf } from './snapshot.ts';
+import type { FoundIntent } from './snapshot.ts';
 
 /**
  * Age of an order, in milliseconds, from which on its FREEZE is preceded by a look-up. Stripe keeps
@@ -23,24 +26,25 @@ import { snapshotOf } from './snapshot.ts';
 const keyTrustedMs = 12 * 60 * 60 * 1000;
 
 /**
- * Escrow at Stripe: the hold is the authorisation of a saved card by a PaymentIntent with manual capture,
- * whose id is the reference of the PaymentSnapshot. RELEASE captures it, which transfers the money to the seller's
- * connected account. REFUND and CANCEL cancel it. An authorisation that nobody captures runs out after some
- * days.
+ * Escrow at Stripe: the hold is the authorisation of a saved card by a PaymentIntent with manual capture, made on the
+ * seller's connected account with a clone of the card (a direct charge), so that the money never is the platform's.
+ * `acct_…/pi_…` is the reference of the PaymentSnapshot. RELEASE captures it, REFUND and CANCEL cancel it. An
+ * authorisation that nobody captures runs out after some days.
  *
  * One hold: whatever is made for an order is made under one idempotency key, its holdId, which is the
  * instruction id of the FREEZE; so Stripe makes one PaymentIntent and no more. That is also how VOID is kept
  * for an order without one: CANCEL uses the key up for a PaymentIntent that nobody confirms, after which
- * Stripe turns down a FREEZE that is still on its way.
+ * Stripe turns down a FREEZE that is still on its way. RELEASE, REFUND and CANCEL of a PaymentIntent need no such key:
+ * what it has become lets none of them be done twice.
  *
  * Saved answers: Stripe gives the first answer under a key again until it forgets the key, after 24 hours
  * or more. A success may be one of the past, so Stripe is asked again. A saved refusal of a FREEZE cannot
  * turn into a hold any more. And a saved 500 stays a 500: what was done shows in a look-up alone, which
  * therefore has to come before any repetition. Where nothing was done, nothing but waiting helps: a FREEZE,
- * RELEASE or REFUND, or the CANCEL of an order without a PaymentIntent, can be blocked for a day.
+ * or the CANCEL of an order without a PaymentIntent, can be blocked for a day.
  *
- * The customer of a buyer must not change while orders of theirs are open: it is where a look-up without a
- * reference searches.
+ * The names of the parties must not change while an order of theirs is open: a look-up without a reference searches the
+ * seller's account.
  */
 export function createStripeInstitution(
   settings: StripeSettings,
@@ -48,21 +52,21 @@ export function createStripeInstitution(
 ): Institution<StripeSettings> {
   const client = createStripeClient(settings);
   let known = settings.parties;
-  const intents = createIntents(client.stripe, () => known);
+  const intents = createIntents(client.stripe, (order) => namesOf(order, known), settings.returnUrl);
   const carryOut = createInstructions(intents, nowMs);
   return {
     checkAccess: (signal) => checkAccess(client, signal),
     reload: ({ parties }) => {
       known = parties;
     },
-    check: (parties) => strangers(parties, known),
+    check: (terms) => [...checkAmount(terms), ...strangers(terms, known)],
     instruct: (instruction, signal) => client.call(signal, () => carryOut[instruction.kind](instruction)),
     lookUp: (order, signal) =>
       client.call(signal, async () => {
-        const intent = await intents.find(order);
-        return intent === undefined ? { status: 'ABSENT' } : snapshotOrAbsent(intent);
+        const found = await intents.find(order);
+        return (found && (await intents.snapshot(found))) ?? { status: 'ABSENT' };
       }),
-    readNotification: (sent) => readStripeNotification(sent, settings.webhookSecret),
+    readNotification: (sent) => readStripeNotification(sent, settings),
     close: async () => client.close(),
   };
 }
@@ -86,60 +90,83 @@ async function checkAccess({ stripe, call }: StripeClient, signal: AbortSignal):
   }
 }
 
-/** The key by which a PaymentIntent without money is cancelled that no instruction says to cancel. */
-const voidKey = ({ holdId }: PaymentOrder) => `${holdId}:void`;
+/** Why a PaymentIntent is given up that waits for the buyer without an address to act at. */
+const authenticationRequired: Declined = declinedFor({ code: 'authentication_required' });
 
 function createInstructions(intents: Intents, nowMs: () => number) {
   /** Where the money stands, once it is certain that a PaymentIntent without any will never get some. */
-  const settled = (order: PaymentOrder, intent: Stripe.PaymentIntent) =>
-    snapshotOf(intent) ?? intents.cancel(intent.id, voidKey(order));
+  async function settled({ intent, account }: FoundIntent, why?: Declined): Promise<PaymentSnapshot> {
+    const payment = await intents.snapshot({ intent, account });
+    if (payment !== undefined) return because(payment, why);
+    const asksBuyer = intent.status === 'requires_action' ? authenticationRequired : undefined;
+    const { last_payment_error: last } = intent;
+    const reason = why ?? (last ? declinedFor(last) : asksBuyer);
+    return because(await intents.cancel({ account, intentId: intent.id }), reason);
+  }
 
   async function freeze(order: PaymentOrder, repeated = false): Promise<PaymentSnapshot> {
     try {
-      return await settled(order, await intents.authorise(order));
+      return await settled(await intents.authorise(order));
     } catch (error) {
-      const intent = await madeDespite(error, order);
-      if (intent !== undefined) return settled(order, intent);
+      const why = reasonOf(error);
+      const found = await madeDespite(error, order);
+      if (found !== undefined) return settled(found, why);
       if (!isRefusedByStripe(error)) throw error;
       // Every later FREEZE gets this answer as well.
-      if (isSavedAnswer(error.headers)) return { status: 'VOID' };
+      if (isSavedAnswer(error.headers)) return because({ status: 'VOID' }, why);
       // Whether the answer was saved shows in the next one. If not, the key is still free.
-      return repeated ? intents.useUpKey(order, voidKey(order)) : freeze(order, true);
+      return repeated ? because(await useUpKey(order), why) : freeze(order, true);
     }
   }
 
   /** The PaymentIntent that there is although a FREEZE failed: a decline leaves its own, a CANCEL another. */
-  async function madeDespite(error: unknown, order: PaymentOrder): Promise<Stripe.PaymentIntent | undefined> {
+  async function madeDespite(error: unknown, order: PaymentOrder): Promise<FoundIntent | undefined> {
     if (isKeyInOtherUse(error)) return intents.find(order);
     const left = isRefusedByStripe(error) ? error.payment_intent : undefined;
-    return left === undefined ? undefined : intents.retrieve(left.id);
+    if (left === undefined) return undefined;
+    return intents.retrieve({ account: intents.accountOf(order), intentId: left.id });
   }
 
-  const intentIdOf = async (order: PaymentOrder) => order.reference ?? (await intents.find(order))?.id;
+  /** For a FREEZE that was refused: where Stripe refuses even the least of all PaymentIntents, none can be made. */
+  async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
+    try {
+      return await intents.useUpKey(order);
+    } catch (error) {
+      if (isRefusedByStripe(error)) return { status: 'VOID' };
+      throw error;
+    }
+  }
+
+  async function locate(order: PaymentOrder): Promise<IntentPlace | undefined> {
+    if (order.reference !== undefined) return placeOf(order.reference);
+    const found = await intents.find(order);
+    return found && { account: found.account, intentId: found.intent.id };
+  }
 
   return {
     FREEZE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
       const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
-      const intent = isOld ? await intents.find(order) : undefined;
-      return intent === undefined ? freeze(order) : settled(order, intent);
+      const found = isOld ? await intents.find(order) : undefined;
+      return found === undefined ? freeze(order) : settled(found);
     },
     RELEASE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
-      const intentId = await intentIdOf(order);
-      return intentId === undefined
-        ? { status: 'ABSENT' }
-        : intents.capture(intentId, order.amount, order.instructionId);
+      const place = await locate(order);
+      return place === undefined ? { status: 'ABSENT' } : intents.capture(place, order.amount);
     },
     REFUND: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
-      const intentId = await intentIdOf(order);
-      return intentId === undefined ? { status: 'ABSENT' } : intents.cancel(intentId, order.instructionId);
+      const place = await locate(order);
+      return place === undefined ? { status: 'ABSENT' } : intents.cancel(place);
     },
     CANCEL: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
-      const intentId = await intentIdOf(order);
-      return intentId === undefined
-        ? intents.useUpKey(order, order.instructionId)
-        : intents.cancel(intentId, order.instructionId);
+      const place = await locate(order);
+      return place === undefined ? intents.useUpKey(order) : intents.cancel(place);
     },
   };
+}
+
+/** A payment with the reason why there is none. */
+function because(payment: PaymentSnapshot, why: Declined | undefined): PaymentSnapshot {
+  return payment.status === 'VOID' && why !== undefined ? { ...payment, declined: why } : payment;
 }
 
 function strangers({ buyerId, sellerId }: Terms, { buyers, sellers }: StripeParties): Violation[] {

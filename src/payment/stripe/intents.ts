@@ -1,133 +1,177 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../institution.ts';
-import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer } from './client.ts';
+import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer, reasonOf } from './client.ts';
 import { holdKey } from './notification.ts';
-import type { StripeBuyer, StripeParties } from './parties.ts';
-import { snapshotOf } from './snapshot.ts';
+import type { StripeNames } from './parties.ts';
+import { type IntentPlace, placeOf } from './reference.ts';
+import { type FoundIntent, snapshotOf, wasDisputed } from './snapshot.ts';
 
 /** The PaymentIntents of orders, of which there is one for an order at most. */
 export interface Intents {
-  /** The PaymentIntent of an order, by its reference or else among those of the buyer. */
-  find(order: PaymentOrder): Promise<Stripe.PaymentIntent | undefined>;
+  /** The PaymentIntent of an order, by its reference or else among those of the seller. */
+  find(order: PaymentOrder): Promise<FoundIntent | undefined>;
   /** A PaymentIntent as it is now. */
-  retrieve(intentId: string): Promise<Stripe.PaymentIntent>;
+  retrieve(place: IntentPlace): Promise<FoundIntent>;
   /** Makes the PaymentIntent of an order and has the amount authorised. Rejects with Stripe's own error. */
-  authorise(order: PaymentOrder): Promise<Stripe.PaymentIntent>;
-  /** Captures; where the money then stands, whether or not that was why. */
-  capture(intentId: string, amount: bigint, idempotencyKey: string): Promise<PaymentSnapshot>;
-  /** Cancels; where the money then stands, whether or not that was why. */
-  cancel(intentId: string, idempotencyKey: string): Promise<PaymentSnapshot>;
+  authorise(order: PaymentOrder): Promise<FoundIntent>;
+  /** Where the money of a PaymentIntent stands; undefined if none is reserved but could still come to be. */
+  snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined>;
+  /** Captures; where the money then stands, and why where Stripe declined to. */
+  capture(place: IntentPlace, amount: bigint): Promise<PaymentSnapshot>;
+  /** Cancels; where the money then stands, and why where Stripe declined to. */
+  cancel(place: IntentPlace): Promise<PaymentSnapshot>;
   /** Uses up the key of an order that has no PaymentIntent, so that none can be made for it any more. */
-  useUpKey(order: PaymentOrder, cancelKey: string): Promise<PaymentSnapshot>;
+  useUpKey(order: PaymentOrder): Promise<PaymentSnapshot>;
+  /** The account that an order is charged on. */
+  accountOf(order: PaymentOrder): string;
 }
 
 /** How far Stripe's clock may be behind ours, in seconds: a look-up begins that much before the order. */
 const clockDifferenceS = 600;
-/** PaymentIntents of a buyer that a look-up goes through before it gives up, and how many come at a time. */
+/** PaymentIntents of a seller that a look-up goes through before it gives up, and how many come at a time. */
 const lookUpLimits = { intents: 2_000, perPage: 100 } as const;
+/** Disputes of one charge, of which there is hardly ever a second. */
+const disputesMax = 100;
 /** What an unconfirmed PaymentIntent is made over: within Stripe's bounds in every currency. */
 const unconfirmedAmount = 1_000_000;
-/** The charge tells what a cancelled PaymentIntent was before. */
+/** The charge tells until when a hold is kept, what was refunded, and what a cancelled PaymentIntent was before. */
 const withCharge = { expand: ['latest_charge'] };
 
-/** Where the money of a PaymentIntent stands; one that holds none and still could is as good as none. */
-export function snapshotOrAbsent(intent: Stripe.PaymentIntent): PaymentSnapshot {
-  return snapshotOf(intent) ?? { status: 'ABSENT' };
-}
+const placeOfFound = ({ intent, account }: FoundIntent): IntentPlace => ({ account, intentId: intent.id });
 
-/** Access to the PaymentIntents of the parties as they are known then, all calls being made inside StripeClient.call. */
-export function createIntents({ paymentIntents }: Stripe, parties: () => StripeParties): Intents {
-  const buyerOf = ({ buyerId }: PaymentOrder): StripeBuyer => known(parties().buyers.get(buyerId), 'buyer');
-  const sellerOf = ({ sellerId }: PaymentOrder): string => known(parties().sellers.get(sellerId), 'seller');
-  const retrieve = (intentId: string) => paymentIntents.retrieve(intentId, withCharge);
+/** What of a request's options says whose account it is about. */
+const on = (account: string | undefined): Stripe.RequestOptions =>
+  account === undefined ? {} : { stripeAccount: account };
 
-  async function find(order: PaymentOrder): Promise<Stripe.PaymentIntent | undefined> {
-    if (order.reference !== undefined) return retrieve(order.reference);
+/**
+ * Access to the PaymentIntents of orders, all calls being made inside StripeClient.call.
+ *
+ * `names` are the parties' names at Stripe. With a `returnUrl` a buyer can be asked to confirm, and comes back there.
+ */
+export function createIntents(
+  { paymentIntents, paymentMethods, disputes }: Stripe,
+  names: (order: PaymentOrder) => StripeNames,
+  returnUrl: string | undefined,
+): Intents {
+  const accountOf = (order: PaymentOrder) => names(order).account;
+
+  async function retrieve({ account, intentId }: IntentPlace): Promise<FoundIntent> {
+    return { account, intent: await paymentIntents.retrieve(intentId, withCharge, on(account)) };
+  }
+
+  async function find(order: PaymentOrder): Promise<FoundIntent | undefined> {
+    if (order.reference !== undefined) return retrieve(placeOf(order.reference));
+    const { account, customer } = names(order);
+    // Orders of before had their PaymentIntent on the platform's own account.
+    return (await findAmong(order, account, {})) ?? findAmong(order, undefined, { customer });
+  }
+
+  async function findAmong(
+    order: PaymentOrder,
+    account: string | undefined,
+    whose: Pick<Stripe.PaymentIntentListParams, 'customer'>,
+  ): Promise<FoundIntent | undefined> {
     // Stripe's search would find the metadata itself, but only some time after it was written.
-    const made = paymentIntents.list({
-      customer: buyerOf(order).customer,
+    const params = {
+      ...whose,
       created: { gte: Math.floor(order.openedAtMs / 1000) - clockDifferenceS },
       limit: lookUpLimits.perPage,
       expand: ['data.latest_charge'],
-    });
+    };
     let seen = 0;
-    for await (const intent of made) {
-      if (intent.metadata[holdKey] === order.holdId) return intent;
+    for await (const intent of paymentIntents.list(params, on(account))) {
+      if (intent.metadata[holdKey] === order.holdId) return { intent, account };
       seen += 1;
       if (seen >= lookUpLimits.intents) throw new Error(`Stripe: more than ${seen} payments since the order`);
     }
     return undefined;
   }
 
-  /** The payment after an action, or, where Stripe refuses that, as it is. */
+  async function snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined> {
+    if (!wasDisputed(found)) return snapshotOf(found, []);
+    const { intent, account } = found;
+    const contested = await disputes.list({ payment_intent: intent.id, limit: disputesMax }, on(account));
+    if (contested.has_more) throw new Error(`Stripe: more than ${disputesMax} disputes of ${intent.id}`);
+    return snapshotOf(found, contested.data);
+  }
+
+  /** One that holds none and still could is as good as none. */
+  const snapshotOrAbsent = async (found: FoundIntent): Promise<PaymentSnapshot> =>
+    (await snapshot(found)) ?? { status: 'ABSENT' };
+
+  /** The payment after an action, or, where Stripe refuses that, as it is, and why if it is still to be done. */
   async function afterwards(
-    intentId: string,
+    place: IntentPlace,
     action: Promise<Stripe.PaymentIntent>,
   ): Promise<PaymentSnapshot> {
     try {
-      return snapshotOrAbsent(await action);
+      return await snapshotOrAbsent({ intent: await action, account: place.account });
     } catch (error) {
       if (!isRefusedByStripe(error)) throw error;
-      return snapshotOrAbsent(await retrieve(intentId));
+      const payment = await snapshotOrAbsent(await retrieve(place));
+      return payment.status === 'HELD' ? { ...payment, declined: reasonOf(error) } : payment;
     }
   }
 
-  const cancel = (intentId: string, idempotencyKey: string) =>
-    afterwards(intentId, paymentIntents.cancel(intentId, withCharge, { idempotencyKey }));
+  // Without a key of ours the library gives each sending a new one: the status of the PaymentIntent is what lets nothing
+  // be done twice, and a failure that Stripe saved under a key would stand in the way for a day.
+  const cancel = (place: IntentPlace) =>
+    afterwards(place, paymentIntents.cancel(place.intentId, withCharge, on(place.account)));
 
   // The amount, so that no more is paid out than was agreed, should the authorisation have been changed at Stripe.
-  const capture = (intentId: string, amount: bigint, idempotencyKey: string) => {
-    const params = { amount_to_capture: Number(amount) };
-    return afterwards(intentId, paymentIntents.capture(intentId, params, { idempotencyKey }));
+  const capture = (place: IntentPlace, amount: bigint) => {
+    const params = { amount_to_capture: Number(amount), ...withCharge };
+    return afterwards(place, paymentIntents.capture(place.intentId, params, on(place.account)));
   };
 
   /** Whatever is made for an order is made under one key, and found again by these parameters. */
-  const make = (order: PaymentOrder, params: Pick<Stripe.PaymentIntentCreateParams, 'amount' | 'confirm'>) =>
+  const make = (order: PaymentOrder, params: Omit<Stripe.PaymentIntentCreateParams, 'currency'>) =>
     paymentIntents.create(
       {
         ...params,
         currency: order.currency.toLowerCase(),
-        customer: buyerOf(order).customer,
-        // Without this, confirming needs a return_url for the ways to pay that lead the buyer elsewhere.
-        automatic_payment_methods: { enabled: true, allow_redirects: 'never' },
+        allowed_payment_method_types: ['card'],
         capture_method: 'manual',
         metadata: { [holdKey]: order.holdId, artseal_escrow: order.escrowId },
+        ...withCharge,
       },
-      { idempotencyKey: order.holdId },
+      { ...on(accountOf(order)), idempotencyKey: order.holdId },
     );
 
-  async function authorise(order: PaymentOrder): Promise<Stripe.PaymentIntent> {
-    const params = {
-      amount: Number(order.amount),
-      payment_method: buyerOf(order).paymentMethod,
-      confirm: true,
-      off_session: true,
-      transfer_data: { destination: sellerOf(order) },
-    };
-    const intent = await make(order, params);
-    // A saved answer is one of the past: the money may have gone on since.
-    return isSavedAnswer(intent.lastResponse.headers) ? retrieve(intent.id) : intent;
+  /** The buyer's card as the seller's account knows it, which can be charged once; the same one each time. */
+  async function cloneCard(order: PaymentOrder): Promise<string> {
+    const { account, customer, paymentMethod } = names(order);
+    const params = { customer, payment_method: paymentMethod };
+    const options = { ...on(account), idempotencyKey: `${order.holdId}:card` };
+    return (await paymentMethods.create(params, options)).id;
   }
 
-  async function useUpKey(order: PaymentOrder, cancelKey: string): Promise<PaymentSnapshot> {
+  async function authorise(order: PaymentOrder): Promise<FoundIntent> {
+    const account = accountOf(order);
+    const intent = await make(order, {
+      amount: Number(order.amount),
+      payment_method: await cloneCard(order),
+      confirm: true,
+      ...(returnUrl === undefined ? { off_session: true } : { return_url: returnUrl }),
+    });
+    // A saved answer is one of the past: the money may have gone on since.
+    const isOld = isSavedAnswer(intent.lastResponse.headers);
+    return isOld ? retrieve({ account, intentId: intent.id }) : { account, intent };
+  }
+
+  async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
     try {
-      const unconfirmed = await make(order, { amount: unconfirmedAmount, confirm: false });
-      return await cancel(unconfirmed.id, cancelKey);
+      const unconfirmed = await make(order, { amount: unconfirmedAmount });
+      return await cancel({ account: accountOf(order), intentId: unconfirmed.id });
     } catch (error) {
       if (!isKeyInOtherUse(error)) throw error;
       // The FREEZE was there first, but need not have left anything that can be cancelled.
-      const intent = await find(order);
-      if (intent === undefined) throw error;
-      return cancel(intent.id, cancelKey);
+      const found = await find(order);
+      if (found === undefined) throw error;
+      return cancel(placeOfFound(found));
     }
   }
 
-  return { find, retrieve, authorise, capture, cancel, useUpKey };
-}
-
-/** A party that was in the file when the order was opened, and need not be there any more. */
-function known<T>(party: T | undefined, role: string): T {
-  if (party === undefined) throw new Error(`The ${role} of the order is no longer in the file of parties.`);
-  return party;
+  return { find, retrieve, authorise, snapshot, capture, cancel, useUpKey, accountOf };
 }

@@ -1,5 +1,30 @@
 import { partyIdBounds } from '../../domain/escrow-terms.ts';
 import { checkText } from '../../domain/text.ts';
+import type { PaymentOrder } from '../institution.ts';
+
+/** Who pays and who is paid, at Stripe. */
+export interface StripeNames {
+  /** On the platform's own account, as is the card. */
+  readonly customer: string;
+  readonly paymentMethod: string;
+  /** The seller's connected account. */
+  readonly account: string;
+}
+
+/**
+ * The names that an order has, or else those in the file. Throws an Error where one of them is in neither: it was known
+ * when the order was opened.
+ */
+export function namesOf(
+  { buyer, seller, buyerId, sellerId }: PaymentOrder,
+  file: StripeParties,
+): StripeNames {
+  const { customer, paymentMethod } = buyer ?? file.buyers.get(buyerId) ?? {};
+  const account = seller?.account ?? file.sellers.get(sellerId);
+  if (!customer || !paymentMethod) throw new Error('The buyer of the order is not known any more.');
+  if (!account) throw new Error('The seller of the order is not known any more.');
+  return { customer, paymentMethod, account };
+}
 
 /** Who the parties of the platforms are at Stripe. */
 export interface StripeParties {

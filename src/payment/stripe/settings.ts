@@ -1,5 +1,6 @@
 import type { Environment } from '../../domain/caller.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
+import { chargedCurrencies } from './amounts.ts';
 import { parseStripeParties, type StripeParties } from './parties.ts';
 
 /** What the institution at Stripe is set up with. */
@@ -9,6 +10,8 @@ export interface StripeSettings {
   /** Signs the notifications of one webhook endpoint. */
   readonly webhookSecret: string;
   readonly parties: StripeParties;
+  /** Where a buyer comes back to who had to confirm a payment; undefined where none can be asked to. */
+  readonly returnUrl: string | undefined;
   /** Origin of the API: that of Stripe, or of a stand-in. */
   readonly url: string;
 }
@@ -29,6 +32,7 @@ export const stripe: InstitutionKind<StripeSettings> = {
   name: 'stripe',
   movesMoney: true,
   otherUnits: ['ISK', 'MGA', 'UGX'],
+  currencies: chargedCurrencies,
   parties: undefined,
   ownFiles: [],
   settings: {
@@ -46,7 +50,7 @@ export const stripe: InstitutionKind<StripeSettings> = {
     webhookSecret: {
       variable: 'ARTSEAL_STRIPE_WEBHOOK_SECRET',
       fallback: '',
-      meaning: 'signing secret of the webhook endpoint, whsec_',
+      meaning: 'signing secret of the webhook endpoint for connected accounts, whsec_',
       secret: true,
       read: (secret) => matching(secret, /^whsec_[\w+/=-]+$/, 'must be a signing secret, whsec_'),
     },
@@ -56,6 +60,13 @@ export const stripe: InstitutionKind<StripeSettings> = {
       meaning: 'JSON file that says which customer a buyerId is, and which account a sellerId',
       namesFile: true,
       read: parseStripeParties,
+    },
+    returnUrl: {
+      variable: 'ARTSEAL_STRIPE_RETURN_URL',
+      fallback: 'none',
+      meaning:
+        'page that a buyer comes back to who had to confirm a payment (3-D Secure); none: no buyer is asked',
+      read: (text, environment) => (text === 'none' ? undefined : readReturnUrl(text, environment)),
     },
     url: {
       variable: 'ARTSEAL_STRIPE_URL',
@@ -89,6 +100,16 @@ function readUrl(text: string, environment: () => Environment): string {
     throw new SettingRefused(`must be ${stripeUrl} in production`);
   }
   return url.origin;
+}
+
+function readReturnUrl(text: string, environment: () => Environment): string {
+  const url = URL.parse(text);
+  if (url === null || url.username !== '' || url.password !== '')
+    throw new SettingRefused('must be none or the address of a page, https://…');
+  const isTried = environment() === 'sandbox' && url.protocol === 'http:' && isLoopback(url.hostname);
+  if (url.protocol !== 'https:' && !isTried)
+    throw new SettingRefused('must be https, or http on a loopback address in a sandbox');
+  return url.href;
 }
 
 function isLoopback(hostname: string): boolean {
