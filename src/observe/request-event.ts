@@ -18,6 +18,8 @@ export interface RequestEvent {
   operation?: string;
   /** Why it was refused. */
   refusal?: Refusal;
+  /** Whether its refusal is for the operator to mend, who set up whatever called. */
+  isForOperator?: boolean;
   /** Whether it asked for health, as somebody does every few seconds. */
   isProbe?: boolean;
   /** Where calls are traced. */
@@ -29,7 +31,8 @@ export interface RequestEvent {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, isProbe, span } = event;
+  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, isForOperator, isProbe, span } =
+    event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
@@ -38,6 +41,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
+  else if (isForOperator) log.warn({ ...line, why: refusal?.message }, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
   else log.info(line, 'call');
 }

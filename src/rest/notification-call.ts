@@ -28,6 +28,11 @@ export async function notificationCall(
   }
   const { method, url = '', headersDistinct: headers } = request;
   const query = url.slice(notificationPath.length + 1);
-  await take({ method, query, headers, body: await readBody(request) });
+  try {
+    await take({ method, query, headers, body: await readBody(request) });
+  } catch (error) {
+    event.isForOperator = error instanceof Refusal && error.reason === 'VALIDATION_FAILED';
+    throw error;
+  }
   return jsonAnswer(200, { received: true });
 }

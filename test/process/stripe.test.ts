@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
+import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
 import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto } from '../support/issued.ts';
 import { assertRefused } from '../support/refused.ts';
 import { send } from '../support/signed-request.ts';
-import { cards, type StandInIntent, startStripeStandIn } from '../support/stripe-stand-in.ts';
+import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const settledWithinMs = 60_000;
@@ -19,9 +19,11 @@ const amount = 1_280_000;
 const parties = {
   buyers: {
     'buyer-1': { customer: 'cus_1', paymentMethod: cards.good },
-    'buyer-2': { customer: 'cus_2', paymentMethod: cards.declined },
+    'buyer-2': { customer: 'cus_2', paymentMethod: cards.stolen },
+    'buyer-3': { customer: 'cus_2', paymentMethod: cards.authenticationRequired },
+    'buyer-4': { customer: 'cus_gone', paymentMethod: cards.good },
   },
-  sellers: { 'seller-1': 'acct_1' },
+  sellers: { 'seller-1': 'acct_1', 'seller-2': 'acct_2' },
 };
 
 /** The settings of a deployment whose institution is Stripe; `standIn` takes its place. */
@@ -35,22 +37,31 @@ function settingsFor(folder: string, standIn: { url: string; apiKey: string; web
     ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
     ARTSEAL_STRIPE_PARTIES_FILE: file,
     ARTSEAL_STRIPE_URL: standIn.url,
+    ARTSEAL_STRIPE_RETURN_URL: 'https://platform.example/paid',
   };
 }
 
-/** The real command with Stripe as its institution, and a platform with a filing. */
+/** The real command with Stripe as its institution, and a platform with filings. */
 async function servedByStripe(t: TestContext) {
   const standIn = await startStripeStandIn(t);
   const dataDir = temporaryFolder(t);
   const { platforms } = await issueInto(dataDir, 1);
   const [platform = assert.fail()] = platforms;
   const service = await serveCommand(t, settingsFor(dataDir, standIn));
+  let log = '';
+  service.child.stderr?.on('data', (chunk) => {
+    log += chunk;
+  });
   const order = async (escrowId: string) =>
     (await send(service.publicUrl, platform, { target: `/api/v1/escrow/${escrowId}` })).json;
+  const file = async () => (await fileArtwork(service, platform)).json.filingNo as string;
+  const intentOf = (escrowId: string) =>
+    standIn.intents.find(({ metadata }) => metadata.artseal_escrow === escrowId) ?? assert.fail(escrowId);
+  let events = 0;
   return {
-    ...{ standIn, service, platform },
-    file: async () => (await fileArtwork(service, platform)).json.filingNo as string,
-    order,
+    ...{ standIn, service, platform, order, file, intentOf },
+    log: () => log,
+    open: async (terms: object = {}) => openEscrow(service, platform, await file(), { amount, ...terms }),
     resolve: (escrowId: string, verb: 'release' | 'refund') =>
       send(service.publicUrl, platform, {
         method: 'POST',
@@ -61,74 +72,169 @@ async function servedByStripe(t: TestContext) {
       eventually(`${escrowId} becomes ${state}`, settledWithinMs, async () => {
         return (await order(escrowId)).state === state;
       }),
-    notify: (eventId: string, type: string, intent: StandInIntent) => {
-      const { body, signature } = standIn.event(eventId, type, intent, Math.floor(Date.now() / 1000));
+    notify: (type: string, object: object, more?: object) => {
+      events += 1;
+      const nowS = Math.floor(Date.now() / 1000);
+      const { body, signature } = standIn.event(`evt_${events}`, type, object, nowS, more);
       const headers = { 'Stripe-Signature': signature };
       return fetch(`${service.publicUrl}/payment/notifications`, { method: 'POST', headers, body });
     },
   };
 }
 
-test('an order is held, released, refunded and declined by Stripe', { timeout: 300_000 }, async (t) => {
-  const { standIn, service, platform, file, resolve } = await servedByStripe(t);
-  const filingNo = await file();
-  const opened = await openEscrow(service, platform, filingNo, { amount });
-  assert.equal(opened.status, 200, opened.text);
-  const [intent] = standIn.intents;
-  assert.equal(intent?.status, 'requires_capture');
-  assert.equal(intent.transfer_data?.destination, 'acct_1');
-  const released = await resolve(opened.json.escrowId, 'release');
-  assert.equal(released.json.state, 'RELEASED', released.text);
-  assert.equal(intent.status, 'succeeded');
-  const { records } = (await askProvenance(service, platform, filingNo)).json;
-  assert.equal(records.length, 2);
+test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
+  const at = await servedByStripe(t);
+  const { standIn, service, platform, order, open, resolve, becomes, notify, intentOf } = at;
 
-  const again = await openEscrow(service, platform, filingNo, { amount });
-  const refunded = await resolve(again.json.escrowId, 'refund');
-  assert.equal(refunded.json.state, 'REFUNDED', refunded.text);
-  assert.equal(standIn.intents.at(-1)?.status, 'canceled');
-
-  const declined = await openEscrow(service, platform, filingNo, { amount, buyerId: 'buyer-2' });
-  assertRefused(declined, 402, 'PAYMENT_DECLINED', /declined the FREEZE/);
-  const unknown = await openEscrow(service, platform, filingNo, { buyerId: 'nobody', sellerId: 'no one' });
-  assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
-});
-
-test('an answer of Stripe that is lost is found by asking', { timeout: 300_000 }, async (t) => {
-  const { standIn, service, platform, file, becomes, resolve } = await servedByStripe(t);
-  standIn.failNext(/^POST .*payment_intents$/, 'lose-answer');
-  const pending = await openEscrow(service, platform, await file(), { amount });
-  assertRefused(pending, 503, 'PAYMENT_PENDING');
-  const [escrowId = ''] = /ES-\d{4}-\w{4}/.exec(pending.json.message) ?? [];
-  await becomes(escrowId, 'FROZEN');
-  assert.equal(standIn.intents.length, 1);
-  standIn.failNext(/capture$/, 'lose-request');
-  assertRefused(await resolve(escrowId, 'release'), 503, 'PAYMENT_PENDING');
-  await becomes(escrowId, 'RELEASED');
-  assert.equal(standIn.intents[0]?.amount_received, amount);
-});
-
-test('a webhook of Stripe leads to a question, a forged one to nothing', { timeout: 300_000 }, async (t) => {
-  const { standIn, service, platform, file, order, becomes, notify } = await servedByStripe(t);
-  const { escrowId } = (await openEscrow(service, platform, await file(), { amount })).json;
-  const [intent = assert.fail()] = standIn.intents;
-  const asked = standIn.requests.length;
-  // It claims what is not so.
-  assert.equal((await notify('evt_1', 'payment_intent.canceled', intent)).status, 200);
-  await eventually('Stripe is asked', settledWithinMs, () => standIn.requests.length > asked);
-  const headers = { 'Stripe-Signature': 't=1,v1=00' };
-  const forged = await fetch(`${service.publicUrl}/payment/notifications`, {
-    method: 'POST',
-    headers,
-    body: '{}',
+  await t.test('reserves the amount on the account of the seller, and pays it out there', async () => {
+    const filingNo = await at.file();
+    const opened = await openEscrow(service, platform, filingNo, { amount });
+    assert.equal(opened.status, 200, opened.text);
+    const { escrowId } = opened.json;
+    const intent = intentOf(escrowId);
+    assert.deepEqual([intent.status, intent.account], ['requires_capture', 'acct_1']);
+    const { holdExpiresAt } = await order(escrowId);
+    assert.equal(Date.parse(holdExpiresAt) / 1000, intent.created + 7 * 24 * 3600);
+    const released = await resolve(escrowId, 'release');
+    assert.equal(released.json.state, 'RELEASED', released.text);
+    assert.equal(intent.status, 'succeeded');
+    const { records } = (await askProvenance(service, platform, filingNo)).json;
+    assert.equal(records.length, 2);
   });
-  assert.equal(forged.status, 401);
-  assert.equal(((await forged.json()) as { code: string }).code, 'SIGNATURE_INVALID');
-  standIn.expire(intent.id);
-  assert.equal((await order(escrowId)).state, 'FROZEN');
-  assert.equal((await notify('evt_2', 'payment_intent.canceled', intent)).status, 200);
-  await becomes(escrowId, 'CLOSED');
+
+  await t.test('gives back what is refunded', async () => {
+    const { escrowId } = (await open({ sellerId: 'seller-2' })).json;
+    const refunded = await resolve(escrowId, 'refund');
+    assert.equal(refunded.json.state, 'REFUNDED', refunded.text);
+    const { status, account } = intentOf(escrowId);
+    assert.deepEqual([status, account], ['canceled', 'acct_2']);
+  });
+
+  await t.test(
+    'declines in words for the buyer, and at once where Stripe knows no such customer',
+    async () => {
+      const stolen = await open({ buyerId: 'buyer-2' });
+      assertRefused(stolen, 402, 'PAYMENT_DECLINED', /declined the FREEZE/, /without saying why/);
+      assert.doesNotMatch(stolen.text, /stolen|cus_|4242/);
+      const gone = await open({ buyerId: 'buyer-4' });
+      assertRefused(gone, 402, 'PAYMENT_DECLINED', /does not take this payment/);
+    },
+  );
+
+  await t.test('refuses what Stripe would not take, before it hears of it', async () => {
+    const before = standIn.requests.length;
+    const unknown = await open({ buyerId: 'nobody', sellerId: 'no one' });
+    assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+    const tooMuch = await open({ amount: 100_000_000 });
+    assertRefused(tooMuch, 400, 'VALIDATION_FAILED', /amount must be from 1 to 99999999/);
+    assert.equal(standIn.requests.length, before);
+  });
+
+  await t.test('waits for a buyer who has to confirm', async () => {
+    const opened = await open({ buyerId: 'buyer-3' });
+    assert.equal(opened.status, 200, opened.text);
+    const { escrowId, state, nextAction } = opened.json;
+    assert.equal(state, 'UNPAID');
+    const intent = intentOf(escrowId);
+    assert.equal(nextAction.url, `${standIn.url}/3ds/${intent.id}`);
+    standIn.authenticate(intent.id, true);
+    assert.equal((await notify('payment_intent.amount_capturable_updated', intent)).status, 200);
+    await becomes(escrowId, 'FROZEN');
+
+    const other = (await open({ buyerId: 'buyer-3' })).json;
+    standIn.authenticate(intentOf(other.escrowId).id, false);
+    await notify('payment_intent.payment_failed', intentOf(other.escrowId));
+    await becomes(other.escrowId, 'CLOSED');
+  });
+
+  await t.test(
+    'finds by asking what an answer would have said, and is not held up by a saved 500',
+    async () => {
+      standIn.failNext(/^POST .*payment_intents$/, 'lose-answer');
+      const made = standIn.intents.length;
+      const pending = await open();
+      assertRefused(pending, 503, 'PAYMENT_PENDING');
+      const escrowId = escrowIdIn(pending);
+      await becomes(escrowId, 'FROZEN');
+      assert.equal(standIn.intents.length, made + 1);
+      standIn.failNext(/capture$/, 'fail-and-save');
+      assertRefused(await resolve(escrowId, 'release'), 503, 'PAYMENT_PENDING');
+      await becomes(escrowId, 'RELEASED');
+      assert.equal(intentOf(escrowId).amount_received, amount);
+    },
+  );
+
+  await t.test('asks where a notification says something, and believes none', async () => {
+    const { escrowId } = (await open()).json;
+    const intent = intentOf(escrowId);
+    const asked = standIn.requests.length;
+    // It claims what is not so.
+    assert.equal((await notify('payment_intent.canceled', intent)).status, 200);
+    await eventually('Stripe is asked', settledWithinMs, () => standIn.requests.length > asked);
+    assert.equal((await order(escrowId)).state, 'FROZEN');
+    standIn.expire(intent.id);
+    assert.equal((await notify('payment_intent.canceled', intent)).status, 200);
+    await becomes(escrowId, 'CLOSED');
+    const headers = { 'Stripe-Signature': 't=1,v1=00' };
+    const address = `${service.publicUrl}/payment/notifications`;
+    const forged = await fetch(address, { method: 'POST', headers, body: '{}' });
+    assert.equal(forged.status, 401);
+    assert.equal(((await forged.json()) as { code: string }).code, 'SIGNATURE_INVALID');
+  });
+
+  await t.test('appends to the history what becomes of the money after a release', async () => {
+    const { escrowId } = (await open()).json;
+    await resolve(escrowId, 'release');
+    const { id, latest_charge: charge } = intentOf(escrowId);
+    const told = async (payment: string) =>
+      eventually(`${escrowId} is told of ${payment}`, settledWithinMs, async () => {
+        const { history, state } = await order(escrowId);
+        return state === 'RELEASED' && history.at(-1).payment === payment;
+      });
+    standIn.refund(id, 1);
+    assert.equal((await notify('charge.refunded', { ...charge })).status, 200);
+    await told('PARTLY_RETURNED');
+    assert.equal((await order(escrowId)).history.at(-1).left, amount - 1);
+    const dispute = standIn.dispute(id, amount - 1);
+    assert.equal((await notify('charge.dispute.created', dispute)).status, 200);
+    await told('DISPUTED');
+    dispute.status = 'lost';
+    assert.equal((await notify('charge.dispute.closed', dispute)).status, 200);
+    await told('RETURNED');
+  });
+
+  await t.test('says what to change where another kind of event is sent', async () => {
+    const [intent = assert.fail()] = standIn.intents;
+    for (const [more, said] of [
+      [{ livemode: true }, /is of live mode/],
+      [{ object: 'v2.core.event' }, /is a thin event/],
+      [{ api_version: '2020-08-27' }, /API version 2020-08-27/],
+    ] as const) {
+      const refused = await notify('payment_intent.succeeded', intent, more);
+      assert.equal(refused.status, 400);
+      const { code, message } = (await refused.json()) as { code: string; message: string };
+      assert.equal(code, 'VALIDATION_FAILED');
+      assert.match(message, said);
+      await eventually('it is logged', settledWithinMs, () =>
+        linesOf(at.log()).some(({ level, why }) => level === 40 && said.test(String(why))),
+      );
+    }
+  });
+
+  await t.test('leaves nothing on standard error but its own lines', () => {
+    assert.ok(linesOf(at.log()).length > 10);
+    assert.doesNotMatch(at.log(), /A notice of the stand-in|Warning/);
+  });
 });
+
+/** The lines of a log, all of which are JSON. */
+function linesOf(log: string): Record<string, unknown>[] {
+  const whole = log.slice(0, log.lastIndexOf('\n') + 1);
+  return whole
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+}
 
 test('two settings lead from the stand-in to Stripe itself', async (t) => {
   const standIn = { url: '', apiKey: 'sk_test_4eC39HqLyjWDarjtT1zdp7dc', webhookSecret: 'whsec_1' };
