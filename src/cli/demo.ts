@@ -25,7 +25,7 @@ export const demo: Command = {
     const { escrowId } = await show('Escrow', 'POST', '/api/v1/escrow', {
       filingNo,
       type: 'GUARANTEE',
-      amount: 128_000_000,
+      amount: exampleArtwork.price,
       buyerId: 'buyer-1',
       sellerId: 'seller-1',
     });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { exampleArtwork } from '../../src/cli/example.ts';
 import { chargedCurrencies, checkAmount } from '../../src/payment/stripe/amounts.ts';
 import { opened } from './stripe-support.ts';
 
@@ -40,6 +41,10 @@ test('currencies with three decimals are taken in tens', () => {
       },
     ]);
   }
+});
+
+test('what the demo sells fits', () => {
+  assert.equal(isTaken(BigInt(exampleArtwork.price), 'CNY'), true);
 });
 
 test('the currencies are codes of ISO 4217, each once', () => {
