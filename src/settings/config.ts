@@ -203,7 +203,7 @@ export const settings = {
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
     fallback: 'simulated',
-    meaning: `who holds the money: ${institutions.map(inHelp).join(' or ')}`,
+    meaning: `who holds or reserves the money: ${institutions.map(inHelp).join(' or ')}`,
     read: oneOf(institutions, ({ name }) => name),
   },
 } as const satisfies Record<string, Setting>;
