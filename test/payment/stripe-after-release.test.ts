@@ -57,6 +57,14 @@ const cases: readonly (readonly [
     1_000_000,
   ],
   [
+    'a dispute over a part in another currency that was lost, of which it is not known how much it took',
+    (standIn) => {
+      Object.assign(standIn.dispute('pi_1', 1), { status: 'lost', currency: 'usd' });
+    },
+    'RETURNED',
+    amount,
+  ],
+  [
     'a dispute that was prevented by a refund',
     (standIn) => {
       standIn.refund('pi_1', amount);

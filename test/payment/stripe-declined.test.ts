@@ -94,6 +94,15 @@ describe('a refusal that Stripe does not save ends the order at once', () => {
     assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
   });
 
+  test('a customer that is unknown, and the answer was lost: CANCEL ends it', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order('unknown-customer');
+    standIn.failNext(/^POST \/v1\/payment_methods$/, 'lose-answer');
+    await assert.rejects(instruct(institution, asked, 'FREEZE'));
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+  });
+
   test('a FREEZE that is still being carried out: not known yet', async (t) => {
     const { standIn, institution, order } = await opened(t);
     const asked = order();

@@ -88,6 +88,7 @@ export interface StandInDispute {
   readonly object: 'dispute';
   readonly payment_intent: string;
   readonly amount: number;
+  currency: string;
   status: string;
 }
 
@@ -233,6 +234,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
       const id = `dp_${state.disputes.length + 1}`;
       const made: StandInDispute = {
         ...{ id, object: 'dispute', payment_intent: intentId, amount },
+        ...{ currency: state.intents.find((intent) => intent.id === intentId)?.currency ?? '' },
         status: 'needs_response',
       };
       state.disputes.push(made);

@@ -6,6 +6,10 @@ export interface StripeReason {
   readonly code?: string | undefined;
   /** Why the card issuer, or Stripe itself, declined a card. */
   readonly decline_code?: string | undefined;
+  /** What the card issuer said to Stripe, in its network's own code. */
+  readonly network_decline_code?: string | undefined;
+  /** The parameter that was refused. */
+  readonly param?: string | undefined;
   readonly message?: string | undefined;
   readonly requestId?: string | undefined;
 }
@@ -93,8 +97,9 @@ function wordsFor(code: string, { type, decline_code }: StripeReason): string {
 /** How much of Stripe's own sentence is kept, in characters. */
 const messageMax = 300;
 
-function detailOf({ type, code, decline_code, message, requestId }: StripeReason): string {
-  const facts = { type, code, decline_code, request: requestId };
+function detailOf(reason: StripeReason): string {
+  const { type, code, decline_code, network_decline_code, param, message, requestId } = reason;
+  const facts = { type, code, decline_code, network_decline_code, param, request: requestId };
   const told = Object.entries(facts).flatMap(([name, value]) => (value ? [`${name} ${value}`] : []));
   const sentence = message ? [withoutNames(message).slice(0, messageMax)] : [];
   return ['Stripe', ...told, ...sentence].join(', ');

@@ -95,13 +95,14 @@ const authenticationRequired: Declined = declinedFor({ code: 'authentication_req
 
 function createInstructions(intents: Intents, nowMs: () => number) {
   /** Where the money stands, once it is certain that a PaymentIntent without any will never get some. */
-  async function settled({ intent, account }: FoundIntent, why?: Declined): Promise<PaymentSnapshot> {
-    const payment = await intents.snapshot({ intent, account });
+  async function settled(found: FoundIntent, why?: Declined): Promise<PaymentSnapshot> {
+    const payment = await intents.snapshot(found);
     if (payment !== undefined) return because(payment, why);
+    const { intent, place } = found;
     const asksBuyer = intent.status === 'requires_action' ? authenticationRequired : undefined;
     const { last_payment_error: last } = intent;
     const reason = why ?? (last ? declinedFor(last) : asksBuyer);
-    return because(await intents.cancel({ account, intentId: intent.id }), reason);
+    return because(await intents.cancel(place), reason);
   }
 
   async function freeze(order: PaymentOrder, repeated = false): Promise<PaymentSnapshot> {
@@ -139,8 +140,7 @@ function createInstructions(intents: Intents, nowMs: () => number) {
 
   async function locate(order: PaymentOrder): Promise<IntentPlace | undefined> {
     if (order.reference !== undefined) return placeOf(order.reference);
-    const found = await intents.find(order);
-    return found && { account: found.account, intentId: found.intent.id };
+    return (await intents.find(order))?.place;
   }
 
   return {

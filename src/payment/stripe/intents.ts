@@ -38,8 +38,6 @@ const unconfirmedAmount = 1_000_000;
 /** The charge tells until when a hold is kept, what was refunded, and what a cancelled PaymentIntent was before. */
 const withCharge = { expand: ['latest_charge'] };
 
-const placeOfFound = ({ intent, account }: FoundIntent): IntentPlace => ({ account, intentId: intent.id });
-
 /** What of a request's options says whose account it is about. */
 const on = (account: string | undefined): Stripe.RequestOptions =>
   account === undefined ? {} : { stripeAccount: account };
@@ -56,15 +54,25 @@ export function createIntents(
 ): Intents {
   const accountOf = (order: PaymentOrder) => names(order).account;
 
-  async function retrieve({ account, intentId }: IntentPlace): Promise<FoundIntent> {
-    return { account, intent: await paymentIntents.retrieve(intentId, withCharge, on(account)) };
+  async function retrieve(place: IntentPlace): Promise<FoundIntent> {
+    return { place, intent: await paymentIntents.retrieve(place.intentId, withCharge, on(place.account)) };
   }
 
   async function find(order: PaymentOrder): Promise<FoundIntent | undefined> {
     if (order.reference !== undefined) return retrieve(placeOf(order.reference));
     const { account, customer } = names(order);
-    // Orders of before had their PaymentIntent on the platform's own account.
-    return (await findAmong(order, account, {})) ?? findAmong(order, undefined, { customer });
+    return (await findAmong(order, account, {})) ?? findOfBefore(order, customer);
+  }
+
+  /** The PaymentIntent of an order of before, when they were on the platform's own account. */
+  async function findOfBefore(order: PaymentOrder, customer: string): Promise<FoundIntent | undefined> {
+    try {
+      return await findAmong(order, undefined, { customer });
+    } catch (error) {
+      // A customer that there is not has none.
+      if (isRefusedByStripe(error) && error.code === 'resource_missing') return undefined;
+      throw error;
+    }
   }
 
   async function findAmong(
@@ -81,7 +89,8 @@ export function createIntents(
     };
     let seen = 0;
     for await (const intent of paymentIntents.list(params, on(account))) {
-      if (intent.metadata[holdKey] === order.holdId) return { intent, account };
+      if (intent.metadata[holdKey] === order.holdId)
+        return { intent, place: { account, intentId: intent.id } };
       seen += 1;
       if (seen >= lookUpLimits.intents) throw new Error(`Stripe: more than ${seen} payments since the order`);
     }
@@ -90,9 +99,9 @@ export function createIntents(
 
   async function snapshot(found: FoundIntent): Promise<PaymentSnapshot | undefined> {
     if (!wasDisputed(found)) return snapshotOf(found, []);
-    const { intent, account } = found;
-    const contested = await disputes.list({ payment_intent: intent.id, limit: disputesMax }, on(account));
-    if (contested.has_more) throw new Error(`Stripe: more than ${disputesMax} disputes of ${intent.id}`);
+    const { account, intentId } = found.place;
+    const contested = await disputes.list({ payment_intent: intentId, limit: disputesMax }, on(account));
+    if (contested.has_more) throw new Error(`Stripe: more than ${disputesMax} disputes of ${intentId}`);
     return snapshotOf(found, contested.data);
   }
 
@@ -106,7 +115,7 @@ export function createIntents(
     action: Promise<Stripe.PaymentIntent>,
   ): Promise<PaymentSnapshot> {
     try {
-      return await snapshotOrAbsent({ intent: await action, account: place.account });
+      return await snapshotOrAbsent({ intent: await action, place });
     } catch (error) {
       if (!isRefusedByStripe(error)) throw error;
       const payment = await snapshotOrAbsent(await retrieve(place));
@@ -148,7 +157,6 @@ export function createIntents(
   }
 
   async function authorise(order: PaymentOrder): Promise<FoundIntent> {
-    const account = accountOf(order);
     const intent = await make(order, {
       amount: Number(order.amount),
       payment_method: await cloneCard(order),
@@ -156,8 +164,8 @@ export function createIntents(
       ...(returnUrl === undefined ? { off_session: true } : { return_url: returnUrl }),
     });
     // A saved answer is one of the past: the money may have gone on since.
-    const isOld = isSavedAnswer(intent.lastResponse.headers);
-    return isOld ? retrieve({ account, intentId: intent.id }) : { account, intent };
+    const place = { account: accountOf(order), intentId: intent.id };
+    return isSavedAnswer(intent.lastResponse.headers) ? retrieve(place) : { intent, place };
   }
 
   async function useUpKey(order: PaymentOrder): Promise<PaymentSnapshot> {
@@ -169,7 +177,7 @@ export function createIntents(
       // The FREEZE was there first, but need not have left anything that can be cancelled.
       const found = await find(order);
       if (found === undefined) throw error;
-      return cancel(placeOfFound(found));
+      return cancel(found.place);
     }
   }
 

@@ -1,13 +1,12 @@
 import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { declinedFor } from './declined.ts';
-import { referenceOf } from './reference.ts';
+import { type IntentPlace, referenceOf } from './reference.ts';
 
-/** A PaymentIntent with its latest_charge expanded, and whose account it is on. */
+/** A PaymentIntent with its latest_charge expanded, and where it is. */
 export interface FoundIntent {
   readonly intent: Stripe.PaymentIntent;
-  /** See IntentPlace. */
-  readonly account: string | undefined;
+  readonly place: IntentPlace;
 }
 
 /** The reasons that Stripe gives when it cancels by itself what was not captured in time. */
@@ -32,11 +31,11 @@ export function wasDisputed({ intent }: FoundIntent): boolean {
  * here, since neither says anything of the money.
  */
 export function snapshotOf(
-  { intent, account }: FoundIntent,
+  { intent, place }: FoundIntent,
   disputes: readonly Stripe.Dispute[],
 ): PaymentSnapshot | undefined {
   const currency = intent.currency.toUpperCase();
-  const told = { currency, reference: referenceOf({ account, intentId: intent.id }) };
+  const told = { currency, reference: referenceOf(place) };
   switch (intent.status) {
     case 'requires_capture': {
       const holdExpiresAtMs = captureBeforeMs(intent);
@@ -68,7 +67,9 @@ function paidSnapshot(
   if (disputes.some(({ status }) => !ended.includes(status)))
     return { status: 'DISPUTED', amount: BigInt(received) };
   const lost = disputes.filter(({ status }) => status === 'lost');
-  const kept = notRefunded(intent) - lost.reduce((sum, { amount }) => sum + amount, 0);
+  // What a dispute over another currency took is not known: all of it is as near as can be.
+  const taken = lost.map(({ amount, currency }) => (currency === intent.currency ? amount : received));
+  const kept = taken.reduce((left, amount) => left - amount, notRefunded(intent));
   if (kept <= 0) return { status: 'RETURNED', amount: BigInt(received) };
   if (kept < received) return { status: 'PARTLY_RETURNED', amount: BigInt(kept) };
   return { status: 'PAID_OUT', amount: BigInt(received) };
