@@ -61,6 +61,15 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     assert.deepEqual(await instruct(institution, order, 'RELEASE'), answered);
   });
 
+  test('is not VOID where the account of the seller cannot be reached any more: the buyer may confirm yet', async (t) => {
+    const { standIn, institution, order, answered } = await asked(t);
+    const known = { ...order, reference: answered.reference };
+    standIn.failNext(/./, { status: 403, code: 'account_invalid' });
+    await assert.rejects(instruct(institution, known, 'FREEZE'), /account_invalid/);
+    assert.deepEqual(await instruct(institution, known, 'FREEZE'), answered);
+    assert.equal(standIn.requests.at(-1)?.method, 'GET');
+  });
+
   test('goes on after the setting was changed in between', async (t) => {
     const { standIn, institution, order, answered } = await asked(t);
     const { createStripeInstitution } = await import('../../src/payment/stripe/institution.ts');

@@ -145,8 +145,9 @@ function createInstructions(intents: Intents, nowMs: () => number) {
 
   return {
     FREEZE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
-      const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
-      const found = isOld ? await intents.find(order) : undefined;
+      // With a reference there is one already, which may wait for the buyer.
+      const mayBeThere = order.reference !== undefined || nowMs() - order.openedAtMs > keyTrustedMs;
+      const found = mayBeThere ? await intents.find(order) : undefined;
       return found === undefined ? freeze(order) : settled(found);
     },
     RELEASE: async (order: PaymentInstruction): Promise<PaymentSnapshot> => {
