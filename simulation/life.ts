@@ -122,7 +122,7 @@ export function beginLife(options: LifeOptions): Life {
     take: ({ headers, body }) => {
       const lists = Object.entries(headers).map(([name, value]) => [name, [value]]);
       return during(() =>
-        service.takeNotification({ method: 'POST', query: '', headers: Object.fromEntries(lists), body }),
+        service.notifications.take({ method: 'POST', query: '', headers: Object.fromEntries(lists), body }),
       );
     },
     start: service.start,

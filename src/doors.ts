@@ -51,7 +51,7 @@ export interface Doors {
 export interface DoorDependencies {
   readonly store: Store;
   readonly clock: Clock;
-  readonly service: Pick<Service, 'dispatcher' | 'takeNotification'>;
+  readonly service: Pick<Service, 'dispatcher' | 'notifications'>;
   readonly calls: Calls;
   readonly readiness: Readiness;
   readonly clientOf: ClientOf;
@@ -95,7 +95,7 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
   const { version, commit = '' } = buildInfo;
   return createPublicListener({
     signedCalls: createSignedCalls({ calls, routes: createRoutes(service.dispatcher.services) }),
-    takeNotification: service.takeNotification,
+    notifications: service.notifications,
     openRoutes: createOpenRoutes({
       openApi: readPackaged('openapi.yaml'),
       version: { version, commit, startedAt },

@@ -6,7 +6,7 @@ import type { Clock } from './domain/clock.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import type { Institution } from './payment/institution.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
-import { createNotifications, type TakeNotification } from './reconciliation/notifications.ts';
+import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
 import { createRecovery } from './reconciliation/recovery.ts';
 import { createAdminService } from './rpc/admin-service.ts';
@@ -37,7 +37,7 @@ export interface ServiceParts {
 /** The service without doors. */
 export interface Service {
   readonly dispatcher: Dispatcher;
-  readonly takeNotification: TakeNotification;
+  readonly notifications: Notifications;
   /** Looks after the orders that an earlier process left, and from then on after all. */
   start(): Promise<void>;
   /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
@@ -63,7 +63,7 @@ export function createService(parts: ServiceParts): Service {
       createEscrowService({ institution, reconciler, now, timestamp, newInstructionId, currency, paging }),
       createAdminService({ ...parts, paging }),
     ]),
-    takeNotification: createNotifications({ institution, execute, clock }),
+    notifications: createNotifications({ institution, execute, clock }),
     start: recovery.start,
     stop: async () => {
       recovery.stop();

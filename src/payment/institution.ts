@@ -41,12 +41,19 @@ export interface Institution<Values = unknown> {
   instruct(instruction: PaymentInstruction, signal: AbortSignal): Promise<PaymentSnapshot>;
   /** Asks where the money of an order is now. */
   lookUp(order: PaymentOrder, signal: AbortSignal): Promise<PaymentSnapshot>;
+  /** How notifications are sent. */
+  readonly notificationMethod: NotificationMethod;
   /**
    * Reads a notification as it came over the wire. Throws SIGNATURE_INVALID if it is not the institution's own, or
    * too old to be; INVALID_JSON if it is, and cannot be read; VALIDATION_FAILED, with what to change at the institution, if
    * it is not of the kind that this deployment takes.
    */
   readNotification(notification: SentNotification): Notification;
+  /**
+   * Asks which order a resource is of, where notifications name such; undefined if it is of none of ours. Rejects as
+   * `lookUp` does.
+   */
+  subjectOf?(resource: string, signal: AbortSignal): Promise<NotificationSubject | undefined>;
   /** Ends whatever the institution's side has under way in this process. */
   close(): Promise<void>;
 }
@@ -122,6 +129,9 @@ export interface PaymentInstruction extends PaymentOrder {
   readonly kind: InstructionKind;
 }
 
+/** The methods of HTTP that notifications come with. */
+export type NotificationMethod = 'GET' | 'POST';
+
 /** A notification as sent. */
 export interface SentNotification {
   readonly method: string;
@@ -138,8 +148,11 @@ export interface SentNotification {
 export interface Notification {
   /** Unique at the institution. */
   readonly eventId: string;
-  /** Which order it is about; undefined if it is about none of ours. */
-  readonly about: NotificationSubject | undefined;
+  /**
+   * Which order it is about; undefined if it is about none of ours. A resource is something at the institution that nothing
+   * of an order is stored of: `subjectOf` finds the order.
+   */
+  readonly about: NotificationSubject | { readonly resource: string } | undefined;
 }
 
 /** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference. */

@@ -7,26 +7,35 @@ import { type Answer, jsonAnswer } from './envelope.ts';
 /** Where the payment institution sends its notifications. */
 export const notificationPath = '/payment/notifications';
 
-/** Takes a notification as it came over the wire, verified by whoever sent it. Throws Refusal. */
-export type TakeNotification = (sent: {
-  readonly method: string;
-  /** Behind the question mark of its target; '' if there is none. */
-  readonly query: string;
-  readonly headers: NodeJS.Dict<string[]>;
-  readonly body: Uint8Array;
-}) => Promise<void>;
+/** The notifications of the payment institution. */
+export interface Notifications {
+  /** The one that they come with. */
+  readonly method: 'GET' | 'POST';
+  /** Takes one as it came over the wire, verified by whoever sent it. Throws Refusal. */
+  take(sent: {
+    readonly method: string;
+    /** Behind the question mark of its target; '' if there is none. It can be the secret that proves it. */
+    readonly query: string;
+    readonly headers: NodeJS.Dict<string[]>;
+    readonly body: Uint8Array;
+  }): Promise<void>;
+}
+
+/** Whether a request target is that of notifications. */
+export const isNotification = (target: string | undefined): boolean =>
+  target === notificationPath || target?.startsWith(`${notificationPath}?`) === true;
 
 /** Answers a request to `notificationPath`: as soon as the notification is stored, before anything comes of it. */
 export async function notificationCall(
   request: IncomingMessage,
   event: RequestEvent,
-  take: TakeNotification,
+  { method, take }: Notifications,
 ): Promise<Answer> {
   event.operation = 'payment notification';
-  if (request.method !== 'POST') {
-    throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes POST.', { allow: ['POST'] });
+  if (request.method !== method) {
+    throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${method}.`, { allow: [method] });
   }
-  const { method, url = '', headersDistinct: headers } = request;
+  const { url = '', headersDistinct: headers } = request;
   const query = url.slice(notificationPath.length + 1);
   try {
     await take({ method, query, headers, body: await readBody(request) });

@@ -9,7 +9,7 @@ import { bodyRefused, ClientGone } from './body.ts';
 import { type Connection, createConnections, isAhead, isLast } from './connections.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
-import { notificationCall, notificationPath, type TakeNotification } from './notification-call.ts';
+import { isNotification, type Notifications, notificationCall } from './notification-call.ts';
 import type { OpenRoutes } from './open-routes.ts';
 import type { SignedCalls } from './signed-call.ts';
 import { endBehindBody, hasSmallBody, skipBody } from './unread-body.ts';
@@ -17,7 +17,7 @@ import { endBehindBody, hasSmallBody, skipBody } from './unread-body.ts';
 /** What the public listener works with. */
 export interface PublicListenerDependencies {
   readonly signedCalls: SignedCalls;
-  readonly takeNotification: TakeNotification;
+  readonly notifications: Notifications;
   readonly openRoutes: OpenRoutes;
   readonly clientOf: ClientOf;
   /** What connections are secured with first; undefined for plain HTTP. */
@@ -48,7 +48,7 @@ const timeouts = {
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, takeNotification, openRoutes, clientOf, tls, observer } = dependencies;
+  const { signedCalls, notifications, openRoutes, clientOf, tls, observer } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -73,7 +73,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     checkHead(request);
     const openAnswer = openRoutes(request, event);
     if (openAnswer !== undefined) return openAnswer;
-    if (request.url === notificationPath) return notificationCall(request, event, takeNotification);
+    if (isNotification(request.url)) return notificationCall(request, event, notifications);
     return signedCalls(request, event);
   }
 

@@ -26,12 +26,12 @@ export async function openBareDoor(
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
-  const takeNotification = async () => {};
+  const notifications = { method: 'POST', take: async () => {} } as const;
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
   const openRoutes = createOpenRoutes({ openApi, version, readiness });
   const server = createPublicListener({
-    ...{ signedCalls, takeNotification, openRoutes, tls },
+    ...{ signedCalls, notifications, openRoutes, tls },
     ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },
   });
   if (requestMs !== undefined) {

@@ -138,6 +138,7 @@ export function openTestInstitution(
     check: (parties) => connection.check(parties),
     instruct: (instruction, signal) => connection.instruct(instruction, signal),
     lookUp: (order, signal) => connection.lookUp(order, signal),
+    notificationMethod: connection.notificationMethod,
     readNotification: (notification) => connection.readNotification(notification),
     close: async () => {
       await connection.close();

@@ -62,6 +62,7 @@ export function openSimulator(options: SimulatorOptions): Simulator {
       check: () => [],
       instruct: (instruction, signal) => calls.make(signal, (call) => running().instruct(instruction, call)),
       lookUp: (order, signal) => calls.make(signal, (call) => running().lookUp(order, call)),
+      notificationMethod: 'POST',
       readNotification: (notification) => readSigned(secret, notification),
       close: async () => calls.close(),
       cut: calls.cut,

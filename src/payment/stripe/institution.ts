@@ -66,6 +66,7 @@ export function createStripeInstitution(
         const found = await intents.find(order);
         return (found && (await intents.snapshot(found))) ?? { status: 'ABSENT' };
       }),
+    notificationMethod: 'POST',
     readNotification: (sent) => readStripeNotification(sent, settings),
     close: async () => client.close(),
   };

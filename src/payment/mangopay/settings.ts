@@ -1,0 +1,105 @@
+import type { Environment } from '../../domain/caller.ts';
+import { type InstitutionKind, type PartyNameRule, SettingRefused } from '../institution.ts';
+
+/** What the institution at Mangopay is set up with. */
+export interface MangopaySettings {
+  readonly clientId: string;
+  readonly apiKey: string;
+  /** The user who owns the wallets of orders. */
+  readonly escrowUser: string;
+  /** Stands in the URL of every hook. */
+  readonly hookSecret: string;
+  /** Origin of the API: that of Mangopay, or of a stand-in. */
+  readonly url: string;
+}
+
+const origins = {
+  sandbox: 'https://api.sandbox.mangopay.com',
+  production: 'https://api.mangopay.com',
+} as const satisfies Record<Environment, string>;
+
+/** What ARTSEAL_MANGOPAY_URL is where it is left out. */
+const originOfEnvironment = 'auto';
+
+/** An id as Mangopay gives them: digits, or a prefix and letters; at most 128 characters. */
+const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
+const user: PartyNameRule = { pattern: idPattern, what: 'a user, user_…' };
+const wallet: PartyNameRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
+
+/** Mangopay, as a deployment chooses it. */
+export const mangopay: InstitutionKind<MangopaySettings> = {
+  name: 'mangopay',
+  movesMoney: true,
+  otherUnits: [],
+  parties: { BUYER: { user, wallet }, SELLER: { user, wallet } },
+  ownFiles: [],
+  settings: {
+    clientId: {
+      variable: 'ARTSEAL_MANGOPAY_CLIENT_ID',
+      fallback: '',
+      meaning: 'ClientId of the account',
+      read: (id) => matching(id, /^[A-Za-z0-9_-]{1,64}$/, 'must be a ClientId: letters, digits, - and _'),
+    },
+    apiKey: {
+      variable: 'ARTSEAL_MANGOPAY_API_KEY',
+      fallback: '',
+      meaning: 'API key of that ClientId',
+      secret: true,
+      read: (key) => matching(key, /^[\x21-\x7e]{16,256}$/, 'must be an API key, 16 characters or more'),
+    },
+    escrowUser: {
+      variable: 'ARTSEAL_MANGOPAY_ESCROW_USER',
+      fallback: '',
+      meaning: 'user who owns the wallets that orders are held in, of the category PLATFORM',
+      read: (id) => matching(id, idPattern, 'must be the id of a user, user_…'),
+    },
+    hookSecret: {
+      variable: 'ARTSEAL_MANGOPAY_HOOK_SECRET',
+      fallback: '',
+      meaning: 'what stands behind ?secret= in the URL of every hook, made up by you',
+      secret: true,
+      read: (secret) =>
+        matching(secret, /^[A-Za-z0-9_-]{32,128}$/, 'must be 32 to 128 letters, digits, - and _'),
+    },
+    url: {
+      variable: 'ARTSEAL_MANGOPAY_URL',
+      fallback: originOfEnvironment,
+      meaning: `where Mangopay is: ${originOfEnvironment}, ${origins.production} in production and ${origins.sandbox} in a sandbox; another place, such as a stand-in, in a sandbox only`,
+      // It may hold a password.
+      secret: true,
+      read: readUrl,
+    },
+  },
+  open: async (settings, { clock }) => {
+    const { createMangopayInstitution } = await import('./institution.ts');
+    return createMangopayInstitution(settings, clock.nowMs);
+  },
+};
+
+function matching(text: string, pattern: RegExp, rule: string): string {
+  if (!pattern.test(text)) throw new SettingRefused(rule);
+  return text;
+}
+
+function readUrl(text: string, environment: () => Environment): string {
+  const own = origins[environment()];
+  if (text === originOfEnvironment) return own;
+  const url = URL.parse(text);
+  if (url === null || url.href !== `${url.origin}/`) {
+    throw new SettingRefused(`must be an origin such as ${own}, without a path`);
+  }
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+    throw new SettingRefused('must be https, or http on a loopback address');
+  }
+  if (environment() === 'production' && url.origin !== own) {
+    throw new SettingRefused(`must be ${own} in production`);
+  }
+  if (environment() === 'sandbox' && url.origin === origins.production) {
+    throw new SettingRefused(`must not be ${url.origin} in a sandbox: that moves real money`);
+  }
+  return url.origin;
+}
+
+function isLoopback(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
