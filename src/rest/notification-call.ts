@@ -21,9 +21,9 @@ export interface Notifications {
   }): Promise<void>;
 }
 
-/** Whether a request target is that of notifications. */
-export const isNotification = (target: string | undefined): boolean =>
-  target === notificationPath || target?.startsWith(`${notificationPath}?`) === true;
+/** Whether a request target is that of notifications: those that come with GET have all that they say in its query. */
+export const isNotification = (target: string | undefined, { method }: Notifications): boolean =>
+  target === notificationPath || (method === 'GET' && target?.startsWith(`${notificationPath}?`) === true);
 
 /** Answers a request to `notificationPath`: as soon as the notification is stored, before anything comes of it. */
 export async function notificationCall(

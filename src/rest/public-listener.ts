@@ -73,7 +73,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     checkHead(request);
     const openAnswer = openRoutes(request, event);
     if (openAnswer !== undefined) return openAnswer;
-    if (isNotification(request.url)) return notificationCall(request, event, notifications);
+    if (isNotification(request.url, notifications)) return notificationCall(request, event, notifications);
     return signedCalls(request, event);
   }
 

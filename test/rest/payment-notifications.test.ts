@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { Refusal } from '../../src/domain/reason.ts';
+import type { Institution } from '../../src/payment/institution.ts';
 import { type SignedNotification, signatureHeader } from '../../src/payment/simulated/notifications.ts';
 import { bodyBytesMax } from '../../src/rest/body.ts';
 import { startDoors } from '../support/escrow-doors.ts';
@@ -16,8 +18,8 @@ const patienceMs = 60_000;
 const path = '/payment/notifications';
 
 /** A service whose institution confirms all, with a FROZEN order. */
-async function startWithOrder(t: TestContext) {
-  const institution = openTestInstitution(t);
+async function startWithOrder(t: TestContext, changed: Partial<Institution> = {}) {
+  const institution = { ...openTestInstitution(t), ...changed };
   const all = await startDoors(t, { institution, limits: { pollMs: 10 } });
   const { service, doors, file } = all;
   const database = new Sqlite(join(service.dataDir, 'artseal.db'), { readonly: true });
@@ -195,6 +197,34 @@ test('a notification is posted, and to its own path', async (t) => {
     assertRefused(await post(notification, 'POST', target), 401, 'AUTH_HEADER_MISSING');
   }
   assert.equal(stored(), 0);
+});
+
+test('where notifications come with GET, the query is theirs, and in no line of the log', async (t) => {
+  const { escrowId, institution, post, stored, service, lookedUp } = await startWithOrder(t, {
+    notificationMethod: 'GET',
+    readNotification: ({ query }) => {
+      if (!query.startsWith('secret=marked&')) throw new Refusal('SIGNATURE_INVALID', 'Not its own.');
+      return { eventId: query, about: { resource: query } };
+    },
+    subjectOf: async (resource) => {
+      if (resource.endsWith('silent')) throw new Error('no answer, marked');
+      const { holdId } = institution.instructions[0] ?? assert.fail();
+      return resource.endsWith('other') ? undefined : { holdId };
+    },
+  });
+  const get = (query: string) => post({}, 'GET', `${path}?${query}`);
+  assert.equal((await get('secret=marked&order')).status, 200);
+  await lookedUp(escrowId, 1);
+  assert.equal((await get('secret=marked&other')).status, 200);
+  assertRefused(await get('secret=marked&silent'), 503, 'UNAVAILABLE', /Send it again/);
+  for (const query of ['secret=forged&order', '']) assertRefused(await get(query), 401, 'SIGNATURE_INVALID');
+  assertRefused(await post({}, 'GET'), 401, 'SIGNATURE_INVALID');
+  assert.equal(stored(), 1);
+  for (const target of [path, `${path}?secret=marked&order`]) {
+    assert.equal((await post({}, 'POST', target)).headers.allow, 'GET');
+  }
+  assertRefused(await post({}, 'GET', `${path}/?secret=marked&order`), 401, 'AUTH_HEADER_MISSING');
+  assert.doesNotMatch(service.logLines.filter((line) => !line.includes('no answer')).join('\n'), /marked/);
 });
 
 test('a notification that is too large is refused, a large one is not', async (t) => {
