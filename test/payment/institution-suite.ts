@@ -13,9 +13,9 @@ import type {
 
 /** An institution, as the suite sees it. */
 export interface InstitutionEngine {
-  /** False if a hold is kept until it is told otherwise. */
-  readonly lapses?: false;
   open(test: TestContext): Promise<OpenInstitution>;
+  /** False where a hold never runs out. */
+  readonly lapses?: false;
 }
 
 /** An institution at work, and what else the suite needs to be done there. */
@@ -23,8 +23,8 @@ export interface OpenInstitution {
   readonly institution: Institution;
   /** An order that the institution has not heard of; with a buyer whose hold it declines, if asked. */
   order(buyer?: 'declined'): PaymentOrder;
-  /** Lets the hold of an order run out; undefined where none does. */
-  lapse?(order: PaymentOrder): Promise<void>;
+  /** Lets the hold of an order run out. */
+  lapse(order: PaymentOrder): Promise<void>;
   /** A genuine notification about an order, sent and received at this time; the next one is another. */
   notification(order: PaymentOrder, sentAtS: number): SentNotification;
   /**
@@ -81,10 +81,6 @@ const courses: readonly (readonly [string, PaymentStatus])[] = [
   ['FREEZE lapse FREEZE', 'LAPSED'],
 ];
 
-/** The courses that can be taken at an institution. */
-const coursesOf = ({ lapses }: InstitutionEngine) =>
-  courses.filter(([course]) => lapses !== false || !course.includes('lapse'));
-
 /** What every institution promises. */
 export function institutionSuite(name: string, engine: InstitutionEngine): void {
   describe(`institution ${name}`, () => {
@@ -108,14 +104,15 @@ async function take(open: OpenInstitution, order: PaymentOrder, course: string, 
   let reference: string | undefined;
   for (const step of course.split(' ')) {
     if (remembers) reference = payment.reference ?? reference;
-    if (step === 'lapse') await open.lapse?.(order);
+    if (step === 'lapse') await open.lapse(order);
     else payment = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
   }
   return payment;
 }
 
 function instructionPromises(engine: InstitutionEngine): void {
-  for (const [course, status] of coursesOf(engine)) {
+  const possible = courses.filter(([course]) => engine.lapses !== false || !course.includes('lapse'));
+  for (const [course, status] of possible) {
     for (const remembers of [true, false]) {
       test(`${course}: ${status}${remembers ? '' : ', without the reference'}`, async (t) => {
         const open = await engine.open(t);
@@ -191,8 +188,8 @@ function lookUpPromises(engine: InstitutionEngine): void {
     assert.deepEqual(await lookUp(open.institution, open.order()), { status: 'ABSENT' });
   });
 
-  const ends = engine.lapses === false ? [] : ['FREEZE lapse'];
-  for (const course of ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL', ...ends]) {
+  const kept = ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL'];
+  for (const course of engine.lapses === false ? kept : [...kept, 'FREEZE lapse']) {
     test(`after ${course}: amount, currency and reference are told, by either way`, async (t) => {
       const open = await engine.open(t);
       const order = open.order();

@@ -77,6 +77,7 @@ const engine: InstitutionEngine = {
     return {
       institution,
       order: (buyer) => order(buyer === 'declined' ? 'poor' : 'rich'),
+      lapse: async () => assert.fail('no hold runs out at Mangopay'),
       notification: (asked, sentAtS) => {
         sent += 1;
         const { Id } = holdIn(standIn, asked);

@@ -138,11 +138,12 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
   async function underHoldKey(
     api: MangopayApi,
     order: PaymentOrder,
-    walletId: string,
+    ledger: OrderLedger,
     transfer: object,
   ): Promise<PaymentSnapshot> {
+    const { walletId } = ledger;
     const sent = await api.post<Transfer>('/transfers', transfer, keyOf('hold', order.holdId));
-    if (sent.kind === 'LOST') return snapshotOf(await ledgers.read(api, walletId));
+    if (sent.kind === 'LOST') return snapshotOf(await ledgers.again(api, ledger));
     if (sent.kind === 'REFUSED') {
       await ledgers.close(api, order, walletId);
       return { status: 'VOID', declined: sent.refusal };
@@ -152,9 +153,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     // Back to the buyer, it is what used the key up.
     if (made.DebitedWalletId !== walletId)
       return snapshotOf({ walletId, isClosed: false, transfers: [made] });
-    return made.Status === 'FAILED'
-      ? { status: 'VOID' }
-      : snapshotOf(await ledgers.read(api, walletId, made));
+    return made.Status === 'FAILED' ? { status: 'VOID' } : snapshotOf(await ledgers.again(api, ledger, made));
   }
 
   /** What of a ledger is held, moved on by `send`; why that was declined, where it still is held. */
@@ -177,11 +176,11 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       );
     }
     if (made.Status === 'FAILED') return declined(api, ledger, declinedBy(made));
-    return snapshotOf(await ledgers.read(api, ledger.walletId, made));
+    return snapshotOf(await ledgers.again(api, ledger, made));
   }
 
-  const declined = async (api: MangopayApi, { walletId }: OrderLedger, why: Declined) => {
-    const payment = snapshotOf(await ledgers.read(api, walletId));
+  const declined = async (api: MangopayApi, ledger: OrderLedger, why: Declined) => {
+    const payment = snapshotOf(await ledgers.again(api, ledger));
     return payment.status === 'HELD' ? { ...payment, declined: why } : payment;
   };
 
@@ -224,7 +223,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const payment = snapshotOf(ledger);
       if (payment.status !== 'ABSENT') return payment;
       const { walletId } = ledger;
-      const held = await underHoldKey(api, order, walletId, transferOf(order, { user, wallet }, walletId));
+      const held = await underHoldKey(api, order, ledger, transferOf(order, { user, wallet }, walletId));
       if (held.status !== 'ABSENT') return held;
       throw new InstitutionFailure('FAILED', 'Mangopay: the transfer ended in a fault of its own');
     },
@@ -253,11 +252,11 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
         { user: escrowUser, wallet: walletId },
         partyOf(order, 'buyer').wallet,
       );
-      const { status } = await underHoldKey(api, order, walletId, nothing);
+      const { status } = await underHoldKey(api, order, ledger, nothing);
       if (status === 'ABSENT') await ledgers.close(api, order, walletId);
       if (status === 'ABSENT' || status === 'VOID') return { status: 'VOID' };
       // The FREEZE was there first.
-      return returned(api, order, await ledgers.read(api, walletId));
+      return returned(api, order, await ledgers.again(api, ledger));
     },
   } satisfies Record<PaymentInstruction['kind'], Carry>;
 }

@@ -10,8 +10,8 @@ export interface Ledgers {
   find(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | undefined>;
   /** That of an order, which is made if it has none; or why Mangopay makes none. */
   open(api: MangopayApi, order: PaymentOrder): Promise<OrderLedger | { readonly refusal: Declined }>;
-  /** A ledger as it is now. What was answered just now may not be in the list yet, and is added. */
-  read(api: MangopayApi, walletId: string, answered?: Transfer): Promise<OrderLedger>;
+  /** What went through a wallet by now. What was answered just now may not be in the list yet, and is added. */
+  again(api: MangopayApi, ledger: OrderLedger, answered?: Transfer): Promise<OrderLedger>;
   /** Notes at Mangopay that nothing is to come into a wallet any more. */
   close(api: MangopayApi, order: PaymentOrder, walletId: string): Promise<void>;
 }
@@ -46,7 +46,8 @@ const noWallet: Declined = {
 };
 
 /** The Tag by which a wallet that was closed is told from one that is open. */
-const closedTag = ({ holdId }: PaymentOrder) => `${holdId} closed`;
+const closedTag = ({ holdId }: PaymentOrder) => `${holdId}${closed}`;
+const closed = ' closed';
 
 /** The wallets of this user. */
 export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers {
@@ -63,25 +64,23 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
     throw new InstitutionFailure('FAILED', `Mangopay: more than ${wallets} wallets since the order`);
   }
 
-  const read = async (api: MangopayApi, walletId: string, answered?: Transfer): Promise<OrderLedger> => {
-    const { Tag } = await api.get<Wallet>(`/wallets/${walletId}`);
-    return listed(api, { walletId, isClosed: isClosed(Tag) }, answered);
-  };
+  const read = (api: MangopayApi, { Id, Tag }: Wallet): Promise<OrderLedger> =>
+    listed(api, { walletId: Id, isClosed: Tag?.endsWith(closed) ?? false });
 
   return {
-    read,
+    again: listed,
     find: async (api, order) => {
       if (order.reference !== undefined) {
         const hold = await api.get<Transfer>(`/transfers/${order.reference}`);
         return listed(api, { walletId: hold.CreditedWalletId, isClosed: false }, hold);
       }
       const wallet = await search(api, order);
-      return wallet && listed(api, { walletId: wallet.Id, isClosed: isClosed(wallet.Tag) });
+      return wallet && read(api, wallet);
     },
     open: async (api, order) => {
       const isOld = nowMs() - order.openedAtMs > keyTrustedMs;
       const found = isOld ? await search(api, order) : undefined;
-      if (found !== undefined) return read(api, found.Id);
+      if (found !== undefined) return read(api, found);
       const body = {
         Owners: [escrowUser],
         Description: `Artseal ${order.escrowId}`,
@@ -93,28 +92,31 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
       if (made.kind === 'DONE' && !made.isStored) {
         return { walletId: made.resource.Id, isClosed: false, transfers: [] };
       }
-      const walletId = made.kind === 'DONE' ? made.resource.Id : (await search(api, order))?.Id;
-      return walletId === undefined ? { refusal: noWallet } : read(api, walletId);
+      if (made.kind === 'DONE') return read(api, await api.get<Wallet>(`/wallets/${made.resource.Id}`));
+      const despite = await search(api, order);
+      return despite === undefined ? { refusal: noWallet } : read(api, despite);
     },
     close: (api, order, walletId) => api.put(`/wallets/${walletId}`, { Tag: closedTag(order) }),
   };
 }
 
-const isClosed = (tag: string | null | undefined) => tag?.endsWith(' closed') ?? false;
-
 async function listed(
   api: MangopayApi,
-  wallet: Pick<OrderLedger, 'walletId' | 'isClosed'>,
+  { walletId, isClosed }: Pick<OrderLedger, 'walletId' | 'isClosed'>,
   answered?: Transfer,
 ): Promise<OrderLedger> {
   const query = { per_page: `${listLimits.perPage}`, Sort: 'CreationDate:ASC' };
-  const found = await api.get<readonly Transfer[]>(`/wallets/${wallet.walletId}/transactions`, query);
+  const found = await api.get<readonly Transfer[]>(`/wallets/${walletId}/transactions`, query);
   if (found.length === listLimits.perPage) {
-    throw new InstitutionFailure('FAILED', `Mangopay: wallet ${wallet.walletId} has too many transactions`);
+    throw new InstitutionFailure('FAILED', `Mangopay: wallet ${walletId} has too many transactions`);
   }
   const others = found.filter(({ Id }) => Id !== answered?.Id);
   const transfers = answered === undefined ? others : [...others, answered];
-  return { ...wallet, transfers: await Promise.all(transfers.map((transfer) => current(api, transfer))) };
+  return {
+    walletId,
+    isClosed,
+    transfers: await Promise.all(transfers.map((transfer) => current(api, transfer))),
+  };
 }
 
 /** A list leaves out where the buyer has to act, and what was stored may be of the past. */
