@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { faultless, type InstructionFault } from '../../src/payment/simulated/faults.ts';
+import { refusals } from '../../src/payment/simulated/rules.ts';
 import { partyPrefixes, scriptByParties } from '../../src/payment/simulated/script-by-parties.ts';
 import { type FaultRates, seededScript } from '../../src/payment/simulated/seeded-script.ts';
 import type { temporaryFolder } from '../support/temporary-folder.ts';
@@ -187,7 +188,8 @@ describe('script by parties', () => {
   test('sim-decline: no hold for the buyer, nothing paid to the seller, but money goes back', async (t) => {
     const { connection } = open(t);
     const buyer = order('1', { buyerId: 'sim-decline-1' });
-    assert.deepEqual(await connection.instruct(instruction('FREEZE', buyer), never), { status: 'VOID' });
+    const declined = await connection.instruct(instruction('FREEZE', buyer), never);
+    assert.deepEqual(declined, { status: 'VOID', declined: refusals.DECLINED });
     const seller = order('2', { sellerId: 'sim-decline-1' });
     assert.equal((await connection.instruct(instruction('FREEZE', seller), never)).status, 'HELD');
     assert.equal((await connection.instruct(instruction('RELEASE', seller), never)).status, 'HELD');
@@ -201,6 +203,67 @@ describe('script by parties', () => {
       assert.equal(await fate(connection.instruct(instruction('FREEZE', silent), never)), 'PENDING');
     }
     assert.deepEqual(await connection.lookUp(silent, never), { status: 'ABSENT' });
+  });
+
+  /** Where the money of a buyer, or of a seller who is paid, is at once and after each five seconds that follow. */
+  const courses: [prefix: string, party: 'buyerId' | 'sellerId', statuses: PaymentStatus[]][] = [
+    [partyPrefixes.acting, 'buyerId', ['AWAITING_BUYER', 'HELD', 'HELD']],
+    [partyPrefixes.failing, 'buyerId', ['AWAITING_BUYER', 'VOID', 'VOID']],
+    [partyPrefixes.neverActing, 'buyerId', ['AWAITING_BUYER', 'AWAITING_BUYER', 'AWAITING_BUYER']],
+    [partyPrefixes.contradicting, 'buyerId', ['PAID_OUT', 'PAID_OUT', 'PAID_OUT']],
+    [partyPrefixes.contradicting, 'sellerId', ['VOID', 'VOID', 'VOID']],
+    [partyPrefixes.returningLater, 'sellerId', ['PAID_OUT', 'RETURNED', 'RETURNED']],
+    [partyPrefixes.returningPartLater, 'sellerId', ['PAID_OUT', 'PARTLY_RETURNED', 'PARTLY_RETURNED']],
+    [partyPrefixes.disputedLater, 'sellerId', ['PAID_OUT', 'DISPUTED', 'DISPUTED']],
+    [partyPrefixes.wonLater, 'sellerId', ['PAID_OUT', 'DISPUTED', 'PAID_OUT']],
+    [partyPrefixes.lostLater, 'sellerId', ['PAID_OUT', 'DISPUTED', 'RETURNED']],
+  ];
+  for (const [prefix, party, expected] of courses) {
+    test(`${prefix} as ${party}: ${expected.join(', ')}, and each change is notified`, async (t) => {
+      const { connection, simulator, pass, events } = open(t);
+      const of = order('1', { [party]: `${prefix}-1` });
+      const told = [await connection.instruct(instruction('FREEZE', of), never)];
+      if (party === 'sellerId') told.push(await connection.instruct(instruction('RELEASE', of), never));
+      const statuses = [told.at(-1)?.status];
+      for (let times = 1; times < expected.length; times += 1) {
+        simulator.reopen();
+        await pass(5_000);
+        statuses.push((await connection.lookUp(of, never)).status);
+      }
+      assert.deepEqual(statuses, expected);
+      await pass(100);
+      const first = party === 'sellerId' ? ['HELD'] : [];
+      const changes = [...first, ...expected].filter((status, place, all) => status !== all[place - 1]);
+      assert.equal(events.length, changes.length);
+    });
+  }
+
+  test('sim-wrong-amount holds one minor unit more, and pays that out or back', async (t) => {
+    const { connection } = open(t);
+    const of = order('1', { buyerId: 'sim-wrong-amount-1' });
+    assert.equal((await connection.instruct(instruction('FREEZE', of), never)).amount, of.amount + 1n);
+    assert.equal((await connection.instruct(instruction('RELEASE', of), never)).amount, of.amount + 1n);
+  });
+
+  test('sim-refuse-return: paid out as ever, but never given back', async (t) => {
+    const { connection } = open(t);
+    const of = order('1', { sellerId: 'sim-refuse-return-1' });
+    await connection.instruct(instruction('FREEZE', of), never);
+    for (const kind of ['REFUND', 'CANCEL'] as const) {
+      const { status, declined } = await connection.instruct(instruction(kind, of), never);
+      assert.deepEqual([status, declined], ['HELD', refusals.REFUSED]);
+    }
+    assert.equal((await connection.instruct(instruction('RELEASE', of), never)).status, 'PAID_OUT');
+  });
+
+  test('sim-late: no answer, and carried out after five seconds', async (t) => {
+    const { connection, pass } = open(t);
+    const of = order('1', { buyerId: 'sim-late-1' });
+    await assert.rejects(connection.instruct(instruction('FREEZE', of), never), /broke/);
+    await pass(4_990);
+    assert.equal((await connection.lookUp(of, never)).status, 'ABSENT');
+    await pass(10);
+    assert.equal((await connection.lookUp(of, never)).status, 'HELD');
   });
 
   for (const [prefix, between] of [

@@ -7,9 +7,10 @@ import { describe, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
+import type { MoneyEvent } from '../../src/payment/simulated/course.ts';
 import { type Ledger, openLedger, type Treatment } from '../../src/payment/simulated/ledger.ts';
 import { ledgerFileName } from '../../src/payment/simulated/ledger-file-name.ts';
-import { statusAfter } from '../../src/payment/simulated/rules.ts';
+import { refusals, statusAfter, type Verdict } from '../../src/payment/simulated/rules.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { instruction, order, startMs } from './simulated-support.ts';
 
@@ -37,12 +38,13 @@ function tell(
 }
 
 describe('rules of the simulated institution', () => {
-  const statuses: PaymentStatus[] = ['ABSENT', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'];
+  const ended: PaymentStatus[] = ['PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'];
+  const statuses: PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', ...ended];
   const expected: Record<InstructionKind, PaymentStatus[]> = {
-    FREEZE: ['HELD', 'VOID', 'HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
-    RELEASE: ['ABSENT', 'VOID', 'PAID_OUT', 'PAID_OUT', 'RETURNED', 'LAPSED'],
-    REFUND: ['ABSENT', 'VOID', 'RETURNED', 'PAID_OUT', 'RETURNED', 'LAPSED'],
-    CANCEL: ['VOID', 'VOID', 'RETURNED', 'PAID_OUT', 'RETURNED', 'LAPSED'],
+    FREEZE: ['HELD', 'AWAITING_BUYER', 'VOID', 'HELD', ...ended],
+    RELEASE: ['ABSENT', 'AWAITING_BUYER', 'VOID', 'PAID_OUT', ...ended],
+    REFUND: ['ABSENT', 'VOID', 'VOID', 'RETURNED', ...ended],
+    CANCEL: ['VOID', 'VOID', 'VOID', 'RETURNED', ...ended],
   };
   const declined: Record<InstructionKind, PaymentStatus[]> = {
     ...expected,
@@ -107,11 +109,11 @@ describe('ledger of the simulated institution', () => {
   test('a hold runs out at its time, and stays so if the clock goes back', (t) => {
     const ledger = open(t);
     tell(ledger, 'FREEZE');
-    assert.equal(ledger.nextExpiryMs(), startMs + 1_000);
+    assert.equal(ledger.nextDueMs(), startMs + 1_000);
     assert.equal(ledger.find('hold-1', startMs + 999).status, 'HELD');
     assert.equal(tell(ledger, 'RELEASE', '', startMs + 1_000), 'LAPSED');
     assert.equal(ledger.find('hold-1', startMs).status, 'LAPSED');
-    assert.equal(ledger.nextExpiryMs(), undefined);
+    assert.equal(ledger.nextDueMs(), undefined);
   });
 
   test('all of it is there when the file is opened again', (t) => {
@@ -137,6 +139,133 @@ describe('ledger of the simulated institution', () => {
     assert.deepEqual(after.outbox.after(0), [{ id: 1, holdId: 'hold-1', failures: 1 }]);
     assert.deepEqual(after.secret, newSecret());
     assert.equal(after.countAttempt(instruction('FREEZE')), 2);
+  });
+
+  const mustAct: Treatment = { ...treatment, course: { buyer: [{ event: 'BUYER_ACTS', afterMs: 500 }] } };
+
+  test('a buyer who has to act: the hold is made when they do, and lasts from then on', (t) => {
+    const dataDir = temporaryFolder(t);
+    const ledger = open(t, dataDir);
+    const nextActionUrl = 'https://simulated-institution.invalid/act/hold-1';
+    assert.equal(tell(ledger, 'FREEZE', '', startMs, mustAct), 'AWAITING_BUYER');
+    assert.equal(tell(ledger, 'FREEZE', '', startMs, mustAct), 'AWAITING_BUYER', 'again');
+    assert.equal(tell(ledger, 'RELEASE'), 'AWAITING_BUYER');
+    assert.deepEqual(ledger.find('hold-1', startMs), { status: 'AWAITING_BUYER', nextActionUrl });
+    assert.equal(ledger.nextDueMs(), startMs + 500);
+    ledger.close();
+    const after = open(t, dataDir);
+    assert.equal(after.holds()[0]?.status, 'AWAITING_BUYER');
+    const { status, holdExpiresAtMs } = after.find('hold-1', startMs + 700);
+    assert.deepEqual([status, holdExpiresAtMs], ['HELD', startMs + 700 + treatment.holdLastsMs]);
+    assert.equal(after.outbox.after(0).length, 2, 'one of the waiting, one of the hold');
+  });
+
+  test('a buyer who acts after the cancellation makes no hold', (t) => {
+    for (const kind of ['CANCEL', 'REFUND'] as const) {
+      const ledger = open(t);
+      tell(ledger, 'FREEZE', '', startMs, mustAct);
+      assert.equal(tell(ledger, kind), 'VOID');
+      assert.deepEqual(ledger.find('hold-1', startMs + 500), { status: 'VOID' });
+      assert.equal(ledger.holds().length, 1);
+    }
+  });
+
+  test('a buyer who acts and fails: VOID, with the reason', (t) => {
+    const ledger = open(t);
+    tell(ledger, 'FREEZE', '', startMs, { ...treatment, course: { buyer: [] } });
+    assert.equal(ledger.nextDueMs(), undefined, 'nobody acts by themselves');
+    ledger.befall('hold-1', 'BUYER_FAILS', startMs);
+    ledger.befall('hold-1', 'BUYER_ACTS', startMs);
+    assert.deepEqual(ledger.find('hold-1', startMs), { status: 'VOID', declined: refusals.BUYER_FAILS });
+  });
+
+  test('what happens to money after its pay-out, each with a notification', (t) => {
+    const courses: [events: MoneyEvent[], PaymentStatus, amount: bigint][] = [
+      [['RETURN_ALL'], 'RETURNED', 128_000_000n],
+      [['RETURN_ALL', 'DISPUTE'], 'RETURNED', 128_000_000n],
+      [['RETURN_PART'], 'PARTLY_RETURNED', 64_000_000n],
+      [['RETURN_PART', 'RETURN_PART'], 'PARTLY_RETURNED', 32_000_000n],
+      [['RETURN_PART', 'RETURN_ALL'], 'RETURNED', 128_000_000n],
+      [['DISPUTE'], 'DISPUTED', 128_000_000n],
+      [['DISPUTE', 'DISPUTE_WON'], 'PAID_OUT', 128_000_000n],
+      [['DISPUTE', 'DISPUTE_LOST'], 'RETURNED', 128_000_000n],
+      [['RETURN_PART', 'DISPUTE', 'DISPUTE_WON'], 'PARTLY_RETURNED', 64_000_000n],
+      [['DISPUTE_WON', 'DISPUTE_LOST', 'BUYER_ACTS', 'BUYER_FAILS'], 'PAID_OUT', 128_000_000n],
+    ];
+    for (const [events, status, amount] of courses) {
+      const ledger = open(t);
+      tell(ledger, 'FREEZE');
+      for (const event of events) ledger.befall('hold-1', event, startMs);
+      assert.equal(ledger.outbox.after(0).length, 1, 'nothing happens to what is only held');
+      const afterPayout = events.map((event, place) => ({ event, afterMs: place + 1 }));
+      tell(ledger, 'RELEASE', '', startMs, { ...treatment, course: { afterPayout } });
+      assert.equal(ledger.find('hold-1', startMs).status, 'PAID_OUT');
+      const payment = ledger.find('hold-1', startMs + events.length);
+      assert.deepEqual([payment.status, payment.amount], [status, amount], events.join());
+      for (const kind of ['RELEASE', 'REFUND', 'CANCEL', 'FREEZE'] as const) {
+        assert.equal(tell(ledger, kind, '-later', startMs + events.length), status);
+      }
+    }
+  });
+
+  test('why an instruction was not carried out is told with the answer, as often as it is given', (t) => {
+    const ledger = open(t);
+    const answer = (kind: InstructionKind, id: string, verdict: Verdict) => {
+      const told = instruction(kind, order(), id);
+      ledger.countAttempt(told);
+      return ledger.carryOut(told, { ...treatment, verdict }, startMs);
+    };
+    answer('FREEZE', '', 'CONSENTED');
+    for (const repeated of [1, 2]) {
+      const { status, declined } = answer('RELEASE', '', 'DECLINED');
+      assert.deepEqual([status, declined], ['HELD', refusals.DECLINED], `${repeated}`);
+    }
+    assert.equal(ledger.find('hold-1', startMs).declined, undefined);
+    assert.equal(answer('REFUND', '', 'REFUSED').declined, refusals.REFUSED);
+    assert.equal(answer('RELEASE', '-again', 'CONSENTED').status, 'PAID_OUT');
+    assert.equal(answer('RELEASE', '', 'CONSENTED').declined, undefined, 'it was paid out since');
+  });
+
+  test('what cannot be: a hold is paid out as it is made, one that is to be paid is forgotten', (t) => {
+    const wrong: Treatment = { ...treatment, course: { contradicts: true } };
+    assert.equal(tell(open(t), 'FREEZE', '', startMs, wrong), 'PAID_OUT');
+    for (const kind of ['RELEASE', 'REFUND'] as const) {
+      const ledger = open(t);
+      tell(ledger, 'FREEZE');
+      assert.equal(tell(ledger, kind, '', startMs, wrong), 'VOID');
+      assert.deepEqual(ledger.find('hold-1', startMs), { status: 'VOID' });
+    }
+  });
+
+  test('a hold that lasts for ever has no end', (t) => {
+    const ledger = open(t);
+    tell(ledger, 'FREEZE', '', startMs, { ...treatment, holdLastsMs: Number.POSITIVE_INFINITY });
+    assert.equal(ledger.find('hold-1', startMs * 2).holdExpiresAtMs, undefined);
+    assert.equal(ledger.find('hold-1', startMs * 2).status, 'HELD');
+  });
+
+  test('a file from before learns the rest, and keeps what the artseal from then reads', (t) => {
+    const dataDir = temporaryFolder(t);
+    openLedger(dataDir, newSecret).close();
+    const tables = () => {
+      const connection = new Sqlite(join(dataDir, ledgerFileName));
+      t.after(() => connection.close());
+      const shape = connection.prepare<[], [string, string]>('SELECT name, sql FROM sqlite_schema').raw();
+      return { connection, shape: new Map(shape.all()) };
+    };
+    const { connection, shape: now } = tables();
+    const added = ['awaited_hold', 'after_payout', 'planned_event', 'refusal'];
+    for (const name of added) connection.exec(`DROP TABLE ${name}`);
+    connection.exec(
+      `INSERT INTO hold VALUES (1, 'hold-1', 'ES-2026-1', 'PAID_OUT', 128000000, 'CNY', ${startMs})`,
+    );
+    const { shape: before } = tables();
+    assert.equal(before.get('hold'), now.get('hold'));
+    const ledger = open(t, dataDir);
+    ledger.befall('hold-1', 'DISPUTE', startMs);
+    assert.equal(ledger.find('hold-1', startMs).status, 'DISPUTED');
+    assert.deepEqual(tables().shape, now);
+    assert.equal(tables().connection.pragma('user_version', { simple: true }), 1);
   });
 
   test('a transaction that fails leaves nothing', (t) => {

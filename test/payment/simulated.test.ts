@@ -21,7 +21,8 @@ import {
   turn,
 } from './simulated-support.ts';
 
-const held = { status: 'HELD', amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
+const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' };
+const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
 institutionSuite('simulated', {
   open: async (t) => {
@@ -54,7 +55,7 @@ describe('simulated institution', () => {
     assert.deepEqual(await connection.lookUp(order(), never), { status: 'ABSENT' });
     assert.deepEqual(await connection.instruct(instruction('FREEZE'), never), held);
     assert.deepEqual(await connection.lookUp(order(), never), held);
-    const paidOut = { ...held, status: 'PAID_OUT' };
+    const paidOut = { ...booked, status: 'PAID_OUT' };
     assert.deepEqual(await connection.instruct(instruction('RELEASE'), never), paidOut);
     assert.deepEqual(await connection.lookUp(order(), never), paidOut);
   });

@@ -1,5 +1,6 @@
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentInstruction, PaymentOrder } from '../institution.ts';
+import type { Course } from './course.ts';
 import type { HoldEvent } from './notifications.ts';
 
 /**
@@ -41,6 +42,8 @@ export interface Script {
   instruction(instruction: PaymentInstruction, attempt: number): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
   notification(notification: HoldEvent, attempt: number): NotificationFault;
+  /** What becomes of the money of an order by itself, as of an instruction; nothing if not given. */
+  course?(instruction: PaymentInstruction): Course;
   /** What is answered to an instruction or a look-up in place of what the books say; the truth if not given. */
   report?(question: PaymentInstruction | PaymentOrder, truth: PaymentSnapshot): PaymentSnapshot;
 }

@@ -44,6 +44,44 @@ CREATE TABLE notification (
 ) STRICT;
 `;
 
+/**
+ * What files have learned since. A table of its own for each, and no column or rule of the first ones changed: an earlier
+ * artseal still reads the file, and sees of it what it knows.
+ */
+const additions = `
+CREATE TABLE IF NOT EXISTS awaited_hold (
+  hold_id TEXT PRIMARY KEY,
+  escrow_id TEXT NOT NULL,
+  amount INTEGER NOT NULL,
+  currency TEXT NOT NULL,
+  lasts_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE IF NOT EXISTS after_payout (
+  id INTEGER PRIMARY KEY,
+  hold_id TEXT NOT NULL,
+  standing TEXT NOT NULL,
+  left_over INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS after_payout_of_hold ON after_payout (hold_id, id);
+
+CREATE TABLE IF NOT EXISTS planned_event (
+  id INTEGER PRIMARY KEY,
+  hold_id TEXT NOT NULL,
+  event TEXT NOT NULL,
+  at_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS planned_event_by_time ON planned_event (at_ms);
+
+CREATE TABLE IF NOT EXISTS refusal (
+  operation_id TEXT PRIMARY KEY,
+  hold_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  why TEXT NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS refusal_of_hold ON refusal (hold_id);
+`;
+
 /** An open file, and the key that it keeps for signing notifications. */
 export interface LedgerFile {
   readonly connection: Sqlite.Database;
@@ -78,5 +116,6 @@ function prepare(connection: Sqlite.Database, newSecret: () => Uint8Array): Buff
   } else if (version !== schemaVersion) {
     throw new Error(`${connection.name} has schema ${version}; this artseal knows ${schemaVersion}.`);
   }
+  connection.exec(additions);
   return connection.prepare<[], Buffer>('SELECT secret FROM institution').pluck().get() as Buffer;
 }

@@ -3,16 +3,18 @@ import type { Clock } from '../../domain/clock.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { InstitutionFailure, type PaymentInstruction, type PaymentOrder } from '../institution.ts';
 import type { Call } from './calls.ts';
+import type { MoneyEvent } from './course.ts';
 import { createDeliveries } from './deliveries.ts';
 import type { InstructionFault, LookUpFault, Script } from './faults.ts';
-import { openLedger, type SimulatedHold } from './ledger.ts';
+import type { SimulatedHold } from './hold-rows.ts';
+import { openLedger } from './ledger.ts';
 import { type SignedNotification, signNotification } from './notifications.ts';
 import type { Verdict } from './rules.ts';
 import { createTimers } from './timers.ts';
 
 /** How long a hold lasts, in milliseconds. */
 export const holdLastsMs = 7 * 24 * 60 * 60 * 1000;
-/** How long it sleeps at most before it looks for holds that ran out: the wall clock may be set. */
+/** How long it sleeps at most before it looks what is due: the wall clock may be set. */
 const sleepMaxMs = 60 * 60 * 1000;
 const secretBytes = 32;
 
@@ -36,6 +38,7 @@ export interface Run {
   lookUp(order: PaymentOrder, call: Call<PaymentSnapshot>): (() => void) | undefined;
   holds(): SimulatedHold[];
   lapse(holdId: string): void;
+  befall(holdId: string, event: MoneyEvent): void;
   /** Lets go of the file; no answer and no notification comes any more. */
   end(): void;
 }
@@ -59,18 +62,20 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
   function changed(): void {
     deliveries.pickUp();
     wakeUp?.();
-    const nextMs = ledger.nextExpiryMs();
+    const nextMs = ledger.nextDueMs();
     if (nextMs === undefined) return;
     const sleepMs = Math.min(Math.max(nextMs - clock.nowMs(), 1), sleepMaxMs);
-    wakeUp = timers.after(sleepMs, lapseDue);
+    wakeUp = timers.after(sleepMs, catchUp);
   }
-  function lapseDue(): void {
-    ledger.lapseDue(clock.nowMs());
+  function catchUp(): void {
+    ledger.catchUp(clock.nowMs());
     changed();
   }
   function carryOut(instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
     const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : holdLastsMs;
-    return ledger.carryOut(instruction, { verdict: verdictOf(fault), holdLastsMs: lastsMs }, clock.nowMs());
+    const course = script().course?.(instruction) ?? {};
+    const treatment = { verdict: verdictOf(fault), holdLastsMs: lastsMs, course };
+    return ledger.carryOut(instruction, treatment, clock.nowMs());
   }
   function arriveAfter(ms: number, instruction: PaymentInstruction, fault: InstructionFault): void {
     timers.after(ms, () => {
@@ -120,7 +125,7 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     return undefined;
   }
 
-  lapseDue();
+  catchUp();
   return {
     secret: ledger.secret,
     instruct: (instruction, call) =>
@@ -133,11 +138,15 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
       return fault.kind === 'SILENT' ? undefined : answer(order, payment, fault, call);
     },
     holds: () => {
-      lapseDue();
+      catchUp();
       return ledger.holds();
     },
     lapse: (holdId) => {
       ledger.lapse(holdId);
+      changed();
+    },
+    befall: (holdId, event) => {
+      ledger.befall(holdId, event, clock.nowMs());
       changed();
     },
     end: () => {

@@ -1,7 +1,8 @@
 import type { Institution } from '../institution.ts';
 import { createCalls } from './calls.ts';
+import type { MoneyEvent } from './course.ts';
 import type { Script } from './faults.ts';
-import type { SimulatedHold } from './ledger.ts';
+import type { SimulatedHold } from './hold-rows.ts';
 import { readSigned } from './notifications.ts';
 import { openRun, type Run, type RunOptions } from './run.ts';
 import { scriptByParties } from './script-by-parties.ts';
@@ -20,6 +21,8 @@ export interface Simulator {
   holds(): readonly SimulatedHold[];
   /** Makes a hold run out now. */
   lapse(holdId: string): void;
+  /** Has an event happen to the money of a hold; nothing happens where it is not where that could be. */
+  befall(holdId: string, event: MoneyEvent): void;
   /** Goes on by another script. */
   follow(script: Script): void;
   /**
@@ -73,6 +76,7 @@ export function openSimulator(options: SimulatorOptions): Simulator {
     connect,
     holds: () => running().holds(),
     lapse: (holdId) => running().lapse(holdId),
+    befall: (holdId, event) => running().befall(holdId, event),
     follow: (next) => {
       script = next;
     },
