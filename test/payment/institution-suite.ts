@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
-import type { PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
+import type { Declined, PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
 import { Refusal } from '../../src/domain/reason.ts';
 import type {
   Institution,
@@ -11,9 +11,21 @@ import type {
   SentNotification,
 } from '../../src/payment/institution.ts';
 
+/**
+ * What not every institution has.
+ *
+ * - tellsWhy: it says why it declines.
+ * - awaitsBuyer: it may ask the buyer to act before it makes a hold.
+ * - takesBack: all of what was paid out can go back to the buyer; takesPartBack: a part of it as well.
+ * - disputes: what was paid out can be contested.
+ */
+export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'takesBack' | 'takesPartBack' | 'disputes';
+
 /** An institution, as the suite sees it. */
 export interface InstitutionEngine {
   open(test: TestContext): Promise<OpenInstitution>;
+  /** What it has of that: its parts of the suite are run, and `open` gives what they need. */
+  readonly has?: readonly Capability[];
   /** False where a hold never runs out. */
   readonly lapses?: false;
 }
@@ -25,6 +37,10 @@ export interface OpenInstitution {
   order(buyer?: 'declined'): PaymentOrder;
   /** Lets the hold of an order run out. */
   lapse(order: PaymentOrder): Promise<void>;
+  /** Where it has `awaitsBuyer`. */
+  readonly awaitsBuyer?: BuyersPart;
+  /** Has an event happen to what was paid out for an order; where it has `takesBack`, and for what else it has. */
+  takesBack?(order: PaymentOrder, event: PayoutEvent): Promise<void>;
   /** A genuine notification about an order, sent and received at this time; the next one is another. */
   notification(order: PaymentOrder, sentAtS: number): SentNotification;
   /**
@@ -33,6 +49,17 @@ export interface OpenInstitution {
    */
   forgeries?(sent: SentNotification): readonly SentNotification[];
 }
+
+/** What the suite needs where buyers act. */
+export interface BuyersPart {
+  /** An order whose buyer has to act. */
+  order(): PaymentOrder;
+  /** The buyer of such an order does what was asked for, or tries and fails. */
+  act(order: PaymentOrder, how: 'DONE' | 'FAILED'): Promise<void>;
+}
+
+/** All or half of what the seller has goes back to the buyer; the buyer contests it, and loses or wins that. */
+export type PayoutEvent = 'RETURN_ALL' | 'RETURN_PART' | 'DISPUTE' | 'DISPUTE_WON' | 'DISPUTE_LOST';
 
 /** More than an institution may take a notification for fresh, in seconds. */
 const longAgoS = 3_600;
@@ -87,6 +114,10 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
     describe('instructions', () => instructionPromises(engine));
     describe('look-ups', () => lookUpPromises(engine));
     describe('notifications', () => notificationPromises(engine));
+    const has = new Set(engine.has);
+    if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
+    if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine));
+    if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
     test('once it is closed, nothing is asked of it any more', async (t) => {
       const open = await engine.open(t);
       const order = open.order();
@@ -210,6 +241,117 @@ function lookUpPromises(engine: InstitutionEngine): void {
     assert.equal(held.status, 'HELD');
     assert.deepEqual(await lookUp(open.institution, order), await lookUp(open.institution, order));
   });
+}
+
+function reasonPromises(engine: InstitutionEngine): void {
+  test('why a buyer is declined is told: a code, words for the buyer, all of it for the operator', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order('declined');
+    const { declined } = await instruct(open.institution, order, 'FREEZE');
+    assertReason(declined);
+    assert.deepEqual((await instruct(open.institution, order, 'FREEZE')).declined, declined);
+    const taken = await instruct(open.institution, open.order(), 'FREEZE');
+    assert.equal(taken.declined, undefined);
+  });
+}
+
+function assertReason(declined: Declined | undefined): void {
+  assert.ok(declined !== undefined, 'the institution says why');
+  assert.match(declined.code, /^\w+$/);
+  assert.match(declined.words, /^[A-Z].*\.$/);
+  assert.notEqual(declined.detail, '');
+}
+
+/** The part of an opened institution that it says it has. */
+function partOf<Part>(part: Part | undefined): Part {
+  assert.ok(part !== undefined, 'the institution has this part');
+  return part;
+}
+
+function buyerPromises(engine: InstitutionEngine): void {
+  const opened = async (t: TestContext) => {
+    const open = await engine.open(t);
+    const buyer = partOf(open.awaitsBuyer);
+    const order = buyer.order();
+    assert.deepEqual(open.institution.check(order), []);
+    const asked = await instruct(open.institution, order, 'FREEZE');
+    assert.equal(asked.status, 'AWAITING_BUYER');
+    return { ...open, buyer, order, asked, remembered: { ...order, reference: asked.reference } };
+  };
+
+  test('AWAITING_BUYER tells where the buyer has to act, as often as it is asked', async (t) => {
+    const { institution, order, asked, remembered } = await opened(t);
+    assert.match(asked.nextActionUrl ?? '', /^https:\/\/\S+$/);
+    assert.equal(asked.declined, undefined);
+    for (const each of [order, remembered]) {
+      assert.deepEqual(await lookUp(institution, each), asked);
+      assert.deepEqual(await instruct(institution, each, 'FREEZE'), asked);
+    }
+  });
+
+  test('a buyer who has acted: HELD, and then as ever', async (t) => {
+    const { institution, buyer, order, remembered } = await opened(t);
+    await buyer.act(order, 'DONE');
+    const held = await lookUp(institution, order);
+    assert.deepEqual([held.status, held.amount, held.currency], ['HELD', order.amount, order.currency]);
+    assert.equal(held.nextActionUrl, undefined);
+    assert.deepEqual(await lookUp(institution, remembered), held);
+    assert.deepEqual(await instruct(institution, remembered, 'FREEZE'), held);
+    assert.equal((await instruct(institution, remembered, 'RELEASE')).status, 'PAID_OUT');
+  });
+
+  test('a buyer who has tried and failed may try again, or is declined with the reason', async (t) => {
+    const { institution, buyer, order, asked } = await opened(t);
+    await buyer.act(order, 'FAILED');
+    const payment = await lookUp(institution, order);
+    if (payment.status !== asked.status) {
+      assert.equal(payment.status, 'VOID');
+      assertReason(payment.declined);
+    }
+    assert.equal((await instruct(institution, order, 'CANCEL')).status, 'VOID');
+  });
+
+  for (const kind of ['CANCEL', 'REFUND'] as const) {
+    test(`${kind} while the buyer is awaited: VOID, whatever the buyer does then`, async (t) => {
+      const { institution, buyer, order, remembered } = await opened(t);
+      assert.equal((await instruct(institution, remembered, kind)).status, 'VOID');
+      await buyer.act(order, 'DONE').catch(() => {});
+      assert.equal((await lookUp(institution, order)).status, 'VOID');
+      assert.equal((await instruct(institution, order, 'FREEZE')).status, 'VOID');
+    });
+  }
+}
+
+/** Where events after a pay-out lead, by what an institution has to have for them. */
+const payoutCourses: readonly (readonly [Capability, readonly PayoutEvent[], PaymentStatus])[] = [
+  ['takesBack', ['RETURN_ALL'], 'RETURNED'],
+  ['takesPartBack', ['RETURN_PART'], 'PARTLY_RETURNED'],
+  ['takesPartBack', ['RETURN_PART', 'RETURN_ALL'], 'RETURNED'],
+  ['disputes', ['DISPUTE'], 'DISPUTED'],
+  ['disputes', ['DISPUTE', 'DISPUTE_WON'], 'PAID_OUT'],
+  ['disputes', ['DISPUTE', 'DISPUTE_LOST'], 'RETURNED'],
+];
+
+function payoutPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
+  for (const [needed, events, status] of payoutCourses.filter(([capability]) => has.has(capability))) {
+    test(`${events.join(', ')}: ${status}, and nothing moves it any more`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      const { reference } = await instruct(open.institution, order, 'FREEZE');
+      assert.equal((await instruct(open.institution, { ...order, reference }, 'RELEASE')).status, 'PAID_OUT');
+      const happen = partOf(open.takesBack);
+      for (const event of events) await happen(order, event);
+      const payment = await lookUp(open.institution, order);
+      assert.equal(payment.status, status, needed);
+      if (status === 'PARTLY_RETURNED') assert.equal(payment.amount, order.amount - order.amount / 2n);
+      assert.equal(payment.currency, order.currency);
+      assert.deepEqual(await lookUp(open.institution, { ...order, reference }), payment);
+      for (const kind of ['RELEASE', 'REFUND', 'CANCEL', 'FREEZE'] as const) {
+        assert.equal((await instruct(open.institution, { ...order, reference }, kind)).status, status, kind);
+      }
+      assert.deepEqual(await lookUp(open.institution, order), payment);
+    });
+  }
 }
 
 function notificationPromises(engine: InstitutionEngine): void {

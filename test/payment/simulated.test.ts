@@ -25,6 +25,7 @@ const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' 
 const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
 institutionSuite('simulated', {
+  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
     const { simulator, connection, clock } = openTestSimulator(t, { script: scriptByParties() });
     let orders = 0;
@@ -36,6 +37,15 @@ institutionSuite('simulated', {
         return order(String(orders), buyer === 'declined' ? { buyerId: `${partyPrefixes.declined}-1` } : {});
       },
       lapse: async ({ holdId }) => simulator.lapse(holdId),
+      awaitsBuyer: {
+        order: () => {
+          orders += 1;
+          return order(String(orders), { buyerId: `${partyPrefixes.neverActing}-1` });
+        },
+        act: async ({ holdId }, how) =>
+          simulator.befall(holdId, how === 'DONE' ? 'BUYER_ACTS' : 'BUYER_FAILS'),
+      },
+      takesBack: async ({ holdId }, event) => simulator.befall(holdId, event),
       notification: ({ holdId }, sentAtS) => {
         events += 1;
         const signed = signNotification(testSecret, { eventId: `sim-evt-${events}`, holdId }, sentAtS);
