@@ -1,10 +1,13 @@
 import type { PaymentSnapshot } from '../src/domain/payment.ts';
 import type { PaymentInstruction, PaymentOrder } from '../src/payment/institution.ts';
+import type { Coming, Course, MoneyEvent } from '../src/payment/simulated/course.ts';
 import { faultless, type Script } from '../src/payment/simulated/faults.ts';
 import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
 import { seededScript } from '../src/payment/simulated/seeded-script.ts';
 import { openSimulator, type SimulatorConnection } from '../src/payment/simulated/simulator.ts';
+import type { Dice } from './dice.ts';
 import { odds, weathers, worldLimits } from './limits.ts';
+import { createShape, type Shape, type ShapeName } from './shapes.ts';
 import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
 
@@ -32,15 +35,18 @@ export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('dif
 /** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
 const reportsMax = { right: 3, wrong: 4 } as const;
 
-/** Opens the institution in its folder; `deliver` takes its notifications to the service. */
+/** Opens the institution in its folder, in a shape; `deliver` takes its notifications to the service. */
 export function openBank(
   world: World,
+  shapeName: ShapeName,
   dataDir: string,
   deliver: (notification: SignedNotification) => Promise<void>,
 ): Bank {
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('bank');
   const reports = new Map<string, { right: number; wrong: number }>();
+  /** Holds of which more is to be heard after the pay-out: such news is repeated for days, and never lost. */
+  const eventful = new Set<string>();
   let isDown = false;
   const simulator = openSimulator({
     dataDir,
@@ -49,6 +55,30 @@ export function openBank(
     script: faultless,
     deliver,
   });
+  const statusOf = (holdId: string) =>
+    simulator.holds().find((hold) => hold.holdId === holdId)?.status ?? 'ABSENT';
+  const shape = createShape(shapeName, world, statusOf);
+
+  /** A script as the institution's shape has it, with what becomes of the money of each order. */
+  function follow(script: Script): void {
+    simulator.follow({
+      ...script,
+      repeats: shape.repeats,
+      course: ({ holdId }) => {
+        const course = courseOf(world.dice.fork(`course of ${holdId}`), shape);
+        if (course.afterPayout !== undefined) eventful.add(holdId);
+        return course;
+      },
+      instruction: (instruction, attempt) =>
+        shape.fault(script.instruction(instruction, attempt), instruction),
+      notification: (notification, attempt) => {
+        const fault = script.notification(notification, attempt);
+        return fault.kind === 'LOST' && eventful.has(notification.holdId) ? { kind: 'NONE' } : fault;
+      },
+    });
+  }
+
+  follow(faultless);
 
   function kill(): void {
     if (isDown || world.isCalm()) return;
@@ -105,22 +135,23 @@ export function openBank(
   return {
     connect: () => {
       const connection = simulator.connect();
+      const adapted = shape.adapt(connection);
       const name = ({ kind, instructionId }: PaymentInstruction) => `${kind} ${instructionId}`;
       return {
         ...connection,
         instruct: (instruction, signal) =>
-          called(instruction, name(instruction), () => connection.instruct(instruction, signal)),
-        lookUp: (order, signal) => called(order, 'look-up', () => connection.lookUp(order, signal)),
+          called(instruction, name(instruction), () => adapted.instruct(instruction, signal)),
+        lookUp: (order, signal) => called(order, 'look-up', () => adapted.lookUp(order, signal)),
       };
     },
     changeWeather: () => {
       const weather = dice.pick(Object.keys(weathers) as (keyof typeof weathers)[]);
       trace.note(everybody, `the weather is ${weather}`);
-      simulator.follow(counted(seededScript(dice.below(2 ** 32), weathers[weather]), world));
+      follow(counted(seededScript(dice.below(2 ** 32), weathers[weather]), world));
     },
     kill,
     lapseOne: () => {
-      if (isDown) return;
+      if (isDown || !shape.lapses) return;
       const held = simulator.holds().filter(({ status }) => status === 'HELD');
       if (held.length === 0) return;
       const { holdId, escrowId } = dice.pick(held);
@@ -130,10 +161,34 @@ export function openBank(
     },
     calm: () => {
       reopen();
-      simulator.follow(faultless);
+      follow(faultless);
     },
     close: simulator.close,
   };
+}
+
+/** What becomes of the money of an order by itself, in an institution of this shape. */
+function courseOf(dice: Dice, shape: Shape): Course {
+  const drawn = {
+    buyer: dice.oneIn(odds.mustAct),
+    act: dice.pick<readonly MoneyEvent[]>([['BUYER_ACTS'], ['BUYER_ACTS'], ['BUYER_FAILS'], []]),
+    isEventful: dice.oneIn(odds.afterPayout),
+    events: dice.pick(shape.afterPayout),
+  };
+  return {
+    ...(shape.awaitsBuyers && drawn.buyer && { buyer: coming(drawn.act, dice, worldLimits.buyerActsMaxMs) }),
+    ...(drawn.isEventful && { afterPayout: coming(drawn.events, dice, worldLimits.afterPayoutMaxMs) }),
+    ...(!shape.lapses && { holdLastsMs: Number.POSITIVE_INFINITY }),
+  };
+}
+
+/** Events one after the other, each some time after the one before. */
+function coming(events: readonly MoneyEvent[], dice: Dice, maxMs: number): readonly Coming[] {
+  let afterMs = 0;
+  return events.map((event) => {
+    afterMs += dice.upTo(maxMs);
+    return { event, afterMs };
+  });
 }
 
 /** The same script, whose faults are noted. */

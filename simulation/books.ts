@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import type { EscrowState, InstructionKind, InstructionStatus } from '../src/domain/escrow.ts';
+import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import { ledgerFileName } from '../src/payment/simulated/ledger-file-name.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
 import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
+import { instructionOf } from './shapes.ts';
 
 /** An instruction as the service has written it down. */
 export interface WrittenOperation {
@@ -23,12 +24,20 @@ export interface GivenOperation {
   readonly cameTo: PaymentStatus | null;
 }
 
+/** What has become of money after its pay-out, and what the seller has left of it. */
+export interface AfterPayout {
+  readonly payment: PayoutStatus;
+  readonly left: number;
+}
+
 /** A hold as the institution has it. */
 export interface BookedHold {
   readonly holdId: string;
   readonly escrowId: string;
   readonly status: PaymentStatus;
   readonly amount: number | null;
+  /** In the order of happening. */
+  readonly afterPayout: readonly AfterPayout[];
 }
 
 /** An order with all that either side knows of it. */
@@ -40,7 +49,18 @@ export interface BookedOrder {
   readonly amount: number;
   readonly buyerId: string;
   readonly review: string | null;
+  /** Whether a person accepted the institution's word. */
+  readonly accepted: 0 | 1;
+  /** When the institution is asked about it, Unix milliseconds; null for never. */
+  readonly lookUpAtMs: number | null;
+  /** Where its buyer has to act; null if nothing is to be done. */
+  readonly nextActionUrl: string | null;
+  /** The states that it has come to. */
   readonly history: readonly EscrowState[];
+  /** What was said of its money after its release. */
+  readonly afterPayout: readonly PayoutStatus[];
+  /** Both, as clients are shown it. */
+  readonly told: readonly string[];
   readonly operations: readonly WrittenOperation[];
   readonly hold: BookedHold | undefined;
   readonly given: readonly GivenOperation[];
@@ -74,7 +94,16 @@ export interface Books {
   readonly usage: ReadonlyMap<number, number>;
 }
 
-type OrderRow = Omit<BookedOrder, 'history' | 'operations' | 'hold' | 'given'>;
+type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'told' | 'operations' | 'hold' | 'given'>;
+
+/** An entry of an order's history in a word. */
+export const entryOf = ({
+  state,
+  payment,
+}: {
+  state: string;
+  payment?: string | null | undefined;
+}): string => (payment ? `${state} ${payment}` : state);
 
 /** Reads what is on disk in the folders of the service and of the institution; both may be in use. */
 export function readBooks(serviceFolder: string, institutionFolder: string): Books {
@@ -87,9 +116,12 @@ export function readBooks(serviceFolder: string, institutionFolder: string): Boo
   const orders = service.orders.map((row) => {
     const written = operations.get(row.id) ?? [];
     const holdId = written.find(({ kind }) => kind === 'FREEZE')?.instructionId ?? '';
+    const entries = changes.get(row.id) ?? [];
     return {
       ...row,
-      history: (changes.get(row.id) ?? []).map(({ state }) => state),
+      history: entries.flatMap(({ state, payment }) => (payment === null ? [state] : [])),
+      afterPayout: entries.flatMap(({ payment }) => (payment === null ? [] : [payment])),
+      told: entries.map(entryOf),
       operations: written,
       hold: holdOf.get(holdId),
       given: givenOf.get(holdId) ?? [],
@@ -147,15 +179,16 @@ function readService(client: Sqlite.Database) {
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
-      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review
+      `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review,
+         accepted, look_up_at_ms AS lookUpAtMs, next_action_url AS nextActionUrl
        FROM escrow ORDER BY id`,
     ),
     operations: all<WrittenOperation>(
       `SELECT order_id AS orderId, instruction_id AS instructionId, kind, status
        FROM escrow_instruction ORDER BY id`,
     ),
-    changes: all<{ orderId: number; state: EscrowState }>(
-      'SELECT order_id AS orderId, state FROM escrow_change ORDER BY order_id, position',
+    changes: all<{ orderId: number; state: EscrowState; payment: PayoutStatus | null }>(
+      'SELECT order_id AS orderId, state, payment FROM escrow_change ORDER BY order_id, position',
     ),
   };
 }
@@ -171,12 +204,23 @@ function spentNonces(entries: readonly SpentNonce[], keys: ReadonlyMap<string, n
 
 function readInstitution(client: Sqlite.Database) {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
+  const afterPayout = Map.groupBy(
+    all<AfterPayout & { holdId: string }>(
+      'SELECT hold_id AS holdId, standing AS payment, left_over AS left FROM after_payout ORDER BY id',
+    ),
+    ({ holdId }) => holdId,
+  );
+  const holds = all<BookedHold>(
+    `SELECT hold_id AS holdId, escrow_id AS escrowId, standing AS status, amount FROM hold UNION ALL
+     SELECT hold_id, escrow_id, 'AWAITING_BUYER', amount FROM awaited_hold`,
+  );
   return {
-    holds: all<BookedHold>(
-      'SELECT hold_id AS holdId, escrow_id AS escrowId, standing AS status, amount FROM hold ORDER BY id',
-    ),
-    given: all<GivenOperation>(
-      'SELECT operation_id AS instructionId, hold_id AS holdId, kind, came_to AS cameTo FROM operation',
-    ),
+    holds: holds.map((hold) => {
+      const since = afterPayout.get(hold.holdId) ?? [];
+      return { ...hold, status: since.at(-1)?.payment ?? hold.status, afterPayout: since };
+    }),
+    given: all<GivenOperation & { key: string }>(
+      'SELECT operation_id AS key, hold_id AS holdId, kind, came_to AS cameTo FROM operation',
+    ).map(({ key, ...one }) => ({ ...one, instructionId: instructionOf(key) })),
   };
 }

@@ -1,6 +1,7 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
 import { isSpending } from './admissions.ts';
+import { entryOf } from './books.ts';
 import { type Caller, type Platform, sign } from './callers.ts';
 import type { Dice } from './dice.ts';
 import type { Answer } from './door.ts';
@@ -29,7 +30,7 @@ export interface Client {
 export interface ShownOrder {
   readonly escrowId: string;
   readonly state: EscrowState;
-  readonly history: readonly { readonly state: EscrowState }[];
+  readonly history: readonly { readonly state: EscrowState; readonly payment?: string }[];
 }
 
 /** What a client needs. */
@@ -130,11 +131,12 @@ export function createClient({ world, name, dice, life }: ClientOptions): Client
     send,
     insist,
     sawOrder: ({ escrowId, state, history }) => {
-      const states = history.map((change) => change.state);
+      const entries = history.map(entryOf);
       trace.alias(name, escrowId);
-      must(states.at(-1) === state, escrowId, `it was shown as ${state} with the history ${states}`);
+      const isLast = history.at(-1)?.state === state;
+      must(isLast, escrowId, `it was shown as ${state} with the history ${entries}`);
       witness.told(escrowId, state);
-      witness.shown(escrowId, states);
+      witness.shown(escrowId, entries);
     },
     sawOpening: (outcome, key) => {
       if (outcome === 'LOST') return;

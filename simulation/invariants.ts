@@ -15,16 +15,32 @@ const steps: Readonly<Record<EscrowState, readonly EscrowState[]>> = {
 };
 
 /** Where the money of an order may be meanwhile: the institution may know more than the order. */
-const statuses: Readonly<Record<EscrowState, readonly (PaymentStatus | 'ABSENT')[]>> = {
-  UNPAID: ['ABSENT', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
-  FROZEN: ['HELD', 'PAID_OUT', 'RETURNED', 'LAPSED'],
-  RELEASED: ['PAID_OUT'],
+const statuses: Readonly<Record<EscrowState, readonly PaymentStatus[]>> = {
+  UNPAID: ['ABSENT', 'AWAITING_BUYER', 'VOID', 'HELD', 'RETURNED', 'LAPSED'],
+  FROZEN: ['HELD', 'PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED', 'LAPSED'],
+  RELEASED: ['PAID_OUT', 'PARTLY_RETURNED', 'DISPUTED', 'RETURNED'],
   REFUNDED: ['RETURNED'],
   CLOSED: ['VOID', 'RETURNED', 'LAPSED'],
 };
 
 /** Where it is when all is settled. */
 const finalStatuses: typeof statuses = { ...statuses, UNPAID: [], FROZEN: ['HELD'] };
+
+/** Where it may be besides where a person closed the order, who need not have known of it; and in the end. */
+const closedStatuses: readonly PaymentStatus[] = ['ABSENT', 'AWAITING_BUYER', 'HELD'];
+const closedFinally: readonly PaymentStatus[] = ['ABSENT'];
+
+/** Why an order waits that an operator stopped. */
+const stopped = 'An operator stopped it.';
+
+/** Whether a person may have to look at an order: one that differs, was stopped, or whose money moved after its pay-out. */
+export function mayNeedPerson({
+  buyerId,
+  review,
+  hold,
+}: Pick<BookedOrder, 'buyerId' | 'review' | 'hold'>): boolean {
+  return isDiffering(buyerId) || review === stopped || (hold?.afterPayout.length ?? 0) > 0;
+}
 
 const isOpen = ({ status }: { readonly status: string }) => ['PREPARED', 'SENT', 'UNKNOWN'].includes(status);
 
@@ -33,9 +49,10 @@ export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
     checkLedger(order);
-    checkMoney(order, statuses);
+    checkMoney(order, statuses, witness.mayBeClosed(order.escrowId) ? closedStatuses : []);
+    checkAfterPayout(order, witness);
     if (order.review !== null) {
-      must(isDiffering(order.buyerId), order.escrowId, `it needs a person: ${order.review}`);
+      must(mayNeedPerson(order), order.escrowId, `it needs a person: ${order.review}`);
     }
   }
   checkGiven(books);
@@ -46,13 +63,14 @@ export function checkAlways(books: Books, witness: Witness): void {
 }
 
 /** Throws a Violation unless both sides agree, and nothing is left to do. */
-export function checkFinally(books: Books): void {
+export function checkFinally(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     const { escrowId, review, operations } = order;
     must(review === null, escrowId, `it still needs a person: ${review}`);
     const open = operations.filter(isOpen).map(({ kind, status }) => `${kind} ${status}`);
     must(open.length === 0, escrowId, `instructions are left open: ${open}`);
-    checkMoney(order, finalStatuses);
+    checkMoney(order, finalStatuses, witness.mayBeClosed(escrowId) ? closedFinally : []);
+    checkAllIsTold(order);
   }
   const sum = (amounts: readonly number[]) => amounts.reduce((total, amount) => total + amount, 0);
   const frozen = sum(books.orders.filter(({ state }) => state === 'FROZEN').map(({ amount }) => amount));
@@ -71,7 +89,7 @@ function checkHistory({ escrowId, state, history }: BookedOrder): void {
 }
 
 function checkLedger(order: BookedOrder): void {
-  const { escrowId, state, history, operations } = order;
+  const { escrowId, state, history, operations, hold } = order;
   const statusesOf = (...kinds: InstructionKind[]) =>
     operations.filter(({ kind }) => kinds.includes(kind)).map(({ status }) => status);
   const confirmed = (...kinds: InstructionKind[]) =>
@@ -86,12 +104,57 @@ function checkLedger(order: BookedOrder): void {
     escrowId,
     `${state}, and its RELEASE is not so`,
   );
-  must(state !== 'REFUNDED' || confirmed('REFUND', 'CANCEL') === 1, escrowId, 'REFUNDED without a REFUND');
+  // It was paid out, and went back before anybody heard of that.
+  const wentBack = hold?.afterPayout.at(-1)?.payment === 'RETURNED';
+  const isReturned = wentBack || confirmed('REFUND', 'CANCEL') === 1;
+  must(state !== 'REFUNDED' || isReturned, escrowId, 'REFUNDED without a REFUND');
 }
 
-function checkMoney({ escrowId, state, hold, amount }: BookedOrder, allowed: typeof statuses): void {
+/** What was said of money after its release is what happened to it, in its order, each once; and a person was called. */
+function checkAfterPayout(order: BookedOrder, witness: Witness): void {
+  const { escrowId, state, buyerId, hold, afterPayout, review, accepted, lookUpAtMs } = order;
+  const happened = (hold?.afterPayout ?? []).map(({ payment }) => payment);
+  const said = isDiffering(buyerId)
+    ? afterPayout.filter((one, place) => one !== afterPayout[place - 1])
+    : afterPayout;
+  let place = 0;
+  for (const payment of happened) if (payment === said[place]) place += 1;
+  must(place === said.length, escrowId, `its history tells ${said} after the release; there was ${happened}`);
+  must(said.length === 0 || state === 'RELEASED', escrowId, `it is ${state}, and its history tells ${said}`);
+  const alarms = witness.alarmsOf(escrowId);
+  must(said.length <= alarms, escrowId, `its history tells ${said}, and a person was called ${alarms} times`);
+  const isSettled = review !== null || accepted === 1 || lookUpAtMs !== null;
+  const last = said.at(-1) ?? 'PAID_OUT';
+  must(isSettled || last === 'PAID_OUT', escrowId, `its money is ${last}, and nobody looks at it`);
+}
+
+/** In the end the history knows where the money is. */
+function checkAllIsTold({ escrowId, state, hold, afterPayout }: BookedOrder): void {
+  if (state !== 'RELEASED') return;
+  const last = afterPayout.at(-1) ?? 'PAID_OUT';
+  must(
+    last === hold?.status,
+    escrowId,
+    `its history tells ${last} last; the institution says ${hold?.status}`,
+  );
+}
+
+/** Throws a Violation if an order still waits for its buyer, whose time is over for all of them. */
+export function checkNoneWaits({ orders }: Books): void {
+  for (const { escrowId, nextActionUrl, hold, state } of orders) {
+    const waits = nextActionUrl !== null || (state === 'UNPAID' && hold?.status === 'AWAITING_BUYER');
+    must(!waits, escrowId, `it is ${state} and still awaits its buyer, whose time is over`);
+  }
+}
+
+function checkMoney(
+  { escrowId, state, hold, amount }: BookedOrder,
+  allowed: typeof statuses,
+  ofClosed: readonly PaymentStatus[],
+): void {
   const status = hold?.status ?? 'ABSENT';
-  must(allowed[state].includes(status), escrowId, `it is ${state}; the institution says ${status}`);
+  const isAllowed = allowed[state].includes(status) || (state === 'CLOSED' && ofClosed.includes(status));
+  must(isAllowed, escrowId, `it is ${state}; the institution says ${status}`);
   const held = hold?.amount ?? amount;
   must(held === amount, escrowId, `it is over ${amount}; the institution holds ${held}`);
   must(hold === undefined || hold.escrowId === escrowId, escrowId, `its hold is for ${hold?.escrowId}`);
@@ -115,10 +178,13 @@ function checkPaidOnce({ escrowId, given, operations }: BookedOrder): void {
   const foreign = given.filter(({ instructionId }) => !own.has(instructionId));
   must(foreign.length === 0, escrowId, `it was told of ${foreign.map(({ instructionId }) => instructionId)}`);
   const cameTo = (status: PaymentStatus) => (one: GivenOperation) => one.cameTo === status;
-  const paid = given.filter(({ kind }) => kind === 'RELEASE').filter(cameTo('PAID_OUT'));
-  const returned = given.filter(({ kind }) => kind === 'REFUND').filter(cameTo('RETURNED'));
-  must(paid.length <= 1, escrowId, `it was paid out ${paid.length} times`);
-  must(returned.length <= 1, escrowId, `it was paid back ${returned.length} times`);
+  // An instruction may have been given under several keys.
+  const count = (kind: InstructionKind, status: PaymentStatus) =>
+    new Set(given.filter((one) => one.kind === kind && cameTo(status)(one)).map((one) => one.instructionId))
+      .size;
+  const [paid, returned] = [count('RELEASE', 'PAID_OUT'), count('REFUND', 'RETURNED')];
+  must(paid <= 1, escrowId, `it was paid out ${paid} times`);
+  must(returned <= 1, escrowId, `it was paid back ${returned} times`);
 }
 
 /** Each RELEASED order has its one TRANSFER record. */

@@ -164,13 +164,14 @@ export function createKeeper(
 }
 
 /** What the service logs becomes part of the trace. */
-function createLog({ trace, tally }: World): Logger {
+function createLog({ trace, tally, witness }: World): Logger {
   const write = (line: string) => {
     const { escrowId, msg, err, from, to } = JSON.parse(line);
     const change = from === undefined ? '' : ` ${from} to ${to}`;
     const why = err === undefined ? '' : ` (${err.message})`;
     trace.note(escrowId ?? everybody, `log: ${msg}${change}${why}`);
     tally.count(`log ${msg}`);
+    if (msg === 'an order needs a person') witness.alarmed(escrowId);
   };
   return pino({ base: null, timestamp: false }, { write });
 }

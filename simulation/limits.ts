@@ -42,6 +42,15 @@ export const worldLimits = {
   downMaxMs: 2_000,
   /** How far the wall clock is set back or forward at most. */
   wallJumpMaxMs: 120_000,
+  /** For how long a key answers with the error that is saved under it. */
+  savedErrorMs: 100_000,
+  savedErrorDelayMs: 2_000,
+  /** The longest that a buyer takes to act: more than the service waits. */
+  buyerActsMaxMs: 1.3 * simulatedLimits.buyerDeadlineMs,
+  /** The longest between two things that happen to money after its pay-out. */
+  afterPayoutMaxMs: 60_000,
+  /** How long it takes at most, when nothing goes wrong, until an order is ended whose time is over. */
+  endingMs: simulatedLimits.buyerLookUpMs + 2 * simulatedLimits.longestRetryMs,
   /** How long the world is left alone at the end: all that is due by any clock has had its turn by then. */
   calmMs: 2.2 * simulatedLimits.quietLookUpMs,
   /** Simulated time until a run counts as hung, for each order and in any case. */
@@ -65,6 +74,14 @@ export const odds = {
   replay: 20,
   /** The institution is killed before or after a call. */
   institutionKillAtCall: 250,
+  /** The first sending of a hold ends in an error that is saved under its key, where there are such keys. */
+  savedError: 15,
+  /** A buyer who has to act, where buyers are asked to. */
+  mustAct: 6,
+  /** Money to which something happens after its pay-out. */
+  afterPayout: 3,
+  /** A person ends the waiting of an order that nobody asked them about. */
+  impatience: 4,
   /** An order whose amount the institution reports wrongly. */
   differs: 12,
 } as const;

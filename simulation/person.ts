@@ -1,10 +1,10 @@
+import { createCalendar } from '../src/domain/calendar.ts';
 import { type Reason, Refusal } from '../src/domain/reason.ts';
 import type { Decision } from '../src/domain/resolution.ts';
 import type { EscrowCase } from '../src/store/reconciliation-commands.ts';
-import { isDiffering } from './bank.ts';
 import { operator } from './callers.ts';
 import { ConnectionLost, type Life } from './life.ts';
-import { strikesMs } from './limits.ts';
+import { odds, strikesMs } from './limits.ts';
 import { must } from './violation.ts';
 import { sleep, type World } from './world.ts';
 
@@ -14,22 +14,47 @@ const casesAtATime = 20;
 const expected: readonly Reason[] = ['ESCROW_STATE_CONFLICT', 'UNAVAILABLE'];
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
 
-/** Looks again and again at the orders that wait for a person, and decides, until told to stop. */
+const page = { from: undefined, size: casesAtATime };
+const anyCase = { state: undefined, needsReview: false };
+const calendar = createCalendar('Asia/Shanghai');
+
+/**
+ * Looks again and again at the orders that wait for a person, and decides, until told to stop; now and then ends the waiting
+ * of one that does not.
+ */
 export async function runPerson(world: World, life: () => Life, isOver: () => boolean): Promise<void> {
   const dice = world.dice.fork('person');
   let decided = 0;
 
-  async function decide({ execute }: Life, { order, review }: EscrowCase): Promise<void> {
-    const { escrowId, buyerId } = order;
-    must(isDiffering(buyerId), escrowId, `it needs a person: ${review}`);
+  async function decideAbout(current: Life, found: EscrowCase): Promise<void> {
     if (!world.isCalm() && dice.oneIn(3)) return;
-    const decision = dice.pick(decisions);
+    const possible = found.order.state === 'UNPAID' ? [...decisions, 'CLOSE' as const] : decisions;
+    await decide(current, found, dice.pick<Decision | 'CLOSE'>(possible));
+  }
+
+  /** Ends the waiting of an order that waits for the institution, or for its buyer. */
+  async function endWaiting(current: Life): Promise<void> {
+    const { items } = await current.execute({ kind: 'ListCases', selection: anyCase, page });
+    const waiting = items.filter(({ review, open }) => review === undefined && open.length > 0);
+    if (waiting.length === 0) return;
+    const found = dice.pick(waiting);
+    const canClose = found.order.state === 'UNPAID' && dice.oneIn(2);
+    await decide(current, found, canClose ? 'CLOSE' : 'STOP');
+  }
+
+  async function decide({ execute }: Life, found: EscrowCase, decision: Decision | 'CLOSE'): Promise<void> {
+    const { order, review } = found;
+    const { escrowId, state } = order;
     decided += 1;
-    world.trace.note(escrowId, `a person decides ${decision}; it is ${order.state}: ${review}`);
+    world.trace.note(escrowId, `a person decides ${decision}; it is ${state}: ${review}`);
     world.tally.count(`decision ${decision}`);
     try {
       const [instructionId, nowMs] = [`person-${decided}`, world.clock.nowMs()];
-      await execute({ kind: 'Decide', by: operator, escrowId, decision, instructionId, nowMs });
+      if (decision === 'CLOSE') {
+        world.witness.closing(escrowId);
+        const at = { atMs: nowMs, timestamp: calendar.timestamp(nowMs) };
+        await execute({ kind: 'CloseOrder', by: operator, escrowId, at });
+      } else await execute({ kind: 'Decide', by: operator, escrowId, decision, instructionId, nowMs });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       world.trace.note(escrowId, `the decision is refused: ${error.message}`);
@@ -42,10 +67,10 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     try {
       const current = life();
       await current.during(async () => {
-        const page = { from: undefined, size: casesAtATime };
         const selection = { state: undefined, needsReview: true };
         const { items } = await current.execute({ kind: 'ListCases', selection, page });
-        for (const item of items) await decide(current, item);
+        for (const item of items) await decideAbout(current, item);
+        if (!world.isCalm() && dice.oneIn(odds.impatience)) await endWaiting(current);
       });
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;

@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util';
+import { type ShapeName, shapeNames } from './shapes.ts';
 import { type SimulationReport, simulate } from './simulate.ts';
 
 /** What to run: so many seeds, one after the other. */
 interface Plan {
   readonly seeds: readonly string[];
   readonly orders: number;
+  readonly shape: ShapeName | undefined;
 }
 
 const defaults = { orders: 500, runs: 1 } as const;
@@ -18,6 +20,7 @@ function readPlan(words: readonly string[]): Plan {
     seed: { type: 'string' },
     orders: { type: 'string' },
     runs: { type: 'string' },
+    shape: { type: 'string' },
   } as const;
   const { values } = parseArgs({ args: [...words], options });
   const whole = (name: keyof typeof options, fallback: number) => {
@@ -27,21 +30,27 @@ function readPlan(words: readonly string[]): Plan {
   };
   const first = whole('seed', 1 + Math.floor(Math.random() * seedsMax));
   const seeds = Array.from({ length: whole('runs', defaults.runs) }, (_, place) => String(first + place));
-  return { seeds, orders: whole('orders', defaults.orders) };
+  const shape = shapeNames.find((name) => name === values.shape);
+  if (values.shape !== shape) throw new Error(`--shape must be one of ${shapeNames.join(', ')}.`);
+  return { seeds, orders: whole('orders', defaults.orders), shape };
 }
 
+const countsOf = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries([...Map.groupBy(names, (name) => name)].map(([name, of]) => [name, of.length]));
+
 /** The figures of a run. */
-function figures({ tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
+function figures({ shape, tally, books, simulatedMs, digest }: SimulationReport, tookMs: number): string {
   const list = (counts: Record<string, number>) =>
     Object.entries(counts)
       .map(([name, count]) => `${name} ${count}`)
       .join(', ');
-  const states = Map.groupBy(books.orders, ({ state }) => state);
-  const orders = Object.fromEntries([...states].map(([state, of]) => [state, of.length]));
+  const orders = countsOf(books.orders.map(({ state }) => state));
   const kills = tally.under('kill ');
   const killed = Object.values(kills).reduce((sum, count) => sum + count, 0);
   return [
+    `  institution: ${shape}`,
     `  orders: ${books.orders.length} (${list(orders)})`,
+    `  after the release: ${list(countsOf(books.orders.flatMap((order) => order.afterPayout)))}`,
     `  calls: ${tally.of('calls')} (${list(tally.under('answer '))})`,
     `  faults: ${list(tally.under('fault '))}`,
     `  kills of the service: ${killed} (${list(kills)})`,
@@ -53,12 +62,12 @@ function figures({ tally, books, simulatedMs, digest }: SimulationReport, tookMs
   ].join('\n');
 }
 
-const { seeds, orders } = readPlan(process.argv.slice(2));
+const { seeds, orders, shape } = readPlan(process.argv.slice(2));
 for (const seed of seeds) {
   print(`seed ${seed}, ${orders} orders`);
   const beganMs = performance.now();
   try {
-    print(figures(await simulate({ seed, orders }), performance.now() - beganMs));
+    print(figures(await simulate({ seed, orders, shape }), performance.now() - beganMs));
   } catch (error) {
     print(error instanceof Error ? error.message : String(error));
     process.exitCode = 1;

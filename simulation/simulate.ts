@@ -5,11 +5,12 @@ import { type Books, readBooks } from './books.ts';
 import { type Callers, registerCallers } from './callers.ts';
 import { createDice } from './dice.ts';
 import { createDisk, type Disk, prepareDatabase } from './disk.ts';
-import { checkAlways, checkFinally } from './invariants.ts';
+import { checkAlways, checkFinally, checkNoneWaits } from './invariants.ts';
 import { createKeeper, type Keeper } from './keeper.ts';
 import { simulatedLimits, strikesMs, worldLimits } from './limits.ts';
 import { runPerson } from './person.ts';
 import { runSession } from './session.ts';
+import { type ShapeName, shapeNames } from './shapes.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTrace, everybody } from './trace.ts';
 import { Violation } from './violation.ts';
@@ -22,12 +23,15 @@ export interface SimulationOptions {
   readonly seed: string;
   /** Sessions, each of which opens an order at least if it gets that far. */
   readonly orders: number;
+  /** The shape of its institution; the seed's if not given. */
+  readonly shape?: ShapeName | undefined;
   /** What the service is put together of, where it is not the real one. */
   readonly assembly?: Partial<Assembly>;
 }
 
 /** What a run came to. */
 export interface SimulationReport {
+  readonly shape: ShapeName;
   /** Tells two runs apart. */
   readonly digest: string;
   readonly tally: Tally;
@@ -60,7 +64,10 @@ class Simulation {
   readonly #bank: Bank;
   readonly #keeper: Keeper;
   readonly #giveUpMs: number;
+  readonly #shape: ShapeName;
   #isCalm = false;
+  /** The latest that the wall clock ever showed, Unix milliseconds. */
+  #latestWallMs = startMs;
   #failure: unknown;
   #sessionsLeft: number;
 
@@ -84,9 +91,12 @@ class Simulation {
       },
     };
     this.#world = world;
+    this.#shape = options.shape ?? world.dice.fork('shape').pick(shapeNames);
     const folder = disk.newFolder();
     prepareDatabase({ ...deployment, dataDir: folder, opening: 'NEW' }, world.dice.fork('database'));
-    this.#bank = openBank(world, disk.institution, (notification) => this.#keeper.deliver(notification));
+    this.#bank = openBank(world, this.#shape, disk.institution, (notification) =>
+      this.#keeper.deliver(notification),
+    );
     const bank = () => this.#bank;
     const inspect = (left: string) => checkAlways(readBooks(left, disk.institution), world.witness);
     this.#keeper = createKeeper({ world, orders, disk, bank, assembly, inspect }, folder);
@@ -100,7 +110,13 @@ class Simulation {
       await this.#rage(callers);
       await this.#calmDown();
       const books = this.#inspectFinally();
-      return { ...world, digest: world.trace.digest(), books, simulatedMs: world.clock.monotonicMs() };
+      return {
+        ...world,
+        shape: this.#shape,
+        digest: world.trace.digest(),
+        books,
+        simulatedMs: world.clock.monotonicMs(),
+      };
     } catch (error) {
       throw this.#failed(error);
     } finally {
@@ -155,7 +171,13 @@ class Simulation {
     const byMs = dice.below(2 * worldLimits.wallJumpMaxMs) - worldLimits.wallJumpMaxMs;
     trace.note(everybody, `the wall clock jumps by ${byMs} ms`);
     tally.count('wall clock jumps');
+    this.#noteWall();
     clock.setWall(clock.nowMs() + byMs);
+    this.#noteWall();
+  }
+
+  #noteWall(): void {
+    this.#latestWallMs = Math.max(this.#latestWallMs, this.#world.clock.nowMs());
   }
 
   /** Nothing goes wrong any more, until nothing is left to do; then the service ends. */
@@ -165,6 +187,10 @@ class Simulation {
     this.#isCalm = true;
     this.#bank.calm();
     this.#keeper.begin();
+    this.#noteWall();
+    const buyersUntilMs = this.#latestWallMs + simulatedLimits.buyerDeadlineMs + worldLimits.endingMs;
+    await this.#passUntil(() => clock.nowMs() >= buyersUntilMs);
+    checkNoneWaits(this.#readBooks());
     const untilMs = clock.monotonicMs() + worldLimits.calmMs;
     await this.#passUntil(() => clock.monotonicMs() >= untilMs);
     this.#isOver = true;
@@ -176,10 +202,14 @@ class Simulation {
   }
 
   #inspectFinally(): Books {
-    const books = readBooks(this.#keeper.folder(), this.#disk.institution);
+    const books = this.#readBooks();
     checkAlways(books, this.#world.witness);
-    checkFinally(books);
+    checkFinally(books, this.#world.witness);
     return books;
+  }
+
+  #readBooks(): Books {
+    return readBooks(this.#keeper.folder(), this.#disk.institution);
   }
 
   /** Lets time pass until something is so. */
@@ -201,8 +231,8 @@ class Simulation {
     const events = trace.lastOf(subject, worldLimits.eventsShown).join('\n  ');
     const what = error instanceof Violation ? error.message : (error as Error).stack;
     const message =
-      `seed ${seed}, ${orders} orders, at ${clock.monotonicMs() / 1000} s: ${what}\n` +
-      `Again: npm run simulate -- --seed ${seed} --orders ${orders}\n  ${events}`;
+      `seed ${seed}, ${orders} orders, ${this.#shape}, at ${clock.monotonicMs() / 1000} s: ${what}\n` +
+      `Again: npm run simulate -- --seed ${seed} --orders ${orders} --shape ${this.#shape}\n  ${events}`;
     return new SimulationFailed(message, { cause: error });
   }
 }

@@ -9,7 +9,14 @@ export interface Witness {
   /** An answer said that an order is in a state. */
   told(escrowId: string, state: EscrowState): void;
   /** An answer showed the history of an order. */
-  shown(escrowId: string, history: readonly EscrowState[]): void;
+  shown(escrowId: string, history: readonly string[]): void;
+  /** The log said that an order needs a person. */
+  alarmed(escrowId: string): void;
+  /** How often it did. */
+  alarmsOf(escrowId: string): number;
+  /** A person ends an order without the institution, if the store takes it. */
+  closing(escrowId: string): void;
+  mayBeClosed(escrowId: string): boolean;
   /** An answer under an idempotency key named an order. */
   keyed(key: string, escrowId: string): void;
   /** A platform sends a signed call. */
@@ -23,11 +30,13 @@ export interface Witness {
 /** Starts with nothing told. */
 export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
-  const shown = new Map<string, readonly EscrowState[]>();
+  const shown = new Map<string, readonly string[]>();
+  const alarms = new Map<string, number>();
+  const closings = new Set<string>();
   const orderOf = new Map<string, string>();
   const attempts = new Map<string, Attempt>();
 
-  function checkOne(escrowId: string, history: readonly EscrowState[] = []): void {
+  function checkOne(escrowId: string, history: readonly string[] = []): void {
     for (const state of states.get(escrowId) ?? []) {
       must(history.includes(state), escrowId, `a client was told ${state}; the history is ${history}`);
     }
@@ -45,6 +54,14 @@ export function createWitness(): Witness {
       must(isStartOf(shorter, longer), escrowId, `clients were shown ${seen} and ${history}`);
       shown.set(escrowId, longer);
     },
+    alarmed: (escrowId) => {
+      alarms.set(escrowId, (alarms.get(escrowId) ?? 0) + 1);
+    },
+    alarmsOf: (escrowId) => alarms.get(escrowId) ?? 0,
+    closing: (escrowId) => {
+      closings.add(escrowId);
+    },
+    mayBeClosed: (escrowId) => closings.has(escrowId),
     keyed: (key, escrowId) => {
       const before = orderOf.get(key) ?? escrowId;
       must(before === escrowId, escrowId, `the idempotency key ${key} named ${before} before`);
@@ -58,7 +75,7 @@ export function createWitness(): Witness {
       if (attempt !== undefined) attempts.set(nonce, { ...attempt, answer });
     },
     check: (books) => {
-      const histories = new Map(books.orders.map(({ escrowId, history }) => [escrowId, history]));
+      const histories = new Map(books.orders.map(({ escrowId, told }) => [escrowId, told]));
       checkAdmissions(books, attempts);
       for (const escrowId of new Set([...states.keys(), ...shown.keys()])) {
         checkOne(escrowId, histories.get(escrowId));
@@ -67,6 +84,6 @@ export function createWitness(): Witness {
   };
 }
 
-function isStartOf(start: readonly EscrowState[], whole: readonly EscrowState[]): boolean {
+function isStartOf(start: readonly string[], whole: readonly string[]): boolean {
   return start.every((state, place) => whole[place] === state);
 }

@@ -29,6 +29,8 @@ export interface Course {
   readonly afterPayout?: readonly Coming[];
   /** Minor units that are held in place of what was agreed. */
   readonly amount?: bigint;
+  /** How long the hold lasts, in milliseconds; Infinity for ever. */
+  readonly holdLastsMs?: number;
   /** The institution does what it must not: it pays out at once what it is to hold, and forgets what it is to pay. */
   readonly contradicts?: boolean;
 }

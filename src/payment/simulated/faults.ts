@@ -42,6 +42,8 @@ export interface Script {
   instruction(instruction: PaymentInstruction, attempt: number): InstructionFault;
   lookUp(order: PaymentOrder): LookUpFault;
   notification(notification: HoldEvent, attempt: number): NotificationFault;
+  /** Whether an instruction that arrives again is answered, as if not given, or fails with DuplicateKey. */
+  readonly repeats?: 'REPLAYED' | 'REFUSED';
   /** What becomes of the money of an order by itself, as of an instruction; nothing if not given. */
   course?(instruction: PaymentInstruction): Course;
   /** What is answered to an instruction or a look-up in place of what the books say; the truth if not given. */

@@ -18,6 +18,11 @@ export const holdLastsMs = 7 * 24 * 60 * 60 * 1000;
 const sleepMaxMs = 60 * 60 * 1000;
 const secretBytes = 32;
 
+/** An instruction came under an id that has been used, where the script has those refused. */
+export class DuplicateKey extends Error {
+  override name = 'DuplicateKey';
+}
+
 /** What a run needs. */
 export interface RunOptions {
   /** A folder that exists; the simulator has a file of its own in it. */
@@ -72,8 +77,8 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     changed();
   }
   function carryOut(instruction: PaymentInstruction, fault: InstructionFault): PaymentSnapshot {
-    const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : holdLastsMs;
     const course = script().course?.(instruction) ?? {};
+    const lastsMs = fault.kind === 'SHORT_HOLD' ? fault.ms : (course.holdLastsMs ?? holdLastsMs);
     const treatment = { verdict: verdictOf(fault), holdLastsMs: lastsMs, course };
     return ledger.carryOut(instruction, treatment, clock.nowMs());
   }
@@ -90,6 +95,9 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     call: Call<PaymentSnapshot>,
   ): (() => void) | undefined {
     const { fault, payment } = ledger.together(() => {
+      if (script().repeats === 'REFUSED' && ledger.hasArrived(instruction.instructionId)) {
+        throw new DuplicateKey(`${instruction.instructionId} has been used.`);
+      }
       const chosen = choose();
       return { fault: chosen, payment: arrives(chosen) ? carryOut(instruction, chosen) : undefined };
     });
