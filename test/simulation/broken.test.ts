@@ -164,6 +164,27 @@ const asAsked: Record<InstructionKind, PaymentStatus> = {
   CANCEL: 'RETURNED',
 };
 
+/** A service that writes otherwise down what institutions say of orders. */
+const withUpdates = (change: (update: OrderUpdate) => OrderUpdate): Partial<Assembly> =>
+  withExecute((execute) => (unit) => {
+    const { effect } = unit;
+    if (effect?.kind !== 'UpdateOrder') return execute(unit);
+    return execute({ ...unit, effect: { ...effect, update: change(effect.update) } });
+  });
+
+/** A service that notes each thing after a release twice. */
+const notingTwice: Partial<Assembly> = withExecute((execute) => async (unit) => {
+  const { effect } = unit;
+  if (effect?.kind !== 'UpdateOrder' || effect.update.afterPayout === undefined) return execute(unit);
+  await execute({
+    ...unit,
+    effect: { ...effect, update: { ...effect.update, ended: [], prepared: undefined } },
+  });
+  return execute(unit);
+});
+
+const longWaitMs = 86_400_000;
+
 let sendings = 0;
 const underNewId = (instruction: PaymentInstruction): PaymentInstruction => {
   sendings += 1;
@@ -207,7 +228,7 @@ const mutants: readonly Mutant[] = [
         return { calls, service: { ...service, start: async () => {} } };
       },
     },
-    found: /left open|the institution says|needs a person/,
+    found: /left open|the institution says|needs a person|still awaits its buyer/,
   },
   {
     name: 'forgets which order an idempotency key opened',
@@ -234,6 +255,47 @@ const mutants: readonly Mutant[] = [
     name: 'lets a call in and takes its effect in another unit',
     assembly: withExecute(admittingApart),
     found: /calls to file .* were let in .*; it is filed \d times|calls that count/,
+  },
+  {
+    name: 'takes money that comes back for a refund',
+    assembly: withUpdates((update) =>
+      update.afterPayout?.payment === 'RETURNED'
+        ? { ...update, to: 'REFUNDED', afterPayout: undefined, review: undefined }
+        : update,
+    ),
+    found: /its history is UNPAID,FROZEN,RELEASED,REFUNDED/,
+  },
+  {
+    name: 'writes down nothing of what follows a release',
+    assembly: withUpdates((update) => ({ ...update, afterPayout: undefined })),
+    found: /its history tells PAID_OUT last; the institution says/,
+  },
+  {
+    name: 'writes what follows a release down twice',
+    assembly: notingTwice,
+    found: /its history tells \S+ after the release; there was/,
+  },
+  {
+    name: 'calls nobody to what follows a release',
+    assembly: withUpdates((update) =>
+      update.afterPayout === undefined ? update : { ...update, review: undefined },
+    ),
+    found: /its money is \S+, and nobody looks at it/,
+  },
+  {
+    name: 'waits for buyers as long as they like',
+    assembly: withUpdates(({ nextAction, ...update }) => ({
+      ...update,
+      nextAction: nextAction && { ...nextAction, untilMs: nextAction.untilMs + longWaitMs },
+    })),
+    found: /still awaits its buyer, whose time is over/,
+  },
+  {
+    name: 'leaves what is held for a closed order where it is',
+    assembly: withUpdates((update) =>
+      update.from === 'CLOSED' ? { ...update, prepared: undefined, lookUpAtMs: undefined } : update,
+    ),
+    found: /it is CLOSED; the institution says (HELD|AWAITING_BUYER)/,
   },
   {
     name: 'commits in the middle of a batch',

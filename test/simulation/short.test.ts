@@ -1,19 +1,34 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { shapeNames } from '../../simulation/shapes.ts';
 import { simulate } from '../../simulation/simulate.ts';
 import { createRandom } from '../support/random.ts';
 
 const orders = 60;
 const { seed: anySeed } = createRandom();
 
-for (const seed of ['1', '2', String(anySeed)]) {
-  test(`orders and money agree after faults, kills and restarts: seed ${seed}`, async (t) => {
-    const { tally, books } = await simulate({ seed, orders });
+for (const [place, shape] of shapeNames.entries()) {
+  const seed = String(anySeed + place);
+  test(`${shape}: orders and money agree after faults, kills and restarts: seed ${seed}`, async (t) => {
+    const { tally, books } = await simulate({ seed, orders, shape });
     t.diagnostic(`seed ${seed}: ${books.orders.length} orders, ${tally.of('starts')} starts`);
     assert.ok(books.orders.length > orders / 2, `${books.orders.length} orders`);
     assert.ok(tally.of('starts') > 1, 'the service was never killed or stopped');
   });
 }
+
+test('what the shapes differ in happens', async () => {
+  const stripe = await simulate({ seed: '1', orders: 100, shape: 'STRIPE' });
+  assert.ok(stripe.tally.of('fault saved error') > 0);
+  const told = stripe.books.orders.flatMap(({ told: entries }) => entries);
+  for (const payment of ['PARTLY_RETURNED', 'DISPUTED', 'RETURNED']) {
+    assert.ok(told.includes(`RELEASED ${payment}`), payment);
+  }
+  const mangopay = await simulate({ seed: '1', orders: 60, shape: 'MANGOPAY' });
+  const statuses = new Set(mangopay.books.holds.map(({ status }) => status));
+  assert.ok(statuses.has('RETURNED'));
+  assert.ok(!statuses.has('LAPSED') && !statuses.has('AWAITING_BUYER'));
+});
 
 test('the same seed gives the same run, another one another', async () => {
   const digestOf = async (seed: string) => (await simulate({ seed, orders: 15 })).digest;
