@@ -256,16 +256,6 @@ describe('script by parties', () => {
     assert.equal((await connection.instruct(instruction('RELEASE', of), never)).status, 'PAID_OUT');
   });
 
-  test('sim-late: no answer, and carried out after five seconds', async (t) => {
-    const { connection, pass } = open(t);
-    const of = order('1', { buyerId: 'sim-late-1' });
-    await assert.rejects(connection.instruct(instruction('FREEZE', of), never), /broke/);
-    await pass(4_990);
-    assert.equal((await connection.lookUp(of, never)).status, 'ABSENT');
-    await pass(10);
-    assert.equal((await connection.lookUp(of, never)).status, 'HELD');
-  });
-
   for (const [prefix, between] of [
     [partyPrefixes.lostAnswer, 'HELD'],
     [partyPrefixes.lostRequest, 'ABSENT'],

@@ -88,13 +88,14 @@ async function toItsEnd(command: WatchedCommand, input: string, limitMs?: number
   return { code, stdout: command.stdout(), stderr: command.stderr() };
 }
 
-/** Runs a shell script to its end, with `artseal`'s runtime on its PATH. */
+/** Runs a shell script to its end, with `artseal`'s runtime on its PATH, or kills it after `limitMs`. */
 export function runShell(
   test: Pick<TestContext, 'after'>,
   script: string,
   env: Record<string, string> = {},
+  limitMs?: number,
 ): Promise<BoundedResult> {
-  return toItsEnd(watch(test, 'sh', ['-c', script], env), '');
+  return toItsEnd(watch(test, 'sh', ['-c', script], env), '', limitMs);
 }
 
 /** Runs `artseal` to its end, or kills it after `limitMs`. */

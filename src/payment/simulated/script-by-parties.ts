@@ -18,7 +18,6 @@ export const partyPrefixes = {
   lostAnswer: 'sim-lost-answer',
   lostRequest: 'sim-lost-request',
   slow: 'sim-slow',
-  late: 'sim-late',
   lapsing: 'sim-lapse',
   duplicate: 'sim-duplicate',
   acting: 'sim-must-act',
@@ -42,7 +41,6 @@ const faults: Partial<Record<Name, (attempt: number, kind: InstructionKind) => I
   lostAnswer: (attempt) => ({ kind: attempt === 1 ? 'LOST_ANSWER' : 'NONE' }),
   lostRequest: (attempt) => ({ kind: attempt === 1 ? 'LOST_REQUEST' : 'NONE' }),
   slow: () => ({ kind: 'SLOW', ms: slowAnswerMs }),
-  late: () => ({ kind: 'LATE_REQUEST', ms: laterMs }),
   lapsing: () => ({ kind: 'SHORT_HOLD', ms: shortHoldMs }),
   duplicate: () => ({ kind: 'DUPLICATE_REQUEST', ms: duplicateAfterMs }),
 };
