@@ -113,7 +113,7 @@ for (const name of doorNames) {
       const { escrowId, filingNo } = await startFrozen(all, name);
       const declined = await door[verb](escrowId);
       assert.equal(declined.code, 'PAYMENT_DECLINED');
-      assert.match(declined.message, new RegExp(`declined the ${kind} of ${escrowId}\\.$`));
+      assert.match(declined.message, new RegExp(`declined the ${kind} of ${escrowId}\\. The payment was declined\\.$`));
       const now = await door.get(escrowId);
       assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
       assert.equal(await all.transfersOf(filingNo), 0);
@@ -142,7 +142,7 @@ for (const name of doorNames) {
     const filingNo = await all.file();
     const { code, message, escrowId } = await door.open(filingNo);
     assert.equal(code, 'PAYMENT_DECLINED');
-    assert.match(message, new RegExp(`declined the FREEZE of ${escrowId}\\.$`));
+    assert.match(message, new RegExp(`declined the FREEZE of ${escrowId}\\. The payment was declined\\.$`));
     assert.deepEqual((await door.get(escrowId)).history, ['UNPAID', 'CLOSED']);
     for (const verb of ['release', 'refund'] as const) {
       assert.equal((await door[verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
