@@ -138,7 +138,7 @@ export const Escrow_Type = {
   TYPE_UNSPECIFIED: 0,
 
   /**
-   * The institution holds the amount until the sale is released.
+   * The institution holds the amount, or has it reserved, until the sale is released.
    *
    * @generated from enum value: GUARANTEE = 1;
    */
@@ -177,7 +177,7 @@ export const Escrow_State = {
   UNPAID: 1,
 
   /**
-   * The institution holds the amount.
+   * The institution holds the amount or has it reserved.
    *
    * @generated from enum value: FROZEN = 2;
    */
@@ -646,8 +646,8 @@ export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@_
   messageDesc(file_artseal_v1_escrow, 12);
 
 /**
- * Sells an artwork against a guarantee. A licensed payment institution holds the money;
- * Artseal instructs it and records what it confirmed.
+ * Sells an artwork against a guarantee. A licensed payment institution holds the money, or has it
+ * reserved on the buyer's card; Artseal instructs it and records what it confirmed.
  *
  * @generated from service artseal.v1.EscrowService
  */
@@ -688,7 +688,7 @@ export const EscrowService: GenService<{
     output: typeof ListEscrowsResponseSchema;
   },
   /**
-   * Pays the held money out to the seller and appends the TRANSFER record.
+   * Pays the held or reserved money out to the seller and appends the TRANSFER record.
    * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
    *
    * @generated from rpc artseal.v1.EscrowService.ReleaseEscrow
@@ -699,7 +699,7 @@ export const EscrowService: GenService<{
     output: typeof ReleaseEscrowResponseSchema;
   },
   /**
-   * Gives the held money back to the buyer.
+   * Gives the held or reserved money back to the buyer.
    * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
    *
    * @generated from rpc artseal.v1.EscrowService.RefundEscrow
