@@ -16,12 +16,17 @@ export async function makeSandbox(dataDir: string): Promise<void> {
   await store.close();
 }
 
-/** Issues to a data folder ENTERPRISE platforms without quota and an operator token, as `artseal key` does. */
+/**
+ * Issues to a data folder ENTERPRISE platforms without quota and an operator token, as `artseal key` does; its registry is made
+ * with these settings if there is none.
+ */
 export async function issueInto(
   dataDir: string,
   platforms: number,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<{ platforms: IssuedPlatform[]; token: string }> {
-  const { store, issuance } = await openRegistry(readConfig({ ARTSEAL_DATA_DIR: dataDir }), 'EITHER');
+  const config = readConfig({ ...settings, ARTSEAL_DATA_DIR: dataDir });
+  const { store, issuance } = await openRegistry(config, 'EITHER');
   try {
     const issued: IssuedPlatform[] = [];
     for (let number = 1; number <= platforms; number += 1) {

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
+import { runCommand, serveCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { issueInto } from '../support/issued.ts';
+import {
+  type MangopayStandIn,
+  type PartyOfStandIn,
+  startMangopayStandIn,
+} from '../support/mangopay-stand-in.ts';
+import { assertRefused } from '../support/refused.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const settledWithinMs = 60_000;
+const amount = 1_280_000;
+const holdRequest = /^POST \/transfers$/;
+
+/** The settings of a deployment whose institution is Mangopay; `standIn` takes its place. */
+function settingsFor(folder: string, standIn: MangopayStandIn) {
+  return {
+    ARTSEAL_DATA_DIR: folder,
+    ARTSEAL_CURRENCY: 'EUR',
+    ARTSEAL_PAYMENT_INSTITUTION: 'mangopay',
+    ARTSEAL_MANGOPAY_CLIENT_ID: standIn.clientId,
+    ARTSEAL_MANGOPAY_API_KEY: standIn.apiKey,
+    ARTSEAL_MANGOPAY_ESCROW_USER: standIn.escrowUser,
+    ARTSEAL_MANGOPAY_HOOK_SECRET: standIn.hookSecret,
+    ARTSEAL_MANGOPAY_URL: standIn.url,
+  };
+}
+
+/** A deployment at Mangopay whose platform has registered its parties, not yet served. */
+async function deployed(t: TestContext) {
+  const standIn = await startMangopayStandIn(t);
+  const settings = settingsFor(temporaryFolder(t), standIn);
+  const { platforms } = await issueInto(settings.ARTSEAL_DATA_DIR, 1, { ARTSEAL_CURRENCY: 'EUR' });
+  const [platform = assert.fail()] = platforms;
+  const parties = {
+    'buyer-1': standIn.party('PAYER', 'EUR', 100 * amount),
+    'buyer-2': standIn.party('PAYER', 'EUR', amount - 1),
+    'buyer-3': standIn.party('OWNER', 'EUR', 100 * amount),
+    'seller-1': standIn.party('OWNER', 'EUR', 0),
+  };
+  const register = async ([id, { user, wallet }]: [string, PartyOfStandIn]) => {
+    const role = id.startsWith('buyer') ? 'buyer' : 'seller';
+    const who = ['--platform', platform.caller, '--role', role, '--id', id];
+    const { code, stderr } = await runCommand(
+      ['party', 'add', ...who, `user=${user}`, `wallet=${wallet}`],
+      settings,
+    );
+    assert.equal(code, 0, stderr);
+  };
+  for (const party of Object.entries(parties)) await register(party);
+  standIn.askToAuthenticate(parties['buyer-3'].user);
+  const balance = (party: keyof typeof parties) =>
+    standIn.wallets.find(({ Id }) => Id === parties[party].wallet)?.Balance.Amount;
+  return { standIn, settings, platform, balance };
+}
+
+type Deployed = Awaited<ReturnType<typeof deployed>>;
+
+/** The real command for it. */
+async function served(t: TestContext, { settings, platform, standIn }: Deployed) {
+  const service = await serveCommand(t, settings);
+  let log = '';
+  service.child.stderr?.on('data', (chunk) => {
+    log += chunk;
+  });
+  service.child.stdout?.on('data', (chunk) => {
+    log += chunk;
+  });
+  const order = async (escrowId: string) =>
+    (await send(service.publicUrl, platform, { target: `/api/v1/escrow/${escrowId}` })).json;
+  let hooks = 0;
+  return {
+    ...service,
+    order,
+    log: () => log,
+    file: async () => (await fileArtwork(service, platform)).json.filingNo as string,
+    open: (filingNo: string, more: object = {}) =>
+      openEscrow(service, platform, filingNo, { amount, ...more }),
+    resolve: (escrowId: string, verb: 'release' | 'refund') =>
+      send(service.publicUrl, platform, {
+        method: 'POST',
+        target: `/api/v1/escrow/${escrowId}/${verb}`,
+        body: '',
+      }),
+    becomes: (escrowId: string, state: string) =>
+      eventually(`${escrowId} becomes ${state}`, settledWithinMs, async () => {
+        return (await order(escrowId)).state === state;
+      }),
+    hook: (eventType: string, resourceId: string, secret = standIn.hookSecret) => {
+      hooks += 1;
+      const query = `secret=${secret}&EventType=${eventType}&RessourceId=${resourceId}&Date=${hooks}`;
+      return fetch(`${service.publicUrl}/payment/notifications?${query}`);
+    },
+  };
+}
+
+test('orders at Mangopay, from the opening to what follows a release', { timeout: 300_000 }, async (t) => {
+  const deployment = await deployed(t);
+  const { standIn, platform, balance } = deployment;
+  const service = await served(t, deployment);
+
+  await t.test('held, and given back', async () => {
+    const opened = await service.open(await service.file());
+    assert.equal(opened.status, 200, opened.text);
+    assert.equal(balance('buyer-1'), 99 * amount);
+    const refunded = await service.resolve(opened.json.escrowId, 'refund');
+    assert.equal(refunded.json.state, 'REFUNDED', refunded.text);
+    assert.equal(balance('buyer-1'), 100 * amount);
+  });
+
+  await t.test('declined for want of money, and refused with parties that nobody knows', async () => {
+    const filingNo = await service.file();
+    const declined = await service.open(filingNo, { buyerId: 'buyer-2' });
+    assertRefused(declined, 402, 'PAYMENT_DECLINED', /wallet does not hold enough money/);
+    const unknown = await service.open(filingNo, { buyerId: 'nobody', sellerId: 'no one' });
+    assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+  });
+
+  await t.test('an answer that is lost is found by asking', async () => {
+    standIn.failNext(holdRequest, 'lose-answer');
+    const pending = await service.open(await service.file());
+    assertRefused(pending, 503, 'PAYMENT_PENDING');
+    const escrowId = escrowIdIn(pending);
+    await service.becomes(escrowId, 'FROZEN');
+    assert.equal((await service.resolve(escrowId, 'refund')).json.state, 'REFUNDED');
+    assert.equal(balance('buyer-1'), 100 * amount);
+  });
+
+  await t.test('a buyer who has to authenticate is sent there, and a hook says when', async () => {
+    const waiting = await service.open(await service.file(), { buyerId: 'buyer-3' });
+    assert.equal(waiting.status, 200, waiting.text);
+    assert.equal(waiting.json.state, 'UNPAID');
+    const { Id } = standIn.transfers.at(-1) ?? assert.fail();
+    assert.equal(waiting.json.nextAction?.url, `https://sca.sandbox.mangopay.com/?token=sca_${Id}`);
+    standIn.authenticated(Id, true);
+    assert.equal((await service.hook('TRANSFER_NORMAL_SUCCEEDED', Id)).status, 200);
+    await service.becomes(waiting.json.escrowId, 'FROZEN');
+    assert.equal((await service.resolve(waiting.json.escrowId, 'refund')).json.state, 'REFUNDED');
+  });
+
+  await t.test('a hook is a reason to ask, a forged one is nothing', async () => {
+    const filingNo = await service.file();
+    const { escrowId } = (await service.open(filingNo)).json;
+    const { Id } = standIn.transfers.at(-1) ?? assert.fail();
+    const asked = standIn.requests.length;
+    // It claims what is not so.
+    assert.equal((await service.hook('TRANSFER_NORMAL_FAILED', Id)).status, 200);
+    await eventually('Mangopay is asked', settledWithinMs, () => standIn.requests.length > asked);
+    const forged = await service.hook('TRANSFER_NORMAL_FAILED', Id, 'x'.repeat(40));
+    assert.equal(forged.status, 401);
+    assert.equal(((await forged.json()) as { code: string }).code, 'SIGNATURE_INVALID');
+    assert.equal((await service.order(escrowId)).state, 'FROZEN');
+    const released = await service.resolve(escrowId, 'release');
+    assert.equal(released.json.state, 'RELEASED', released.text);
+    assert.equal(balance('seller-1'), amount);
+    const { records } = (await askProvenance(service, platform, filingNo)).json;
+    assert.equal(records.length, 2);
+  });
+
+  await t.test('a seller who pays back after the release: the order needs a person', async () => {
+    const release = standIn.transfers.at(-1)?.Id ?? assert.fail();
+    const { Id } = standIn.refundOutside(release);
+    assert.equal((await service.hook('TRANSFER_REFUND_SUCCEEDED', Id)).status, 200);
+    await eventually('the order needs a person', settledWithinMs, async () => {
+      const { stdout } = await runCommand(['escrow', 'list', '--review'], deployment.settings);
+      return /PARTLY_RETURNED/.test(stdout);
+    });
+  });
+
+  assert.equal(await service.stop('SIGTERM'), 0);
+  assert.match(service.log(), /payment notification/);
+  for (const secret of [standIn.hookSecret, standIn.apiKey, 'token-1']) {
+    assert.ok(!service.log().includes(secret), secret);
+  }
+});
+
+test('killed while money moves: it moves once, and the order goes on', { timeout: 300_000 }, async (t) => {
+  const deployment = await deployed(t);
+  const { standIn, platform, balance } = deployment;
+  const arrived = Promise.withResolvers<void>();
+  const gate = Promise.withResolvers<void>();
+  t.after(() => gate.resolve());
+  const heldUp = {
+    until: () => {
+      arrived.resolve();
+      return gate.promise;
+    },
+  };
+  const first = await served(t, deployment);
+  const filingNo = await first.file();
+  const { escrowId } = (await first.open(filingNo)).json;
+  standIn.failNext(holdRequest, heldUp);
+  const unanswered = first.resolve(escrowId, 'release').catch(() => undefined);
+  await arrived.promise;
+  await first.stop('SIGKILL');
+  await unanswered;
+
+  const second = await served(t, deployment);
+  assert.equal((await second.order(escrowId)).state, 'FROZEN');
+  gate.resolve();
+  await second.becomes(escrowId, 'RELEASED');
+  assert.equal(balance('seller-1'), amount);
+  assert.equal(balance('buyer-1'), 99 * amount);
+  const { records } = (await askProvenance(second, platform, filingNo)).json;
+  assert.equal(records.length, 2);
+});
