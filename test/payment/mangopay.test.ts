@@ -649,6 +649,7 @@ test('hooks that cannot be read are refused, and those of other kinds are about 
   };
   const other = read('&EventType=PAYIN_NORMAL_SUCCEEDED&RessourceId=12&Date=1');
   assert.deepEqual(other, { eventId: 'PAYIN_NORMAL_SUCCEEDED 12 1', about: undefined });
+  assert.deepEqual(read('?EventType=PAYIN_NORMAL_SUCCEEDED&RessourceId=12&Date=1'), other);
   for (const query of [
     ...['', '&EventType=TRANSFER_NORMAL_SUCCEEDED', '&RessourceId=1&Date=1'],
     '&EventType=TRANSFER_NORMAL_SUCCEEDED&RessourceId=..%2Fx&Date=1',

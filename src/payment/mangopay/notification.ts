@@ -12,7 +12,8 @@ const eventPattern = /^[A-Z0-9_]{1,64}$/;
  * are what tells events apart, and one that comes again is the same. Throws SIGNATURE_INVALID, INVALID_JSON.
  */
 export function readHook({ query }: SentNotification, secret: string): Notification {
-  const params = new URLSearchParams(query);
+  // Mangopay does not say how it adds to a URL that has a query; neither an id nor a secret has a question mark.
+  const params = new URLSearchParams(query.replaceAll('?', '&'));
   const [given = '', ...more] = params.getAll('secret');
   if (more.length > 0 || !isSame(given, secret)) {
     throw new Refusal('SIGNATURE_INVALID', 'The query must have the secret of the hooks.');
