@@ -574,6 +574,16 @@ describe('a look-up without a reference', () => {
     assert.equal(pages(), 3);
   });
 
+  test('gives up, rather than saying ABSENT, where the newest do not come first', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const wallet = standIn.wallets[0] ?? assert.fail();
+    for (const age of [1, 2]) {
+      const CreationDate = wallet.CreationDate - age;
+      standIn.wallets.push({ ...wallet, Id: `wlt_${age}`, Owners: [standIn.escrowUser], CreationDate });
+    }
+    await assert.rejects(lookUp(institution, order()), /not in the order/);
+  });
+
   test('gives up, rather than saying ABSENT, where there are too many', async (t) => {
     const { standIn, institution, order } = await opened(t);
     const wallet = standIn.wallets[0] ?? assert.fail();

@@ -57,6 +57,15 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
     for (let page = 1; page <= wallets / perPage; page += 1) {
       const query = { page: `${page}`, per_page: `${perPage}`, Sort: 'CreationDate:DESC' };
       const found = await api.get<readonly Wallet[]>(`/users/${escrowUser}/wallets`, query);
+      // Where it ends, and with it what is ABSENT, goes by the order alone.
+      const isNewer = ({ CreationDate }: Wallet, place: number) =>
+        CreationDate > (found[place - 1]?.CreationDate ?? CreationDate);
+      if (found.some(isNewer)) {
+        throw new InstitutionFailure(
+          'FAILED',
+          'Mangopay: its list of wallets is not in the order that was asked for',
+        );
+      }
       const own = found.find(({ Tag }) => Tag === order.holdId || Tag === closedTag(order));
       const isPast = found.some(({ CreationDate }) => CreationDate < sinceS);
       if (own !== undefined || isPast || found.length < perPage) return own;
