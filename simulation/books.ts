@@ -45,6 +45,8 @@ export interface BookedOrder {
   readonly id: number;
   readonly escrowId: string;
   readonly filingNo: string;
+  /** The name of the platform that filed what it sells. */
+  readonly filedBy: string;
   readonly state: EscrowState;
   readonly amount: number;
   readonly buyerId: string;
@@ -180,6 +182,8 @@ function readService(client: Sqlite.Database) {
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
     orders: all<OrderRow>(
       `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review,
+         (SELECT name FROM filing JOIN caller ON caller.id = filing.caller_id
+          WHERE filing.filing_no = escrow.filing_no) AS filedBy,
          accepted, look_up_at_ms AS lookUpAtMs, next_action_url AS nextActionUrl
        FROM escrow ORDER BY id`,
     ),

@@ -2,6 +2,7 @@ import type { EscrowState, InstructionKind } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import { isDiffering } from './bank.ts';
 import type { BookedOrder, Books, GivenOperation } from './books.ts';
+import { platformOf } from './parties.ts';
 import { must } from './violation.ts';
 import type { Witness } from './witness.ts';
 
@@ -49,6 +50,7 @@ export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
     checkLedger(order);
+    checkParty(order);
     checkMoney(order, statuses, witness.mayBeClosed(order.escrowId) ? closedStatuses : []);
     checkAfterPayout(order, witness);
     if (order.review !== null) {
@@ -137,6 +139,12 @@ function checkAllIsTold({ escrowId, state, hold, afterPayout }: BookedOrder): vo
     escrowId,
     `its history tells ${last} last; the institution says ${hold?.status}`,
   );
+}
+
+/** The buyer pays for a work of the platform whose buyer it is. */
+function checkParty({ escrowId, buyerId, filedBy }: BookedOrder): void {
+  const platform = platformOf(buyerId);
+  must(platform === filedBy, escrowId, `a buyer of ${platform} pays for a work of ${filedBy}`);
 }
 
 /** Throws a Violation if an order still waits for its buyer, whose time is over for all of them. */

@@ -6,6 +6,7 @@ import { type Client, createClient, type Outcome } from './client.ts';
 import type { Dice } from './dice.ts';
 import type { Life } from './life.ts';
 import { odds, worldLimits } from './limits.ts';
+import { buyerOf } from './parties.ts';
 import {
   filingRequest,
   getRequest,
@@ -93,7 +94,11 @@ async function sell(session: Session, filingNo: string, sale: number): Promise<v
   const who = dice.oneIn(6) ? callers.internal : seller;
   const wrong = dice.oneIn(2) ? differing.always : differing.aWhile;
   const prefix = dice.oneIn(odds.differs) ? wrong : 'buyer';
-  const request = openingRequest(filingNo, BigInt(dice.upTo(amountMax)), `${prefix}-${number}-${sale}`);
+  const request = openingRequest(
+    filingNo,
+    BigInt(dice.upTo(amountMax)),
+    buyerOf(seller, `${prefix}-${number}-${sale}`),
+  );
   await open(session, who, request, filingNo);
   const escrowId = await newestOf(session, who, filingNo);
   if (escrowId === undefined) return;

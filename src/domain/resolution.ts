@@ -53,10 +53,12 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   if (decision === 'STOP') return planStop(order);
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
   if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
-  if (found === undefined)
+  // That a FROZEN order's amount is held was confirmed once; where a RELEASE was never answered, nothing was found since.
+  const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
+  if (known === undefined)
     return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
   if (decision === 'ACCEPT') return { kind: 'RESUME' };
-  if (found.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
+  if (known.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
   // A RELEASE that was not answered stays open and is not given any more: the institution says which of the two was first.

@@ -305,9 +305,10 @@ for (const state of escrowStates) {
       assert.equal(outcomes('ACCEPT', {}, status), '= = = =');
       if (status !== 'HELD') assert.equal(outcomes('RETURN', {}, status), 'x x x x');
     }
-    for (const decision of ['ACCEPT', 'RETURN'] as const) {
-      assert.equal(outcomes(decision, { found: undefined }), 'x x x x');
-    }
+    assert.equal(outcomes('ACCEPT', { found: undefined }), 'x x x x');
+    const unheard = state === 'FROZEN' ? documentedReturns.FROZEN : 'x x x x';
+    assert.equal(outcomes('RETURN', { found: undefined }), unheard, 'a RELEASE that was never answered');
+    assert.equal(outcomes('RETURN', { found: undefined, hasPaid: true }), 'x x x x');
     for (const decision of ['LOOK_AGAIN', 'ACCEPT', 'RETURN'] as const) {
       assert.equal(outcomes(decision, { isStopped: false }), 'x x x x');
     }

@@ -257,6 +257,15 @@ const mutants: readonly Mutant[] = [
     found: /calls to file .* were let in .*; it is filed \d times|calls that count/,
   },
   {
+    name: 'lets platforms move the money of others',
+    assembly: withExecute((execute) => (unit) => {
+      const { effect } = unit;
+      if (effect?.kind !== 'PrepareResolution') return execute(unit);
+      return execute({ ...unit, effect: { ...effect, owner: undefined } });
+    }),
+    found: /was not refused with ESCROW_NOT_FOUND|ReleaseEscrow ES-\S+ by .* got/,
+  },
+  {
     name: 'takes money that comes back for a refund',
     assembly: withUpdates((update) =>
       update.afterPayout?.payment === 'RETURNED'
