@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { faultless, type InstructionFault } from '../../src/payment/simulated/faults.ts';
 import { refusals } from '../../src/payment/simulated/rules.ts';
+import { DuplicateKey, holdLastsMs } from '../../src/payment/simulated/run.ts';
 import { partyPrefixes, scriptByParties } from '../../src/payment/simulated/script-by-parties.ts';
 import { type FaultRates, seededScript } from '../../src/payment/simulated/seeded-script.ts';
 import type { temporaryFolder } from '../support/temporary-folder.ts';
@@ -68,6 +69,26 @@ describe('faults of instructions', () => {
     assert.equal((await connection.instruct(instruction('REFUND'), never)).status, 'HELD');
     const another = instruction('REFUND', order(), '-again');
     assert.equal((await connection.instruct(another, never)).status, 'RETURNED');
+  });
+
+  test('an id that comes again is refused, where the script has it so: once it has arrived', async (t) => {
+    const script = faultsInTurn({ kind: 'LOST_REQUEST' }, { kind: 'LOST_ANSWER' });
+    const { connection } = openTestSimulator(t, { script: { ...script, repeats: 'REFUSED' } });
+    const freeze = () => connection.instruct(instruction('FREEZE'), never);
+    await assert.rejects(freeze(), /broke/);
+    await assert.rejects(freeze(), /broke/);
+    await assert.rejects(freeze(), DuplicateKey);
+    assert.equal((await connection.lookUp(order(), never)).status, 'HELD');
+    assert.equal((await connection.instruct(instruction('RELEASE'), never)).status, 'PAID_OUT');
+  });
+
+  test('a hold lasts as long as its course says, for ever too', async (t) => {
+    const script = { ...faultless, course: () => ({ holdLastsMs: Number.POSITIVE_INFINITY }) };
+    const { connection, clock } = openTestSimulator(t, { script });
+    await connection.instruct(instruction('FREEZE'), never);
+    clock.advance(10 * holdLastsMs);
+    const { status, holdExpiresAtMs } = await connection.lookUp(order(), never);
+    assert.deepEqual([status, holdExpiresAtMs], ['HELD', undefined]);
   });
 
   describe('kept back', () => {

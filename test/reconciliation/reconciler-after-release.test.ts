@@ -190,3 +190,22 @@ test('an operator stops an order that waits for the institution; asked again, it
   await decide(kit, escrowId, 'LOOK_AGAIN');
   assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
 });
+
+for (const [release, state] of [
+  ['LOST', 'REFUNDED'],
+  ['ANSWER_LOST', 'RELEASED'],
+] as const) {
+  test(`stopped and to be given back, an order whose release was ${release} becomes ${state}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    kit.institution.treat({ RELEASE: release });
+    await kit.resolve('RELEASE', escrowId);
+    await kit.execute({
+      ...{ kind: 'Decide', by: tester, escrowId, decision: 'STOP', instructionId: 'x' },
+      nowMs: kit.clock.nowMs(),
+    });
+    await decide(kit, escrowId, 'RETURN');
+    const { order, open, review } = await kit.case(escrowId);
+    assert.deepEqual([order.state, open, review], [state, [], undefined]);
+  });
+}

@@ -113,7 +113,10 @@ for (const name of doorNames) {
       const { escrowId, filingNo } = await startFrozen(all, name);
       const declined = await door[verb](escrowId);
       assert.equal(declined.code, 'PAYMENT_DECLINED');
-      assert.match(declined.message, new RegExp(`declined the ${kind} of ${escrowId}\\. The payment was declined\\.$`));
+      assert.match(
+        declined.message,
+        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment was declined\\.$`),
+      );
       const now = await door.get(escrowId);
       assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
       assert.equal(await all.transfersOf(filingNo), 0);
