@@ -99,6 +99,7 @@ export function beginLife(options: LifeOptions): Life {
   const { service, calls } = options.assembly.assemble({
     ...deployment,
     ...{ store, keyRing, clock, random, newInstructionId, log },
+    partyRules: undefined,
     institution: {
       ...connection,
       instruct: (instruction, signal) =>

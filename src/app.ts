@@ -24,7 +24,7 @@ import { createStorePart } from './readiness/store-part.ts';
 import { watchStore } from './readiness/store-watch.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
 import { confidentialFiles, openForServing, type Registry, systemClock } from './registry.ts';
-import { institutionPart, masterKeyPart } from './reload/parts.ts';
+import { masterKeyPart } from './reload/parts.ts';
 import { createReload } from './reload/reload.ts';
 import { notificationPath } from './rest/notification-call.ts';
 import { createService, type Service, type ServiceParts } from './service.ts';
@@ -136,7 +136,7 @@ export async function startApp(
   return {
     ...{ ...registry, ...addresses, metricsAddress },
     certificateEnds: tls.ends,
-    reload: reloading(start, { registry, tls, institution: payments.institution, serving }),
+    reload: reloading(start, { registry, tls, serving }),
     drain: () => {
       readiness.drain();
       // Those who watch are told at once.
@@ -182,7 +182,7 @@ async function openInstitution(
   opened.defer(watch.stop);
   const figures = createInstitutionFigures();
   const counted = figures.observe(institution);
-  return { institution, watch, figures, observed: traces?.observeInstitution(counted) ?? counted };
+  return { watch, figures, observed: traces?.observeInstitution(counted) ?? counted };
 }
 
 /** The service between its store and its institution, until it is stopped. */
@@ -194,6 +194,7 @@ function openService(
   const service = createService({
     ...{ ...shared, institution, log },
     environment: config.environment,
+    partyRules: config.institution.parties,
     currency: config.currency,
     random: Math.random,
     newInstructionId: randomUUIDv7,
@@ -271,21 +272,13 @@ async function startRegularBackups({
 interface Reloaded {
   readonly registry: Registry;
   readonly tls: TlsDoors;
-  readonly institution: Institution;
   readonly serving: ServingTeller;
 }
 
-function reloading(
-  { config, clock, log }: Start,
-  { registry, tls, institution, serving }: Reloaded,
-): App['reload'] {
+function reloading({ clock, log }: Start, { registry, tls, serving }: Reloaded): App['reload'] {
   const reload = createReload(log);
-  return async ({ masterKeys, institution: named }) => {
+  return async ({ masterKeys }) => {
     tls.reload();
-    await reload([
-      masterKeyPart(masterKeys, registry, clock, serving),
-      // Most institutions have no file.
-      ...(named.files.length === 0 ? [] : [institutionPart(named, config.institution.name, institution)]),
-    ]);
+    await reload([masterKeyPart(masterKeys, registry, clock, serving)]);
   };
 }

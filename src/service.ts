@@ -3,6 +3,7 @@ import { createDispatcher, type Dispatcher } from './calls/dispatcher.ts';
 import type { Calendar } from './domain/calendar.ts';
 import type { Environment } from './domain/caller.ts';
 import type { Clock } from './domain/clock.ts';
+import { membersOf, type PartyRules } from './domain/party.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import type { Institution } from './payment/institution.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
@@ -22,6 +23,8 @@ export interface ServiceParts {
   readonly keyRing: KeyRing;
   readonly environment: Environment;
   readonly institution: Institution;
+  /** What parties are registered with at the institution; undefined where anybody is one. */
+  readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly calendar: Calendar;
   /** ISO 4217 code of all amounts. */
@@ -46,7 +49,7 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, institution, clock, calendar, currency, newInstructionId } = parts;
+  const { store, institution, clock, calendar, currency } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const timestamp = (atMs: number) => calendar.timestamp(atMs);
@@ -54,13 +57,14 @@ export function createService(parts: ServiceParts): Service {
     const atMs = clock.nowMs();
     return { atMs, timestamp: timestamp(atMs) };
   };
+  const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
   return {
     dispatcher: createDispatcher([
       createFilingService({ now, currency, paging }),
       createProvenanceService(),
-      createEscrowService({ institution, reconciler, now, timestamp, newInstructionId, currency, paging }),
+      createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),

@@ -25,6 +25,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['restore', async () => (await import('./restore.ts')).restore],
   ['upgrade', async () => (await import('./upgrade.ts')).upgrade],
   ['platform', async () => (await import('./platform.ts')).platform],
+  ['party', async () => (await import('./party.ts')).party],
   ['key', async () => (await import('./key.ts')).key],
   ['token', async () => (await import('./token.ts')).token],
   ['secrets', async () => (await import('./secrets.ts')).secrets],
@@ -47,6 +48,9 @@ const fieldNames: Readonly<Record<string, string>> = {
   keyId: 'KEY_ID',
   tokenId: 'TOKEN_ID',
   escrowId: 'ESCROW_ID',
+  role: '--role',
+  partyId: '--id',
+  names: '--names',
   reason: '--reason',
   scopes: '--scopes',
   expires: '--expires',
@@ -128,7 +132,7 @@ function fail({ printError }: Terminal, exitCode: number, ...messages: readonly 
 function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error instanceof FieldsRefused) {
-    return `${error.reason}: ${sentences(error.violations.map(onCommandLine))}`;
+    return `${error.reason}: ${sentences(error.violations.map(onCommandLine), error.more)}`;
   }
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
   const cause = error.cause instanceof Error ? error.cause.message : '';
@@ -143,7 +147,8 @@ const onCommandLine = ({ field, rule }: Violation): Violation => ({
 /** Where the right id or name is to be found, if it was not. */
 function whereToLook(name: string, error: unknown): string {
   const isUnknown = error instanceof Refusal && reasons[error.reason].http === 404;
-  return isUnknown ? ` artseal ${name} list shows what there is` : '';
+  const isPlatform = error instanceof FieldsRefused && error.violations[0]?.field === 'caller';
+  return isUnknown ? ` artseal ${isPlatform ? 'platform' : name} list shows what there is` : '';
 }
 
 async function overview(): Promise<string[]> {

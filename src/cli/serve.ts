@@ -24,7 +24,7 @@ export const serve: Command = {
   details: [
     'Prints one line, "artseal ready", with its addresses once it accepts connections.',
     'Writes one JSON line a call to standard error.',
-    'SIGHUP has it read master keys, certificates and the files of the institution anew.',
+    'SIGHUP has it read master keys and certificates anew.',
   ],
   run: async (_, terminal) => {
     // First, since what a setting names may be a pipe, which only one process can read.

@@ -110,6 +110,9 @@ export const keyNotFound = (): Refusal => notFound('keyId', 'names no key.');
 /** The refusal of a name that no platform has. */
 export const platformNotFound = (): Refusal => notFound('caller', 'names no platform.');
 
+/** The refusal of a name that neither a platform nor an internal system has. */
+export const callerNotFound = (): Refusal => notFound('caller', 'names no platform and no internal system.');
+
 /** The refusal of a token id that is not known. */
 export const tokenNotFound = (): Refusal => notFound('tokenId', 'names no token.');
 

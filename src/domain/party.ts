@@ -1,2 +1,94 @@
+import { type PartyRole, partyIdBounds } from './escrow-terms.ts';
+import type { Refusal } from './reason.ts';
+import { checkText } from './text.ts';
+import { FieldsRefused, type Violation } from './violation.ts';
+
+/** The roles that a party is registered in. */
+export const partyRoles = ['BUYER', 'SELLER'] as const satisfies readonly PartyRole[];
+
 /** The institution's own names for a party, by what they name: `{ customer: 'cus_…', paymentMethod: 'pm_…' }`. */
 export type PartyNames = Readonly<Record<string, string>>;
+
+/** A name that the institution has for a party: its form, and what it is, in words: "a customer, cus_…". */
+export interface PartyNameRule {
+  readonly pattern: RegExp;
+  readonly what: string;
+}
+
+/** The names that a party of each role has to be registered with, by what they name. */
+export type PartyRules = Readonly<Record<PartyRole, Readonly<Record<string, PartyNameRule>>>>;
+
+/** What each of the names of a party names, by its role. */
+export type PartyMembers = Readonly<Record<PartyRole, readonly string[]>>;
+
+/** A buyer or seller to register: the buyerId or sellerId of its platform, and what the institution knows it by. */
+export interface NewParty {
+  readonly role: PartyRole;
+  readonly partyId: string;
+  readonly names: PartyNames;
+}
+
+/** The longest name that is taken, in UTF-16 units, whatever the pattern of the institution. */
+const nameLengthMax = 255;
+
+/** Why nobody is registered where the institution takes anybody. */
+export const nobodyRegistered: Violation = {
+  field: 'names',
+  rule: 'are for a payment institution that has to be told who a party is; at the one that is set, anybody is a party',
+};
+
+/** What the names of a party have to name, by its role; undefined where nobody has to be registered. */
+export function membersOf(rules: PartyRules | undefined): PartyMembers | undefined {
+  return rules && { BUYER: Object.keys(rules.BUYER), SELLER: Object.keys(rules.SELLER) };
+}
+
+/** The fields of a party that break their rules, a name as `names.customer`. */
+export function checkParty(
+  { role, partyId, names }: Omit<NewParty, 'role'> & { readonly role: PartyRole | undefined },
+  rules: PartyRules | undefined,
+): Violation[] {
+  if (rules === undefined) return [nobodyRegistered];
+  const violations = [...checkRole(role), ...checkText('partyId', partyId, partyIdBounds)];
+  return role === undefined ? violations : [...violations, ...checkNames(names, rules[role])];
+}
+
+/** Checks a role that was looked up, and is undefined if the word is none. */
+export function checkRole(role: PartyRole | undefined): Violation[] {
+  return role === undefined ? [{ field: 'role', rule: `must be ${partyRoles.join(' or ')}` }] : [];
+}
+
+function checkNames(names: PartyNames, rules: PartyRules[PartyRole]): Violation[] {
+  const wanted = Object.entries(rules).flatMap(([member, { pattern, what }]) => {
+    const field = `names.${member}`;
+    const name = Object.hasOwn(names, member) ? names[member] : undefined;
+    if (name === undefined) return [{ field, rule: `is required: the id of ${what}` }];
+    const isGood = name.length <= nameLengthMax && pattern.test(name);
+    return isGood
+      ? []
+      : [{ field, rule: `must be the id of ${what}, of at most ${nameLengthMax} characters` }];
+  });
+  const hasStrangers = Object.keys(names).some((member) => !Object.hasOwn(rules, member));
+  const takes = Object.keys(rules).join(' and ');
+  return hasStrangers ? [...wanted, { field: 'names', rule: `must have ${takes}, and no other` }] : wanted;
+}
+
+/** Whether a party is known by a name for each of these. */
+export function isNamed(names: PartyNames, members: readonly string[]): boolean {
+  return members.every((member) => Object.hasOwn(names, member));
+}
+
+/** The parties of an order that nobody registered; one that another platform has is told of in the same words. */
+export function unknownParties(found: {
+  readonly buyer: object | undefined;
+  readonly seller: object | undefined;
+}): Violation[] {
+  const rule =
+    'is not known to the payment institution: the operator of this service registers it (artseal party add)';
+  return (['buyer', 'seller'] as const)
+    .filter((role) => found[role] === undefined)
+    .map((role) => ({ field: `${role}Id`, rule }));
+}
+
+/** The refusal to remove a party that is not known. */
+export const partyNotFound = (): Refusal =>
+  new FieldsRefused('NOT_FOUND', [{ field: 'partyId', rule: 'names no party of that platform and role.' }]);

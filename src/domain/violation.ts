@@ -18,10 +18,14 @@ const violationsNamedMax = 20;
 export class FieldsRefused extends Refusal {
   /** Those that the message names. */
   readonly violations: readonly Violation[];
+  /** How many there are beyond these. */
+  readonly more: number;
 
-  constructor(reason: Reason, violations: readonly Violation[], message = sentences(violations)) {
-    super(reason, message);
-    this.violations = firstOfEach(violations).slice(0, violationsNamedMax);
+  constructor(reason: Reason, violations: readonly Violation[], message?: string, more = 0) {
+    super(reason, message ?? sentences(violations, more));
+    const all = firstOfEach(violations);
+    this.violations = all.slice(0, violationsNamedMax);
+    this.more = more + all.length - this.violations.length;
   }
 }
 
@@ -30,11 +34,14 @@ export function refuseViolations(violations: readonly Violation[]): void {
   if (violations.length > 0) throw new FieldsRefused('VALIDATION_FAILED', violations);
 }
 
-/** What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them. */
-export function sentences(violations: readonly Violation[]): string {
+/**
+ * What is wrong with the fields, each once and by the first rule that it breaks; at most `violationsNamedMax` of them, and
+ * how many besides, `more` included.
+ */
+export function sentences(violations: readonly Violation[], more = 0): string {
   const all = firstOfEach(violations);
   const named = all.slice(0, violationsNamedMax).map(({ field, rule }) => `${field} ${rule}`);
-  const rest = all.length - named.length;
+  const rest = all.length - named.length + more;
   return rest > 0 ? `${named.join('; ')}; and ${rest} more` : named.join('; ');
 }
 
@@ -51,18 +58,21 @@ export interface RefusalData {
   readonly message: string;
   readonly hints: Hints;
   readonly violations?: readonly Violation[] | undefined;
+  readonly more?: number | undefined;
 }
 
 /** The data of a refusal; its cause is left out. */
 export function refusalData(refusal: Refusal): RefusalData {
   const { reason, message, hints } = refusal;
   const data = { reason, message, hints };
-  return refusal instanceof FieldsRefused ? { ...data, violations: refusal.violations } : data;
+  if (!(refusal instanceof FieldsRefused)) return data;
+  const { violations, more } = refusal;
+  return { ...data, violations, ...(more > 0 && { more }) };
 }
 
 /** The refusal that such data was made of. */
-export function refusalOf({ reason, message, hints, violations }: RefusalData): Refusal {
+export function refusalOf({ reason, message, hints, violations, more }: RefusalData): Refusal {
   return violations === undefined
     ? new Refusal(reason, message, hints)
-    : new FieldsRefused(reason, violations, message);
+    : new FieldsRefused(reason, violations, message, more);
 }

@@ -15,11 +15,27 @@ export type JsonObject = ReadonlyMap<string, JsonValue>;
 /** A JSON value. */
 export type JsonValue = string | JsonNumber | boolean | null | readonly JsonValue[] | JsonObject;
 
+/** The refusal of what is not one JSON object. */
+export class JsonRefused extends Refusal {
+  /** Goes on after a name for what was read and a colon: "the member price is repeated". */
+  readonly what: string;
+  /** Where, in UTF-16 units from the beginning; undefined if it is all of it. */
+  readonly at: number | undefined;
+
+  constructor(what: string, at?: number) {
+    super('INVALID_JSON', `The body is refused: ${what}.`);
+    this.what = what;
+    this.at = at;
+  }
+}
+
 /** How deep arrays and objects may nest. */
 export const jsonDepthMax = 16;
 
 /** How much of a member's name a message shows. */
 const nameShownMax = 64;
+
+const invalid = (what: string, at?: number) => new JsonRefused(what, at);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 // biome-ignore lint/suspicious/noControlCharactersInRegex: RFC 8259 forbids just these in a string.
@@ -62,10 +78,6 @@ function decodeUtf8(bytes: Uint8Array): string {
   }
 }
 
-function invalid(what: string): Refusal {
-  return new Refusal('INVALID_JSON', `The body is refused: ${what}.`);
-}
-
 class Reader {
   readonly #text: string;
   #at = 0;
@@ -83,7 +95,7 @@ class Reader {
   #value(depth: number): JsonValue {
     const first = this.#next();
     if (first === '{' || first === '[') {
-      if (depth >= jsonDepthMax) throw invalid(`it nests deeper than ${jsonDepthMax} levels`);
+      if (depth >= jsonDepthMax) throw invalid(`it nests deeper than ${jsonDepthMax} levels`, this.#at);
       this.#at += 1;
       return first === '{' ? this.#object(depth + 1) : this.#array(depth + 1);
     }
@@ -100,8 +112,9 @@ class Reader {
     if (this.#skip('}')) return members;
     do {
       if (this.#next() !== '"') throw this.#unexpected();
+      const begin = this.#at;
       const name = this.#string();
-      if (members.has(name)) throw invalid(`the member ${shownName(name)} is repeated`);
+      if (members.has(name)) throw invalid(`the member ${shownName(name)} is repeated`, begin);
       if (!this.#skip(':')) throw this.#unexpected();
       members.set(name, this.#value(depth));
     } while (this.#skip(','));
@@ -120,7 +133,8 @@ class Reader {
 
   #string(): string {
     const token = this.#token(stringToken);
-    if (token === undefined) throw invalid(`the string at position ${this.#at} is not a JSON string`);
+    if (token === undefined)
+      throw invalid(`the string at position ${this.#at} is not a JSON string`, this.#at);
     return token.includes('\\') ? JSON.parse(token) : token.slice(1, -1);
   }
 
@@ -147,10 +161,11 @@ class Reader {
     return token;
   }
 
-  #unexpected(): Refusal {
+  #unexpected(): JsonRefused {
     const at = this.#at;
     return invalid(
       at < this.#text.length ? `the JSON is broken at position ${at}` : 'the JSON ends too early',
+      at,
     );
   }
 }

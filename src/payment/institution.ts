@@ -1,8 +1,8 @@
 import type { Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { InstructionKind } from '../domain/escrow.ts';
-import type { EscrowTerms, PartyRole } from '../domain/escrow-terms.ts';
-import type { PartyNames } from '../domain/party.ts';
+import type { EscrowTerms } from '../domain/escrow-terms.ts';
+import type { PartyNames, PartyRules } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
@@ -24,17 +24,12 @@ import type { Violation } from '../domain/violation.ts';
  * Concurrency: calls for different orders may overlap; for one order there is one at a time. An aborted signal asks
  * to give the call up; its outcome is then not known.
  */
-export interface Institution<Values = unknown> {
+export interface Institution {
   /**
    * Asks what the institution makes of the credentials of this deployment, by a cheap question that changes nothing and
    * needs them. Never rejects: no answer, an aborted signal included, is UNREACHABLE.
    */
   checkAccess(signal: AbortSignal): Promise<Access>;
-  /**
-   * Takes what its settings are read into by now. Only those that name files can have changed, and take effect at once
-   * for whatever begins after it.
-   */
-  reload(values: Values): void;
   /** What of an order the institution would never hold, before anything is stored: fields of a request and their rules. */
   check(terms: Terms): readonly Violation[];
   /** Gives an instruction. */
@@ -158,12 +153,6 @@ export interface Notification {
 /** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference. */
 export type NotificationSubject = { readonly holdId: string } | { readonly reference: string };
 
-/** A name that the institution has for a party: its form, and what it is, in words: "a customer, cus_…". */
-export interface PartyNameRule {
-  readonly pattern: RegExp;
-  readonly what: string;
-}
-
 /**
  * One of the institutions that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what
  * its settings are read into, a member for each.
@@ -180,17 +169,16 @@ export interface InstitutionKind<Values = unknown> {
   readonly otherUnits: readonly string[];
   /** The ISO 4217 codes that it takes, no other of which a deployment can choose with it; undefined if it takes any. */
   readonly currencies?: readonly string[];
-  /**
-   * The names that a party of each role has to be registered with, by what they name; undefined if it takes anybody, and
-   * nobody has to be registered.
-   */
-  readonly parties: Readonly<Record<PartyRole, Readonly<Record<string, PartyNameRule>>>> | undefined;
+  /** The names that parties have to be registered with; undefined if it takes anybody, and nobody has to be registered. */
+  readonly parties: PartyRules | undefined;
   /** Files that it makes in the data folder, and only beside a complete database. */
   readonly ownFiles: readonly string[];
   /** Its settings, in the order of the help; the variables begin with ARTSEAL_ and its name. */
   readonly settings: { readonly [Member in keyof Values]: Setting<Values[Member]> };
+  /** Settings that it had once, by their variables, and what there is instead; no service starts with them. */
+  readonly retired?: Readonly<Record<string, string>>;
   /** Opens it with what its settings were read into. The libraries that it is made of are loaded here, not before. */
-  open(values: Values, surroundings: Surroundings): Promise<Institution<Values>>;
+  open(values: Values, surroundings: Surroundings): Promise<Institution>;
 }
 
 /** What an institution finds in the process that it is opened in. */

@@ -1,6 +1,5 @@
 import type { Clock } from '../domain/clock.ts';
 import { checkSealedSecrets } from '../keys/sealed-secrets.ts';
-import type { Institution } from '../payment/institution.ts';
 import type { Registry } from '../registry.ts';
 import type { ServingTeller } from '../serving-record.ts';
 import type { ReloadableSettings } from '../settings/config.ts';
@@ -24,22 +23,6 @@ export function masterKeyPart(
       keyRing.replace(next);
       serving.tell();
       return { names: next.masterKeys.map(({ name }) => name) };
-    },
-  };
-}
-
-/** What the institution has in files, such as parties. */
-export function institutionPart(
-  { files, read }: ReloadableSettings['institution'],
-  name: string,
-  institution: Pick<Institution, 'reload'>,
-): ReloadPart {
-  return {
-    what: `settings of ${name}`,
-    files,
-    reload: async () => {
-      institution.reload(read());
-      return {};
     },
   };
 }

@@ -31,9 +31,11 @@ import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../ke
 import type { Platform, PlatformUsage, StoredKey } from '../store/caller-commands.ts';
 import type { Execute } from '../store/store.ts';
 import type { Paging } from './paging.ts';
+import { createPartyOperations, type PartyDependencies } from './party-operations.ts';
+import { utc } from './timestamps.ts';
 
 /** What the administration needs. */
-export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'> {
+export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'>, PartyDependencies {
   readonly calendar: Calendar;
   readonly paging: Paging;
 }
@@ -67,6 +69,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
   const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
 
   return implement(AdminService, 'operate', {
+    ...createPartyOperations(dependencies),
     createKey: operation({
       parse: (request) => {
         const agreement = toAgreement(request);
@@ -246,9 +249,4 @@ function usageMessage(usage: PlatformUsage): MessageInitShape<typeof ListUsageRe
 
 function quotaField(quota: number | null): { monthlyQuota?: bigint } {
   return quota === null ? {} : { monthlyQuota: BigInt(quota) };
-}
-
-/** RFC 3339, whole seconds, UTC. */
-function utc(atS: number): string {
-  return new Date(atS * 1000).toISOString().replace('.000Z', '+00:00');
 }

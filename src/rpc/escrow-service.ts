@@ -20,6 +20,7 @@ import {
 } from '../domain/escrow.ts';
 import { checkTerms, clearing } from '../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
+import type { PartyMembers } from '../domain/party.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { Institution } from '../payment/institution.ts';
@@ -31,6 +32,8 @@ import type { Paging } from './paging.ts';
 /** What the escrow operations need. */
 export interface EscrowDependencies {
   readonly institution: Pick<Institution, 'check'>;
+  /** What parties have to be registered with; undefined where anybody is one. */
+  readonly parties: PartyMembers | undefined;
   readonly reconciler: Pick<Reconciler, 'carryOut'>;
   readonly now: () => BusinessTime;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
@@ -44,7 +47,8 @@ export interface EscrowDependencies {
 
 /** The operations of EscrowService; those that move money wait for the institution's answer. */
 export function createEscrowService(dependencies: EscrowDependencies): Implementation {
-  const { institution, reconciler, now, timestamp, newInstructionId, currency, paging } = dependencies;
+  const { institution, parties, reconciler, now, timestamp, newInstructionId, currency, paging } =
+    dependencies;
 
   const shown = (order: Escrow) => toMessage(order, currency, timestamp);
   const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
@@ -90,7 +94,7 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
         // Refused by the store, since a repetition goes on with its order, whoever the institution knows by now.
         const violations = institution.check({ ...terms, currency });
         const prepared = await call.execute({
-          ...{ kind: 'OpenEscrow', terms, violations, at: now(), work, owner },
+          ...{ kind: 'OpenEscrow', terms, violations, parties, at: now(), work, owner },
         });
         const { escrowId, amount, nextAction } = await confirmed(prepared);
         if (nextAction === undefined) return { escrowId, state: Escrow_State.FROZEN, clearing, amount };

@@ -39,6 +39,8 @@ export interface Config {
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
+  /** A sentence for each variable that is set and was a setting once. */
+  readonly retired: readonly string[];
   /** The files that the settings name, those of institutions that are not chosen among them. */
   readonly namedFiles: readonly string[];
 }
@@ -253,8 +255,9 @@ export function readServingConfig(env: NodeJS.ProcessEnv): Config {
  * sentence for each fault. It is no fault elsewhere: keys and tokens of a production are issued without any institution.
  */
 export function faultsForServing(config: Partial<Config>): readonly string[] {
-  const { environment, institution, publicTls, internalTls } = config;
+  const { environment, institution, publicTls, internalTls, retired = [] } = config;
   const faults = [
+    ...retired,
     ...faultsOfTls(publicTls, publicTlsSettings),
     ...faultsOfTls(internalTls, internalTlsSettings),
     ...sharedAddresses(config),
@@ -312,8 +315,6 @@ export interface Reloadable<Value> {
 /** What a running service can read anew; all other settings are those of its start. */
 export interface ReloadableSettings {
   readonly masterKeys: Reloadable<MasterKeySource>;
-  /** Of the institution that is chosen. */
-  readonly institution: Reloadable<unknown>;
 }
 
 /** How a service that runs on these variables reads anew what they name. Throws ConfigRefused. */
@@ -326,12 +327,6 @@ export function reloadableSettings(env: NodeJS.ProcessEnv): ReloadableSettings {
     masterKeys: {
       files: named(masterKey).length > 0 ? [] : [...named(masterKeyFile), ownFile()].slice(0, 1),
       read: readers.masterKeys,
-    },
-    institution: {
-      files: Object.values<Setting>(readers.institution().settings).flatMap((setting) =>
-        setting.namesFile ? named(setting) : [],
-      ),
-      read: readers.institutionSettings,
     },
   };
 }
@@ -374,6 +369,11 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     backups: () => readBackups(source),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
+    retired: () =>
+      institutions
+        .flatMap(({ retired = {} }) => Object.entries(retired))
+        .filter(([variable]) => env[variable])
+        .map(([variable, instead]) => `${variable} ${instead}.`),
     namedFiles: () =>
       allSettings
         .filter((setting) => (setting.namesFile || setting.watchesFile) && source.isSet(setting))

@@ -1,5 +1,6 @@
 import type { Escrow, EscrowState, InstructionKind, InstructionStatus } from '../domain/escrow.ts';
 import type { EscrowTerms } from '../domain/escrow-terms.ts';
+import type { PartyMembers } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { BusinessTime, CallerRef } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -31,13 +32,17 @@ export interface EscrowFilter {
 export interface EscrowCommands {
   /**
    * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
-   * Refused with VALIDATION_FAILED for what is wrong with the terms already; with FILING_NOT_FOUND, PERMISSION_DENIED,
-   * ESCROW_ACTIVE, TRANSFERS_EXHAUSTED, ESCROW_NUMBERS_EXHAUSTED.
+   * With `parties`, both have to be registered by names for all of these, of `owner` or else of whoever filed the artwork,
+   * and the order keeps to what they are registered as now. Refused with VALIDATION_FAILED for `violations` and for parties
+   * that are not known; with FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED,
+   * ESCROW_NUMBERS_EXHAUSTED.
    */
   OpenEscrow: {
     readonly takes: {
       readonly terms: EscrowTerms;
       readonly violations: readonly Violation[];
+      /** What the institution has to be told of them; undefined where anybody is a party. */
+      readonly parties: PartyMembers | undefined;
       readonly at: BusinessTime;
       readonly work: Work;
       readonly owner: number | undefined;

@@ -20,7 +20,10 @@ export interface EscrowCase {
   readonly openedAtMs: number;
   /** The institution's own name for the hold. */
   readonly reference: string | undefined;
-  /** The institution's names for who pays and for who is paid; undefined where it needs none. */
+  /**
+   * The institution's names for who pays and for who is paid, as registered when the order was opened. Of an order from
+   * before there were any, those of now; undefined where nobody is registered.
+   */
   readonly buyer: PartyNames | undefined;
   readonly seller: PartyNames | undefined;
   /** Questions and instructions in a row that were left without an answer. */

@@ -6,6 +6,7 @@ import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.t
 import type { EscrowCommands } from './escrow-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
+import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';
 
@@ -86,6 +87,7 @@ export interface Commands
     EscrowCommands,
     ReconciliationCommands,
     CallerCommands,
+    PartyCommands,
     ActCommands,
     FigureCommands,
     RestorationCommands {

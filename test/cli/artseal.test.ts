@@ -193,7 +193,19 @@ test('--version is that of package.json, and stands in the help', async () => {
   assert.match((await artseal(['--help'])).printed.join('\n'), /artseal --version/);
 });
 
-for (const name of ['init', 'serve', 'platform', 'key', 'token', 'escrow', 'acts', 'sign', 'call', 'demo']) {
+for (const name of [
+  'init',
+  'serve',
+  'platform',
+  'party',
+  'key',
+  'token',
+  'escrow',
+  'acts',
+  'sign',
+  'call',
+  'demo',
+]) {
   test(`artseal ${name} --help tells how to use it, whatever the settings`, async () => {
     const env = { ARTSEAL_TIME_ZONE: 'nowhere' };
     const { code, printed, errors } = await artseal([name, '--help'], env);

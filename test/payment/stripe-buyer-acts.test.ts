@@ -73,8 +73,7 @@ describe('a card whose issuer wants the buyer to confirm', () => {
   test('goes on after the setting was changed in between', async (t) => {
     const { standIn, institution, order, answered } = await asked(t);
     const { createStripeInstitution } = await import('../../src/payment/stripe/institution.ts');
-    const parties = { buyers: new Map(), sellers: new Map() };
-    const without = createStripeInstitution({ ...standIn, parties, returnUrl: undefined });
+    const without = createStripeInstitution({ ...standIn, returnUrl: undefined });
     t.after(() => without.close());
     assert.deepEqual(await instruct(without, order, 'FREEZE'), answered);
     standIn.authenticate('pi_1', true);

@@ -1,7 +1,6 @@
 import type { TestContext } from 'node:test';
 import type { PaymentOrder } from '../../src/payment/institution.ts';
 import { createStripeInstitution } from '../../src/payment/stripe/institution.ts';
-import type { StripeSettings } from '../../src/payment/stripe/settings.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 
 const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
@@ -22,19 +21,13 @@ export const buyers: Readonly<Record<string, { customer: string; paymentMethod: 
 
 let orders = 0;
 
-/** All of them in the file of parties, which is what `check` looks at. */
-export const file: StripeSettings['parties'] = {
-  buyers: new Map(Object.entries(buyers)),
-  sellers: new Map([['seller', 'acct_1']]),
-};
-
 /** A stand-in and an institution that takes it for Stripe. */
 export async function opened(
   t: TestContext,
   { now, returnUrl }: { now?: () => number; returnUrl?: string } = {},
 ) {
   const standIn = await startStripeStandIn(t);
-  const institution = createStripeInstitution({ ...standIn, returnUrl, parties: file }, now);
+  const institution = createStripeInstitution({ ...standIn, returnUrl }, now);
   t.after(() => institution.close());
   const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}): PaymentOrder => {
     orders += 1;

@@ -14,12 +14,10 @@ import { createStripeInstitution } from '../../src/payment/stripe/institution.ts
 import { eventually } from '../support/eventually.ts';
 import { cards, type Fault } from '../support/stripe-stand-in.ts';
 import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './institution-suite.ts';
-import { file, opened } from './stripe-support.ts';
+import { opened } from './stripe-support.ts';
 
 const hourMs = 3_600_000;
 const limitMs = 60_000;
-/** Settings beside those that the stand-in has. */
-const plain = { parties: file, returnUrl: undefined };
 const freezeRequest = /^POST \/v1\/payment_intents$/;
 
 const engine: InstitutionEngine = {
@@ -99,8 +97,22 @@ test('a redirect is not followed: the key goes nowhere else', async (t) => {
   t.after(() => elsewhere.close());
   await once(elsewhere, 'listening');
   const { port } = elsewhere.address() as AddressInfo;
-  const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, ...plain });
+  const institution = createStripeInstitution({
+    ...standIn,
+    url: `http://127.0.0.1:${port}`,
+    returnUrl: undefined,
+  });
   await assert.rejects(instruct(institution, order(), 'FREEZE'), /StripeConnectionError/);
+  assert.deepEqual(standIn.requests, []);
+});
+
+test('an order from before its parties were registered says who has to register them', async (t) => {
+  const { standIn, institution, order } = await opened(t);
+  for (const nameless of [{ buyer: undefined }, { seller: undefined }])
+    await assert.rejects(
+      instruct(institution, order('buyer', nameless), 'FREEZE'),
+      /of the order is not known: artseal party add/,
+    );
   assert.deepEqual(standIn.requests, []);
 });
 
@@ -265,7 +277,11 @@ describe('without a definite answer a call rejects, and a look-up tells', () => 
     const { port } = nobody.address() as AddressInfo;
     nobody.close();
     await once(nobody, 'close');
-    const institution = createStripeInstitution({ ...standIn, url: `http://127.0.0.1:${port}`, ...plain });
+    const institution = createStripeInstitution({
+      ...standIn,
+      url: `http://127.0.0.1:${port}`,
+      returnUrl: undefined,
+    });
     const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
     const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
     await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
@@ -573,7 +589,7 @@ describe('notifications of Stripe', () => {
 
   test('of another mode, another shape or another release are refused, with what to change', async (t) => {
     const { standIn, institution } = await opened(t);
-    const live = createStripeInstitution({ ...standIn, ...plain, apiKey: 'rk_live_1' });
+    const live = createStripeInstitution({ ...standIn, returnUrl: undefined, apiKey: 'rk_live_1' });
     t.after(() => live.close());
     const cases: readonly (readonly [Institution, object, RegExp | undefined])[] = [
       [institution, { livemode: true }, /of live mode: let a webhook endpoint of test mode/],

@@ -46,14 +46,11 @@ const contentOf = (folder: string) =>
 /** The settings of a deployment whose institution is Stripe, and the stand-in that takes its place. */
 async function withStripe(t: TestContext, dataDir: string) {
   const standIn = await startStripeStandIn(t);
-  const parties = join(temporaryFolder(t), 'parties.json');
-  writeFileSync(parties, '{"buyers":{},"sellers":{}}', { mode: 0o600 });
   const env = {
     ARTSEAL_DATA_DIR: dataDir,
     ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
     ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
     ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
-    ARTSEAL_STRIPE_PARTIES_FILE: parties,
     ARTSEAL_STRIPE_URL: standIn.url,
   };
   return { standIn, env };

@@ -275,19 +275,14 @@ describe('what other users of the machine may change is refused', {
     });
   }
 
-  test('the files of master keys and parties that the settings name', async (t) => {
+  test('the file of master keys that the settings name', async (t) => {
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'keys'), `main:${hexKey}`);
-    writeFileSync(join(folder, 'parties'), '{"buyers":{},"sellers":{}}');
     const env = {
       ARTSEAL_MASTER_KEY_FILE: exposed(folder, 'keys'),
-      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
-      ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
-      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-      ARTSEAL_STRIPE_PARTIES_FILE: exposed(folder, 'parties'),
     };
     const result = await serve(t, env);
-    assertOneLine(result, setUpWrong, /keys \(mode 0622\)/, /parties \(mode 0622\)/, /chmod go-w/);
+    assertOneLine(result, setUpWrong, /keys \(mode 0622\)/, /chmod go-w/);
   });
 
   test('what they may only read is warned of', async (t) => {

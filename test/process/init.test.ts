@@ -21,9 +21,8 @@ function stampsIn(dataDir: string): unknown {
 /** A production as its operator sets it up, in a folder that is not there yet. */
 function production(t: TestContext): Record<string, string> & { readonly ARTSEAL_DATA_DIR: string } {
   const folder = temporaryFolder(t);
-  const [keys, parties] = [join(folder, 'keys'), join(folder, 'parties.json')];
+  const keys = join(folder, 'keys');
   writeFileSync(keys, `of-2026:${'0123456789abcdef'.repeat(4)}\n`, { mode: 0o600 });
-  writeFileSync(parties, '{"buyers":{},"sellers":{}}', { mode: 0o600 });
   return {
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_CURRENCY: 'EUR',
@@ -32,7 +31,6 @@ function production(t: TestContext): Record<string, string> & { readonly ARTSEAL
     ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
-    ARTSEAL_STRIPE_PARTIES_FILE: parties,
   };
 }
 

@@ -8,11 +8,9 @@ import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
 import { tester } from '../support/acts.ts';
 import { runHere } from '../support/artseal.ts';
-import { openEscrow } from '../support/calls.ts';
 import { eventually } from '../support/eventually.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
-import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched, type WatchedService } from '../support/watched-command.ts';
 
@@ -54,11 +52,12 @@ async function deployment(t: TestContext) {
     assert.equal(code, 0, errors);
     return JSON.parse(told) as { keyId: string; apiKey: string; apiSecret: string };
   };
-  return { folder, file, env, write, artseal, issue };
+  return { file, env, write, artseal, issue };
 }
 
 /** Sends SIGHUP and waits for what the log says of a part. */
-async function reload(service: WatchedService, what = 'master keys'): Promise<LogLine> {
+async function reload(service: WatchedService): Promise<LogLine> {
+  const what = 'master keys';
   const told = () => logged(service).filter((line) => line.what === what);
   const before = told().length;
   process.kill(service.child.pid ?? assert.fail(), 'SIGHUP');
@@ -159,46 +158,12 @@ test('after the loss of a master key every platform is issued another key, and t
 });
 
 test('a reload is all or nothing, and says what came of it', { timeout: 300_000 }, async (t) => {
-  const { folder, file, env, write, artseal, issue } = await deployment(t);
-  const standIn = await startStripeStandIn(t);
-  const partiesFile = join(folder, 'parties.json');
-  const writeParties = (buyers: object) =>
-    writeFileSync(partiesFile, JSON.stringify({ buyers, sellers: { 'seller-1': 'acct_1' } }));
-  writeParties({});
+  const { file, env, write, artseal, issue } = await deployment(t);
   const [k1, k2] = [newKey('k1'), newKey('k2')];
   write(k1);
-  const stripe = {
-    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
-    ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
-    ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
-    ARTSEAL_STRIPE_PARTIES_FILE: partiesFile,
-    ARTSEAL_STRIPE_URL: standIn.url,
-  };
   assert.equal((await artseal('init')).code, 0);
   const platform = await issue('gallery');
-  const service = await serveWatched(t, { ...env, ...stripe });
-  const filed = await send(service.publicUrl, platform, filing);
-  const open = () => openEscrow(service, platform, filed.json.filingNo, { amount: 5_000 });
-  assert.match((await open()).json.message, /buyerId is not known/);
-
-  await t.test('parties are those of the file by now, or as they were', async () => {
-    const what = 'settings of stripe';
-    writeFileSync(partiesFile, '{"buyers":{"buyer-1":{"customer":"cus_1"}},"sellers":{}}');
-    const faulty = await reload(service, what);
-    assert.equal(faulty.level, 50);
-    assert.match(
-      faulty.why ?? '',
-      /ARTSEAL_STRIPE_PARTIES_FILE cannot be used: buyers\["buyer-1"\] must have/,
-    );
-    assert.match((await open()).json.message, /^buyerId is not known[^,]*$/, 'the seller is still known');
-    writeParties({ 'buyer-1': { customer: 'cus_1', paymentMethod: cards.good } });
-    chmodSync(partiesFile, 0o622);
-    assert.match((await reload(service, what)).why ?? '', /may be changed by other users.*chmod go-w/);
-    chmodSync(partiesFile, 0o600);
-    assert.equal((await reload(service, what)).level, 30);
-    const opened = await open();
-    assert.equal(opened.status, 200, opened.text);
-  });
+  const service = await serveWatched(t, env);
 
   await t.test(
     'master keys stay as they were where the file is faulty, exposed, a pipe or too short',

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { runHere } from '../support/artseal.ts';
 import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
 import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,7 +17,7 @@ const settledWithinMs = 60_000;
 /** Within Stripe's bounds, which the artwork of the documentation is beyond. */
 const amount = 1_280_000;
 
-const parties = {
+const partiesOfBefore = {
   buyers: {
     'buyer-1': { customer: 'cus_1', paymentMethod: cards.good },
     'buyer-2': { customer: 'cus_2', paymentMethod: cards.stolen },
@@ -28,38 +29,43 @@ const parties = {
 
 /** The settings of a deployment whose institution is Stripe; `standIn` takes its place. */
 function settingsFor(folder: string, standIn: { url: string; apiKey: string; webhookSecret: string }) {
-  const file = join(folder, 'parties.json');
-  writeFileSync(file, JSON.stringify(parties));
   return {
     ARTSEAL_DATA_DIR: folder,
     ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
     ARTSEAL_STRIPE_API_KEY: standIn.apiKey,
     ARTSEAL_STRIPE_WEBHOOK_SECRET: standIn.webhookSecret,
-    ARTSEAL_STRIPE_PARTIES_FILE: file,
     ARTSEAL_STRIPE_URL: standIn.url,
     ARTSEAL_STRIPE_RETURN_URL: 'https://platform.example/paid',
   };
 }
 
-/** The real command with Stripe as its institution, and a platform with filings. */
+/** The real command with Stripe as its institution, and two platforms, the first of them with parties. */
 async function servedByStripe(t: TestContext) {
   const standIn = await startStripeStandIn(t);
   const dataDir = temporaryFolder(t);
-  const { platforms } = await issueInto(dataDir, 1);
-  const [platform = assert.fail()] = platforms;
-  const service = await serveCommand(t, settingsFor(dataDir, standIn));
+  const { platforms } = await issueInto(dataDir, 2);
+  const [platform = assert.fail(), other = assert.fail()] = platforms;
+  const settings = settingsFor(dataDir, standIn);
+  const party = async (...words: readonly string[]) => {
+    const { code, errors } = await runHere(['party', ...words], settings);
+    assert.equal(code, 0, errors.join('\n'));
+  };
+  const parties = join(dataDir, 'parties.json');
+  writeFileSync(parties, JSON.stringify(partiesOfBefore));
+  await party('import', parties, '--platform', platform.caller);
+  const service = await serveCommand(t, settings);
   let log = '';
   service.child.stderr?.on('data', (chunk) => {
     log += chunk;
   });
   const order = async (escrowId: string) =>
     (await send(service.publicUrl, platform, { target: `/api/v1/escrow/${escrowId}` })).json;
-  const file = async () => (await fileArtwork(service, platform)).json.filingNo as string;
+  const file = async (by = platform) => (await fileArtwork(service, by)).json.filingNo as string;
   const intentOf = (escrowId: string) =>
     standIn.intents.find(({ metadata }) => metadata.artseal_escrow === escrowId) ?? assert.fail(escrowId);
   let events = 0;
   return {
-    ...{ standIn, service, platform, order, file, intentOf },
+    ...{ standIn, service, platform, other, party, order, file, intentOf },
     log: () => log,
     open: async (terms: object = {}) => openEscrow(service, platform, await file(), { amount, ...terms }),
     resolve: (escrowId: string, verb: 'release' | 'refund') =>
@@ -263,4 +269,50 @@ test('a sandbox with open orders of the simulated institution does not start wit
   const { code, stderr } = await runCommand(['serve'], { ...stripe, ...anyAddresses });
   assert.equal(code, 1);
   assert.match(stderr, /simulated: 1.*ARTSEAL_PAYMENT_INSTITUTION/);
+});
+
+test('a platform charges its own parties alone, from the moment that they are registered', {
+  timeout: 300_000,
+}, async (t) => {
+  const { standIn, service, platform, other, party, file } = await servedByStripe(t);
+  const filingNo = await file(other);
+  const open = (buyerId = 'buyer-1', sellerId = 'seller-1') =>
+    openEscrow(service, other, filingNo, { amount, buyerId, sellerId });
+  const foreign = await open();
+  assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+  assert.equal((await open('nobody', 'no one')).json.message, foreign.json.message);
+  // Whether the key is accepted is asked by a list of nobody's.
+  assert.deepEqual(
+    standIn.requests.filter(({ method }) => method !== 'GET'),
+    [],
+  );
+  const own = (role: string, id: string) => ['--platform', other.caller, '--role', role, '--id', id];
+  await party('add', ...own('buyer', 'buyer-1'), '--names', `customer=cus_2,paymentMethod=${cards.good}`);
+  await party('add', ...own('seller', 'seller-1'), '--names', 'account=acct_2');
+  const opened = await open();
+  assert.equal(opened.status, 200, opened.text);
+  assert.deepEqual(
+    standIn.intents.map(({ account }) => account),
+    ['acct_2'],
+  );
+  const mine = await openEscrow(service, platform, await file(), { amount });
+  assert.equal(mine.status, 200, mine.text);
+  assert.equal(standIn.intents.at(-1)?.account, 'acct_1');
+
+  await party('remove', ...own('buyer', 'buyer-1'));
+  const target = `/api/v1/escrow/${opened.json.escrowId}/release`;
+  const released = await send(service.publicUrl, other, { method: 'POST', target, body: '' });
+  assert.equal(released.json.state, 'RELEASED', released.text);
+  assertRefused(await open(), 400, 'VALIDATION_FAILED', /^buyerId is not known/);
+});
+
+test('the file of parties that was a setting once is imported, and then no setting any more', async (t) => {
+  const standIn = { url: '', apiKey: 'sk_test_1', webhookSecret: 'whsec_1' };
+  const env = {
+    ...settingsFor(temporaryFolder(t), standIn),
+    ARTSEAL_STRIPE_PARTIES_FILE: '/etc/artseal/stripe-parties.json',
+  };
+  const { code, stderr } = await runCommand(['serve'], { ...env, ...anyAddresses });
+  assert.equal(code, 2);
+  assert.match(stderr, /^artseal: ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*migrating-parties\.md/);
 });

@@ -129,7 +129,7 @@ export async function openKit(
     open: async (of = platform) => {
       const by = { callerId: of.callerId, caller: of.caller };
       const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
-      const opening = { terms: terms(filingNo), violations: [], ...ordered(of) };
+      const opening = { terms: terms(filingNo), violations: [], parties: undefined, ...ordered(of) };
       const operation = await execute({ kind: 'OpenEscrow', ...opening });
       await reconciler.carryOut(operation).catch(() => {});
       return operation.order.escrowId;

@@ -18,7 +18,7 @@ test('master keys of which the commands cannot be told are not used, and the log
     files: [file],
     read: () => ({ keys: parseMasterKeys(readFileSync(file, 'utf8')) }),
   };
-  const reload = () => service.reload({ masterKeys, institution: { files: [], read: () => ({}) } });
+  const reload = () => service.reload({ masterKeys });
   const before = keyRing.masterKeys;
   const record = join(dataDir, servingRecordName);
   rmSync(record);

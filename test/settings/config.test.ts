@@ -42,6 +42,7 @@ describe('without any setting', () => {
       backups: undefined,
       institution: simulated,
       institutionSettings: {},
+      retired: [],
       namedFiles: [],
     });
   });
@@ -341,11 +342,25 @@ describe('the settings of the institutions', () => {
     }
   });
 
-  test('are not read while another institution is set, but the files that they name are known', () => {
-    const file = '/nowhere/parties.json';
-    const config = readConfig({ ARTSEAL_STRIPE_API_KEY: 'x', ARTSEAL_STRIPE_PARTIES_FILE: file });
+  test('are not read while another institution is set', () => {
+    const config = readConfig({ ARTSEAL_STRIPE_API_KEY: 'x' });
     assert.deepEqual([config.institution, config.institutionSettings], [simulated, {}]);
-    assert.deepEqual(config.namedFiles, [file]);
+  });
+
+  test('that there were once keep a service from starting, and no command from taking over what they named', () => {
+    const env = { ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json' };
+    const atStripe = {
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
+      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
+    };
+    for (const institution of [{}, atStripe]) {
+      const fault =
+        /^ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*artseal party import.*docs\/migrating-parties\.md/;
+      assert.throws(() => readServingConfig({ ...env, ...institution }), { message: fault });
+      assert.equal(readConfig({ ...env, ...institution }).retired.length, 1);
+      assert.deepEqual(readServingConfig(institution).retired, []);
+    }
   });
 });
 
@@ -378,9 +393,8 @@ test('each file is read once, for it may be a pipe', (t) => {
     ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
-    ARTSEAL_STRIPE_PARTIES_FILE: pipe('parties', '{"buyers":{},"sellers":{}}'),
   });
-  assert.deepEqual(config.namedFiles, [join(folder, 'keys'), join(folder, 'parties')]);
+  assert.deepEqual(config.namedFiles, [join(folder, 'keys')]);
 });
 
 describe('all faults are told at once', () => {
@@ -426,17 +440,10 @@ describe('all faults are told at once', () => {
       ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
       ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
       ARTSEAL_STRIPE_URL: 'ftp://stripe.example',
-      ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json',
     };
     assert.deepEqual(
       faultsOf(() => readConfig(env)),
-      [
-        'ARTSEAL_ENVIRONMENT',
-        'ARTSEAL_CURRENCY',
-        'ARTSEAL_STRIPE_WEBHOOK_SECRET',
-        'ARTSEAL_STRIPE_PARTIES_FILE',
-        'ARTSEAL_STRIPE_URL',
-      ],
+      ['ARTSEAL_ENVIRONMENT', 'ARTSEAL_CURRENCY', 'ARTSEAL_STRIPE_WEBHOOK_SECRET', 'ARTSEAL_STRIPE_URL'],
     );
   });
 

@@ -17,6 +17,7 @@ import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
 import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
+import { partyPromises } from './promises/parties.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { servingPromises } from './promises/serving.ts';
 
@@ -31,6 +32,7 @@ const parts = {
   decisions: decisionPromises,
   callers: callerPromises,
   'keys and tokens': keyAndTokenPromises,
+  parties: partyPromises,
   'known credentials': knownCredentialPromises,
   acts: actPromises,
   admission: admissionPromises,

@@ -134,7 +134,6 @@ export function openTestInstitution(
     instructions,
     lookUps,
     checkAccess: (signal) => connection.checkAccess(signal),
-    reload: (values) => connection.reload(values),
     check: (parties) => connection.check(parties),
     instruct: (instruction, signal) => connection.instruct(instruction, signal),
     lookUp: (order, signal) => connection.lookUp(order, signal),

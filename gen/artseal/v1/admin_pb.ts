@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/admin.proto.
  */
 export const file_artseal_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEilQEKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJFChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleRISCgphcGlfc2VjcmV0GAIgASgJIjgKD0xpc3RLZXlzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJKChBMaXN0S2V5c1Jlc3BvbnNlEh0KBGtleXMYASADKAsyDy5hcnRzZWFsLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiZAoQUm90YXRlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSHAoPb3ZlcmxhcF9zZWNvbmRzGAIgASgFSACIAQESDgoGcmVhc29uGAMgASgJQhIKEF9vdmVybGFwX3NlY29uZHMiRQoRUm90YXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSIzChFTdXNwZW5kS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjIKElN1c3BlbmRLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSIyChBSZXN1bWVLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiMQoRUmVzdW1lS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmV2b2tlS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJldm9rZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5Ij0KFExpc3RQbGF0Zm9ybXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIlkKFUxpc3RQbGF0Zm9ybXNSZXNwb25zZRInCglwbGF0Zm9ybXMYASADKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIkChJHZXRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJIj0KE0dldFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIpwBChVVcGRhdGVQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIRCgl1bmxpbWl0ZWQYBCABKAgSDgoGcmVhc29uGAUgASgJQhAKDl9tb250aGx5X3F1b3RhIkAKFlVwZGF0ZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjgKFlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBChdTdXNwZW5kUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iNwoVUmVzdW1lUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQAoWUmVzdW1lUGxhdGZvcm1SZXNwb25zZRImCghwbGF0Zm9ybRgBIAEoCzIULmFydHNlYWwudjEuUGxhdGZvcm0iSAoQTGlzdFVzYWdlUmVxdWVzdBINCgVtb250aBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSLWAQoRTGlzdFVzYWdlUmVzcG9uc2USDQoFbW9udGgYASABKAkSMwoGdXNhZ2VzGAIgAygLMiMuYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXNwb25zZS5Vc2FnZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkaZAoFVXNhZ2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtEg0KBWNhbGxzGAIgASgDEhYKCXJlbWFpbmluZxgDIAEoA0gAiAEBQgwKCl9yZW1haW5pbmciMAoPR2V0VXNhZ2VSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCSJuChBHZXRVc2FnZVJlc3BvbnNlEg4KBmNhbGxlchgBIAEoCRINCgVtb250aBgCIAEoCRINCgVjYWxscxgDIAEoAxIaCg1tb250aGx5X3F1b3RhGAQgASgDSACIAQFCEAoOX21vbnRobHlfcXVvdGEifAoDQWN0EgoKAmlkGAEgASgDEgoKAmF0GAIgASgJEg0KBWFjdG9yGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIPCgdzdWJqZWN0GAUgASgJEg4KBnJlYXNvbhgGIAEoCRIOCgZiZWZvcmUYByABKAkSDQoFYWZ0ZXIYCCABKAkiRwoPTGlzdEFjdHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEg0KBXNpbmNlGAMgASgJIkoKEExpc3RBY3RzUmVzcG9uc2USHQoEYWN0cxgBIAMoCzIPLmFydHNlYWwudjEuQWN0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCTL0CAoMQWRtaW5TZXJ2aWNlEkgKCUNyZWF0ZUtleRIcLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuQ3JlYXRlS2V5UmVzcG9uc2USSgoITGlzdEtleXMSGy5hcnRzZWFsLnYxLkxpc3RLZXlzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEtleXNSZXNwb25zZSIDkAIBEkgKCVJvdGF0ZUtleRIcLmFydHNlYWwudjEuUm90YXRlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUm90YXRlS2V5UmVzcG9uc2USSwoKU3VzcGVuZEtleRIdLmFydHNlYWwudjEuU3VzcGVuZEtleVJlcXVlc3QaHi5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXNwb25zZRJICglSZXN1bWVLZXkSHC5hcnRzZWFsLnYxLlJlc3VtZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJlc3VtZUtleVJlc3BvbnNlEkgKCVJldm9rZUtleRIcLmFydHNlYWwudjEuUmV2b2tlS2V5UmVxdWVzdBodLmFydHNlYWwudjEuUmV2b2tlS2V5UmVzcG9uc2USWQoNTGlzdFBsYXRmb3JtcxIgLmFydHNlYWwudjEuTGlzdFBsYXRmb3Jtc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXNwb25zZSIDkAIBElMKC0dldFBsYXRmb3JtEh4uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlcXVlc3QaHy5hcnRzZWFsLnYxLkdldFBsYXRmb3JtUmVzcG9uc2UiA5ACARJXCg5VcGRhdGVQbGF0Zm9ybRIhLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXF1ZXN0GiIuYXJ0c2VhbC52MS5VcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEloKD1N1c3BlbmRQbGF0Zm9ybRIiLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVxdWVzdBojLmFydHNlYWwudjEuU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USVwoOUmVzdW1lUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuUmVzdW1lUGxhdGZvcm1SZXNwb25zZRJNCglMaXN0VXNhZ2USHC5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlcXVlc3QaHS5hcnRzZWFsLnYxLkxpc3RVc2FnZVJlc3BvbnNlIgOQAgESSgoIR2V0VXNhZ2USGy5hcnRzZWFsLnYxLkdldFVzYWdlUmVxdWVzdBocLmFydHNlYWwudjEuR2V0VXNhZ2VSZXNwb25zZSIDkAIBEkoKCExpc3RBY3RzEhsuYXJ0c2VhbC52MS5MaXN0QWN0c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RBY3RzUmVzcG9uc2UiA5ACAUJBCg5kZXYuYXJ0c2VhbC52MVABWiBhcnRzZWFsLmRldi9hcnRzZWFsL3YxO2FydHNlYWx2MaoCCkFydHNlYWwuVjFiBnByb3RvMw");
+  fileDesc("ChZhcnRzZWFsL3YxL2FkbWluLnByb3RvEgphcnRzZWFsLnYxIp8DCgNLZXkSDgoGa2V5X2lkGAEgASgJEg8KB2FwaV9rZXkYAiABKAkSDgoGY2FsbGVyGAMgASgJEiIKBHRpZXIYBCABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYBSABKANIAIgBARImCgZzdGF0dXMYBiABKA4yFi5hcnRzZWFsLnYxLktleS5TdGF0dXMSEgoKY3JlYXRlZF9hdBgHIAEoCRISCgpleHBpcmVzX2F0GAggASgJEjQKD3BsYXRmb3JtX3N0YXR1cxgJIAEoDjIbLmFydHNlYWwudjEuUGxhdGZvcm0uU3RhdHVzIkUKBFRpZXISFAoQVElFUl9VTlNQRUNJRklFRBAAEgkKBVRSSUFMEAESDAoIU1RBTkRBUkQQAhIOCgpFTlRFUlBSSVNFEAMiSAoGU3RhdHVzEhYKElNUQVRVU19VTlNQRUNJRklFRBAAEgoKBkFDVElWRRABEg0KCVNVU1BFTkRFRBACEgsKB1JFVk9LRUQQA0IQCg5fbW9udGhseV9xdW90YSLWAQoIUGxhdGZvcm0SDgoGY2FsbGVyGAEgASgJEiIKBHRpZXIYAiABKA4yFC5hcnRzZWFsLnYxLktleS5UaWVyEhoKDW1vbnRobHlfcXVvdGEYAyABKANIAIgBARIrCgZzdGF0dXMYBCABKA4yGy5hcnRzZWFsLnYxLlBsYXRmb3JtLlN0YXR1cyI7CgZTdGF0dXMSFgoSU1RBVFVTX1VOU1BFQ0lGSUVEEAASCgoGQUNUSVZFEAESDQoJU1VTUEVOREVEEAJCEAoOX21vbnRobHlfcXVvdGEi8QEKBVBhcnR5Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEisKBW5hbWVzGAQgAygLMhwuYXJ0c2VhbC52MS5QYXJ0eS5OYW1lc0VudHJ5EhAKCGFkZGVkX2F0GAUgASgJGiwKCk5hbWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIzCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIJCgVCVVlFUhABEgoKBlNFTExFUhACIpUBChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSIgoEdGllchgCIAEoDjIULmFydHNlYWwudjEuS2V5LlRpZXISGgoNbW9udGhseV9xdW90YRgDIAEoA0gAiAEBEhEKCXVubGltaXRlZBgEIAEoCBIOCgZyZWFzb24YBSABKAlCEAoOX21vbnRobHlfcXVvdGEiRQoRQ3JlYXRlS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkSEgoKYXBpX3NlY3JldBgCIAEoCSI4Cg9MaXN0S2V5c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSgoQTGlzdEtleXNSZXNwb25zZRIdCgRrZXlzGAEgAygLMg8uYXJ0c2VhbC52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImQKEFJvdGF0ZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEhwKD292ZXJsYXBfc2Vjb25kcxgCIAEoBUgAiAEBEg4KBnJlYXNvbhgDIAEoCUISChBfb3ZlcmxhcF9zZWNvbmRzIkUKEVJvdGF0ZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5EhIKCmFwaV9zZWNyZXQYAiABKAkiMwoRU3VzcGVuZEtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIyChJTdXNwZW5kS2V5UmVzcG9uc2USHAoDa2V5GAEgASgLMg8uYXJ0c2VhbC52MS5LZXkiMgoQUmVzdW1lS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkSDgoGcmVhc29uGAIgASgJIjEKEVJlc3VtZUtleVJlc3BvbnNlEhwKA2tleRgBIAEoCzIPLmFydHNlYWwudjEuS2V5IjIKEFJldm9rZUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIxChFSZXZva2VLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5hcnRzZWFsLnYxLktleSI9ChRMaXN0UGxhdGZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJZChVMaXN0UGxhdGZvcm1zUmVzcG9uc2USJwoJcGxhdGZvcm1zGAEgAygLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJAoSR2V0UGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCSI9ChNHZXRQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSKcAQoVVXBkYXRlUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIiCgR0aWVyGAIgASgOMhQuYXJ0c2VhbC52MS5LZXkuVGllchIaCg1tb250aGx5X3F1b3RhGAMgASgDSACIAQESEQoJdW5saW1pdGVkGAQgASgIEg4KBnJlYXNvbhgFIAEoCUIQCg5fbW9udGhseV9xdW90YSJAChZVcGRhdGVQbGF0Zm9ybVJlc3BvbnNlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybSI4ChZTdXNwZW5kUGxhdGZvcm1SZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIOCgZyZWFzb24YAiABKAkiQQoXU3VzcGVuZFBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIjcKFVJlc3VtZVBsYXRmb3JtUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDgoGcmVhc29uGAIgASgJIkAKFlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USJgoIcGxhdGZvcm0YASABKAsyFC5hcnRzZWFsLnYxLlBsYXRmb3JtIkgKEExpc3RVc2FnZVJlcXVlc3QSDQoFbW9udGgYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAki1gEKEUxpc3RVc2FnZVJlc3BvbnNlEg0KBW1vbnRoGAEgASgJEjMKBnVzYWdlcxgCIAMoCzIjLmFydHNlYWwudjEuTGlzdFVzYWdlUmVzcG9uc2UuVXNhZ2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJGmQKBVVzYWdlEiYKCHBsYXRmb3JtGAEgASgLMhQuYXJ0c2VhbC52MS5QbGF0Zm9ybRINCgVjYWxscxgCIAEoAxIWCglyZW1haW5pbmcYAyABKANIAIgBAUIMCgpfcmVtYWluaW5nIs4BCg9BZGRQYXJ0eVJlcXVlc3QSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSNQoFbmFtZXMYBCADKAsyJi5hcnRzZWFsLnYxLkFkZFBhcnR5UmVxdWVzdC5OYW1lc0VudHJ5Eg4KBnJlYXNvbhgFIAEoCRosCgpOYW1lc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiNAoQQWRkUGFydHlSZXNwb25zZRIgCgVwYXJ0eRgBIAEoCzIRLmFydHNlYWwudjEuUGFydHkibAoSUmVtb3ZlUGFydHlSZXF1ZXN0Eg4KBmNhbGxlchgBIAEoCRIkCgRyb2xlGAIgASgOMhYuYXJ0c2VhbC52MS5QYXJ0eS5Sb2xlEhAKCHBhcnR5X2lkGAMgASgJEg4KBnJlYXNvbhgEIAEoCSI3ChNSZW1vdmVQYXJ0eVJlc3BvbnNlEiAKBXBhcnR5GAEgASgLMhEuYXJ0c2VhbC52MS5QYXJ0eSJxChJMaXN0UGFydGllc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDgoGY2FsbGVyGAMgASgJEiQKBHJvbGUYBCABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUiUgoTTGlzdFBhcnRpZXNSZXNwb25zZRIiCgdwYXJ0aWVzGAEgAygLMhEuYXJ0c2VhbC52MS5QYXJ0eRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiugEKDUltcG9ydGVkUGFydHkSDgoGY2FsbGVyGAEgASgJEiQKBHJvbGUYAiABKA4yFi5hcnRzZWFsLnYxLlBhcnR5LlJvbGUSEAoIcGFydHlfaWQYAyABKAkSMwoFbmFtZXMYBCADKAsyJC5hcnRzZWFsLnYxLkltcG9ydGVkUGFydHkuTmFtZXNFbnRyeRosCgpOYW1lc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiYwoUSW1wb3J0UGFydGllc1JlcXVlc3QSKgoHcGFydGllcxgBIAMoCzIZLmFydHNlYWwudjEuSW1wb3J0ZWRQYXJ0eRIPCgdkcnlfcnVuGAIgASgIEg4KBnJlYXNvbhgDIAEoCSJLChVJbXBvcnRQYXJ0aWVzUmVzcG9uc2USDQoFYWRkZWQYASABKAUSEAoIcmVwbGFjZWQYAiABKAUSEQoJdW5jaGFuZ2VkGAMgASgFIjAKD0dldFVzYWdlUmVxdWVzdBIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkibgoQR2V0VXNhZ2VSZXNwb25zZRIOCgZjYWxsZXIYASABKAkSDQoFbW9udGgYAiABKAkSDQoFY2FsbHMYAyABKAMSGgoNbW9udGhseV9xdW90YRgEIAEoA0gAiAEBQhAKDl9tb250aGx5X3F1b3RhInwKA0FjdBIKCgJpZBgBIAEoAxIKCgJhdBgCIAEoCRINCgVhY3RvchgDIAEoCRIOCgZhY3Rpb24YBCABKAkSDwoHc3ViamVjdBgFIAEoCRIOCgZyZWFzb24YBiABKAkSDgoGYmVmb3JlGAcgASgJEg0KBWFmdGVyGAggASgJIkcKD0xpc3RBY3RzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRINCgVzaW5jZRgDIAEoCSJKChBMaXN0QWN0c1Jlc3BvbnNlEh0KBGFjdHMYASADKAsyDy5hcnRzZWFsLnYxLkFjdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkytgsKDEFkbWluU2VydmljZRJICglDcmVhdGVLZXkSHC5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLkNyZWF0ZUtleVJlc3BvbnNlEkoKCExpc3RLZXlzEhsuYXJ0c2VhbC52MS5MaXN0S2V5c1JlcXVlc3QaHC5hcnRzZWFsLnYxLkxpc3RLZXlzUmVzcG9uc2UiA5ACARJICglSb3RhdGVLZXkSHC5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJvdGF0ZUtleVJlc3BvbnNlEksKClN1c3BlbmRLZXkSHS5hcnRzZWFsLnYxLlN1c3BlbmRLZXlSZXF1ZXN0Gh4uYXJ0c2VhbC52MS5TdXNwZW5kS2V5UmVzcG9uc2USSAoJUmVzdW1lS2V5EhwuYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5SZXN1bWVLZXlSZXNwb25zZRJICglSZXZva2VLZXkSHC5hcnRzZWFsLnYxLlJldm9rZUtleVJlcXVlc3QaHS5hcnRzZWFsLnYxLlJldm9rZUtleVJlc3BvbnNlElkKDUxpc3RQbGF0Zm9ybXMSIC5hcnRzZWFsLnYxLkxpc3RQbGF0Zm9ybXNSZXF1ZXN0GiEuYXJ0c2VhbC52MS5MaXN0UGxhdGZvcm1zUmVzcG9uc2UiA5ACARJTCgtHZXRQbGF0Zm9ybRIeLmFydHNlYWwudjEuR2V0UGxhdGZvcm1SZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRQbGF0Zm9ybVJlc3BvbnNlIgOQAgESVwoOVXBkYXRlUGxhdGZvcm0SIS5hcnRzZWFsLnYxLlVwZGF0ZVBsYXRmb3JtUmVxdWVzdBoiLmFydHNlYWwudjEuVXBkYXRlUGxhdGZvcm1SZXNwb25zZRJaCg9TdXNwZW5kUGxhdGZvcm0SIi5hcnRzZWFsLnYxLlN1c3BlbmRQbGF0Zm9ybVJlcXVlc3QaIy5hcnRzZWFsLnYxLlN1c3BlbmRQbGF0Zm9ybVJlc3BvbnNlElcKDlJlc3VtZVBsYXRmb3JtEiEuYXJ0c2VhbC52MS5SZXN1bWVQbGF0Zm9ybVJlcXVlc3QaIi5hcnRzZWFsLnYxLlJlc3VtZVBsYXRmb3JtUmVzcG9uc2USTQoJTGlzdFVzYWdlEhwuYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXF1ZXN0Gh0uYXJ0c2VhbC52MS5MaXN0VXNhZ2VSZXNwb25zZSIDkAIBEkUKCEFkZFBhcnR5EhsuYXJ0c2VhbC52MS5BZGRQYXJ0eVJlcXVlc3QaHC5hcnRzZWFsLnYxLkFkZFBhcnR5UmVzcG9uc2USTgoLUmVtb3ZlUGFydHkSHi5hcnRzZWFsLnYxLlJlbW92ZVBhcnR5UmVxdWVzdBofLmFydHNlYWwudjEuUmVtb3ZlUGFydHlSZXNwb25zZRJTCgtMaXN0UGFydGllcxIeLmFydHNlYWwudjEuTGlzdFBhcnRpZXNSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5MaXN0UGFydGllc1Jlc3BvbnNlIgOQAgESVAoNSW1wb3J0UGFydGllcxIgLmFydHNlYWwudjEuSW1wb3J0UGFydGllc1JlcXVlc3QaIS5hcnRzZWFsLnYxLkltcG9ydFBhcnRpZXNSZXNwb25zZRJKCghHZXRVc2FnZRIbLmFydHNlYWwudjEuR2V0VXNhZ2VSZXF1ZXN0GhwuYXJ0c2VhbC52MS5HZXRVc2FnZVJlc3BvbnNlIgOQAgESSgoITGlzdEFjdHMSGy5hcnRzZWFsLnYxLkxpc3RBY3RzUmVxdWVzdBocLmFydHNlYWwudjEuTGlzdEFjdHNSZXNwb25zZSIDkAIBQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z");
 
 /**
  * An API key without its secret.
@@ -245,6 +245,93 @@ export const Platform_StatusSchema: GenEnum<Platform_Status> = /*@__PURE__*/
   enumDesc(file_artseal_v1_admin, 1, 0);
 
 /**
+ * A buyer or seller as registered.
+ *
+ * @generated from message artseal.v1.Party
+ */
+export type Party = Message<"artseal.v1.Party"> & {
+  /**
+   * Name of the platform, or internal system, whose party it is.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * @generated from field: artseal.v1.Party.Role role = 2;
+   */
+  role: Party_Role;
+
+  /**
+   * The buyer_id or seller_id by which that platform names it; 1 to 128 code points.
+   *
+   * @generated from field: string party_id = 3;
+   */
+  partyId: string;
+
+  /**
+   * What the payment institution knows it by. With Stripe: customer and paymentMethod of a buyer,
+   * account of a seller.
+   *
+   * @generated from field: map<string, string> names = 4;
+   */
+  names: { [key: string]: string };
+
+  /**
+   * RFC 3339, whole seconds, UTC.
+   *
+   * @generated from field: string added_at = 5;
+   */
+  addedAt: string;
+};
+
+/**
+ * Describes the message artseal.v1.Party.
+ * Use `create(PartySchema)` to create a new message.
+ */
+export const PartySchema: GenMessage<Party> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 2);
+
+/**
+ * Whether it pays or is paid.
+ *
+ * @generated from enum artseal.v1.Party.Role
+ */
+export const Party_Role = {
+  /**
+   * @generated from enum value: ROLE_UNSPECIFIED = 0;
+   */
+  ROLE_UNSPECIFIED: 0,
+
+  /**
+   * The buyer_id of orders names it.
+   *
+   * @generated from enum value: BUYER = 1;
+   */
+  BUYER: 1,
+
+  /**
+   * The seller_id of orders names it.
+   *
+   * @generated from enum value: SELLER = 2;
+   */
+  SELLER: 2,
+} as const;
+
+/**
+ * Whether it pays or is paid.
+ *
+ * @generated from enum artseal.v1.Party.Role
+ */
+export type Party_Role = (typeof Party_Role)[keyof typeof Party_Role] | UnknownEnum;
+
+/**
+ * Describes the enum artseal.v1.Party.Role.
+ */
+export const Party_RoleSchema: GenEnum<Party_Role> = /*@__PURE__*/
+  enumDesc(file_artseal_v1_admin, 2, 0);
+
+/**
  * @generated from message artseal.v1.CreateKeyRequest
  */
 export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
@@ -287,7 +374,7 @@ export type CreateKeyRequest = Message<"artseal.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 2);
+  messageDesc(file_artseal_v1_admin, 3);
 
 /**
  * @generated from message artseal.v1.CreateKeyResponse
@@ -311,7 +398,7 @@ export type CreateKeyResponse = Message<"artseal.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 3);
+  messageDesc(file_artseal_v1_admin, 4);
 
 /**
  * @generated from message artseal.v1.ListKeysRequest
@@ -337,7 +424,7 @@ export type ListKeysRequest = Message<"artseal.v1.ListKeysRequest"> & {
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 4);
+  messageDesc(file_artseal_v1_admin, 5);
 
 /**
  * @generated from message artseal.v1.ListKeysResponse
@@ -361,7 +448,7 @@ export type ListKeysResponse = Message<"artseal.v1.ListKeysResponse"> & {
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 5);
+  messageDesc(file_artseal_v1_admin, 6);
 
 /**
  * @generated from message artseal.v1.RotateKeyRequest
@@ -392,7 +479,7 @@ export type RotateKeyRequest = Message<"artseal.v1.RotateKeyRequest"> & {
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema: GenMessage<RotateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 6);
+  messageDesc(file_artseal_v1_admin, 7);
 
 /**
  * @generated from message artseal.v1.RotateKeyResponse
@@ -418,7 +505,7 @@ export type RotateKeyResponse = Message<"artseal.v1.RotateKeyResponse"> & {
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema: GenMessage<RotateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 7);
+  messageDesc(file_artseal_v1_admin, 8);
 
 /**
  * @generated from message artseal.v1.SuspendKeyRequest
@@ -442,7 +529,7 @@ export type SuspendKeyRequest = Message<"artseal.v1.SuspendKeyRequest"> & {
  * Use `create(SuspendKeyRequestSchema)` to create a new message.
  */
 export const SuspendKeyRequestSchema: GenMessage<SuspendKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 8);
+  messageDesc(file_artseal_v1_admin, 9);
 
 /**
  * @generated from message artseal.v1.SuspendKeyResponse
@@ -459,7 +546,7 @@ export type SuspendKeyResponse = Message<"artseal.v1.SuspendKeyResponse"> & {
  * Use `create(SuspendKeyResponseSchema)` to create a new message.
  */
 export const SuspendKeyResponseSchema: GenMessage<SuspendKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 9);
+  messageDesc(file_artseal_v1_admin, 10);
 
 /**
  * @generated from message artseal.v1.ResumeKeyRequest
@@ -483,7 +570,7 @@ export type ResumeKeyRequest = Message<"artseal.v1.ResumeKeyRequest"> & {
  * Use `create(ResumeKeyRequestSchema)` to create a new message.
  */
 export const ResumeKeyRequestSchema: GenMessage<ResumeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 10);
+  messageDesc(file_artseal_v1_admin, 11);
 
 /**
  * @generated from message artseal.v1.ResumeKeyResponse
@@ -500,7 +587,7 @@ export type ResumeKeyResponse = Message<"artseal.v1.ResumeKeyResponse"> & {
  * Use `create(ResumeKeyResponseSchema)` to create a new message.
  */
 export const ResumeKeyResponseSchema: GenMessage<ResumeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 11);
+  messageDesc(file_artseal_v1_admin, 12);
 
 /**
  * @generated from message artseal.v1.RevokeKeyRequest
@@ -524,7 +611,7 @@ export type RevokeKeyRequest = Message<"artseal.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 12);
+  messageDesc(file_artseal_v1_admin, 13);
 
 /**
  * @generated from message artseal.v1.RevokeKeyResponse
@@ -541,7 +628,7 @@ export type RevokeKeyResponse = Message<"artseal.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 13);
+  messageDesc(file_artseal_v1_admin, 14);
 
 /**
  * @generated from message artseal.v1.ListPlatformsRequest
@@ -567,7 +654,7 @@ export type ListPlatformsRequest = Message<"artseal.v1.ListPlatformsRequest"> & 
  * Use `create(ListPlatformsRequestSchema)` to create a new message.
  */
 export const ListPlatformsRequestSchema: GenMessage<ListPlatformsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 14);
+  messageDesc(file_artseal_v1_admin, 15);
 
 /**
  * @generated from message artseal.v1.ListPlatformsResponse
@@ -591,7 +678,7 @@ export type ListPlatformsResponse = Message<"artseal.v1.ListPlatformsResponse"> 
  * Use `create(ListPlatformsResponseSchema)` to create a new message.
  */
 export const ListPlatformsResponseSchema: GenMessage<ListPlatformsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 15);
+  messageDesc(file_artseal_v1_admin, 16);
 
 /**
  * @generated from message artseal.v1.GetPlatformRequest
@@ -610,7 +697,7 @@ export type GetPlatformRequest = Message<"artseal.v1.GetPlatformRequest"> & {
  * Use `create(GetPlatformRequestSchema)` to create a new message.
  */
 export const GetPlatformRequestSchema: GenMessage<GetPlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 16);
+  messageDesc(file_artseal_v1_admin, 17);
 
 /**
  * @generated from message artseal.v1.GetPlatformResponse
@@ -627,7 +714,7 @@ export type GetPlatformResponse = Message<"artseal.v1.GetPlatformResponse"> & {
  * Use `create(GetPlatformResponseSchema)` to create a new message.
  */
 export const GetPlatformResponseSchema: GenMessage<GetPlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 17);
+  messageDesc(file_artseal_v1_admin, 18);
 
 /**
  * @generated from message artseal.v1.UpdatePlatformRequest
@@ -675,7 +762,7 @@ export type UpdatePlatformRequest = Message<"artseal.v1.UpdatePlatformRequest"> 
  * Use `create(UpdatePlatformRequestSchema)` to create a new message.
  */
 export const UpdatePlatformRequestSchema: GenMessage<UpdatePlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 18);
+  messageDesc(file_artseal_v1_admin, 19);
 
 /**
  * @generated from message artseal.v1.UpdatePlatformResponse
@@ -692,7 +779,7 @@ export type UpdatePlatformResponse = Message<"artseal.v1.UpdatePlatformResponse"
  * Use `create(UpdatePlatformResponseSchema)` to create a new message.
  */
 export const UpdatePlatformResponseSchema: GenMessage<UpdatePlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 19);
+  messageDesc(file_artseal_v1_admin, 20);
 
 /**
  * @generated from message artseal.v1.SuspendPlatformRequest
@@ -718,7 +805,7 @@ export type SuspendPlatformRequest = Message<"artseal.v1.SuspendPlatformRequest"
  * Use `create(SuspendPlatformRequestSchema)` to create a new message.
  */
 export const SuspendPlatformRequestSchema: GenMessage<SuspendPlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 20);
+  messageDesc(file_artseal_v1_admin, 21);
 
 /**
  * @generated from message artseal.v1.SuspendPlatformResponse
@@ -735,7 +822,7 @@ export type SuspendPlatformResponse = Message<"artseal.v1.SuspendPlatformRespons
  * Use `create(SuspendPlatformResponseSchema)` to create a new message.
  */
 export const SuspendPlatformResponseSchema: GenMessage<SuspendPlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 21);
+  messageDesc(file_artseal_v1_admin, 22);
 
 /**
  * @generated from message artseal.v1.ResumePlatformRequest
@@ -761,7 +848,7 @@ export type ResumePlatformRequest = Message<"artseal.v1.ResumePlatformRequest"> 
  * Use `create(ResumePlatformRequestSchema)` to create a new message.
  */
 export const ResumePlatformRequestSchema: GenMessage<ResumePlatformRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 22);
+  messageDesc(file_artseal_v1_admin, 23);
 
 /**
  * @generated from message artseal.v1.ResumePlatformResponse
@@ -778,7 +865,7 @@ export type ResumePlatformResponse = Message<"artseal.v1.ResumePlatformResponse"
  * Use `create(ResumePlatformResponseSchema)` to create a new message.
  */
 export const ResumePlatformResponseSchema: GenMessage<ResumePlatformResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 23);
+  messageDesc(file_artseal_v1_admin, 24);
 
 /**
  * @generated from message artseal.v1.ListUsageRequest
@@ -811,7 +898,7 @@ export type ListUsageRequest = Message<"artseal.v1.ListUsageRequest"> & {
  * Use `create(ListUsageRequestSchema)` to create a new message.
  */
 export const ListUsageRequestSchema: GenMessage<ListUsageRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 24);
+  messageDesc(file_artseal_v1_admin, 25);
 
 /**
  * @generated from message artseal.v1.ListUsageResponse
@@ -840,7 +927,7 @@ export type ListUsageResponse = Message<"artseal.v1.ListUsageResponse"> & {
  * Use `create(ListUsageResponseSchema)` to create a new message.
  */
 export const ListUsageResponseSchema: GenMessage<ListUsageResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 25);
+  messageDesc(file_artseal_v1_admin, 26);
 
 /**
  * How much a platform called.
@@ -873,7 +960,290 @@ export type ListUsageResponse_Usage = Message<"artseal.v1.ListUsageResponse.Usag
  * Use `create(ListUsageResponse_UsageSchema)` to create a new message.
  */
 export const ListUsageResponse_UsageSchema: GenMessage<ListUsageResponse_Usage> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 25, 0);
+  messageDesc(file_artseal_v1_admin, 26, 0);
+
+/**
+ * @generated from message artseal.v1.AddPartyRequest
+ */
+export type AddPartyRequest = Message<"artseal.v1.AddPartyRequest"> & {
+  /**
+   * Name of the platform or internal system.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * @generated from field: artseal.v1.Party.Role role = 2;
+   */
+  role: Party_Role;
+
+  /**
+   * 1 to 128 code points.
+   *
+   * @generated from field: string party_id = 3;
+   */
+  partyId: string;
+
+  /**
+   * All the names that the payment institution needs, and no others.
+   *
+   * @generated from field: map<string, string> names = 4;
+   */
+  names: { [key: string]: string };
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.AddPartyRequest.
+ * Use `create(AddPartyRequestSchema)` to create a new message.
+ */
+export const AddPartyRequestSchema: GenMessage<AddPartyRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 27);
+
+/**
+ * @generated from message artseal.v1.AddPartyResponse
+ */
+export type AddPartyResponse = Message<"artseal.v1.AddPartyResponse"> & {
+  /**
+   * @generated from field: artseal.v1.Party party = 1;
+   */
+  party?: Party | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.AddPartyResponse.
+ * Use `create(AddPartyResponseSchema)` to create a new message.
+ */
+export const AddPartyResponseSchema: GenMessage<AddPartyResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 28);
+
+/**
+ * @generated from message artseal.v1.RemovePartyRequest
+ */
+export type RemovePartyRequest = Message<"artseal.v1.RemovePartyRequest"> & {
+  /**
+   * Name of the platform or internal system.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * @generated from field: artseal.v1.Party.Role role = 2;
+   */
+  role: Party_Role;
+
+  /**
+   * @generated from field: string party_id = 3;
+   */
+  partyId: string;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 4;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.RemovePartyRequest.
+ * Use `create(RemovePartyRequestSchema)` to create a new message.
+ */
+export const RemovePartyRequestSchema: GenMessage<RemovePartyRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 29);
+
+/**
+ * @generated from message artseal.v1.RemovePartyResponse
+ */
+export type RemovePartyResponse = Message<"artseal.v1.RemovePartyResponse"> & {
+  /**
+   * As it was.
+   *
+   * @generated from field: artseal.v1.Party party = 1;
+   */
+  party?: Party | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.RemovePartyResponse.
+ * Use `create(RemovePartyResponseSchema)` to create a new message.
+ */
+export const RemovePartyResponseSchema: GenMessage<RemovePartyResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 30);
+
+/**
+ * @generated from message artseal.v1.ListPartiesRequest
+ */
+export type ListPartiesRequest = Message<"artseal.v1.ListPartiesRequest"> & {
+  /**
+   * How many at most: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only those of this platform or internal system; empty for all.
+   *
+   * @generated from field: string caller = 3;
+   */
+  caller: string;
+
+  /**
+   * Only those in this role; unspecified for both.
+   *
+   * @generated from field: artseal.v1.Party.Role role = 4;
+   */
+  role: Party_Role;
+};
+
+/**
+ * Describes the message artseal.v1.ListPartiesRequest.
+ * Use `create(ListPartiesRequestSchema)` to create a new message.
+ */
+export const ListPartiesRequestSchema: GenMessage<ListPartiesRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 31);
+
+/**
+ * @generated from message artseal.v1.ListPartiesResponse
+ */
+export type ListPartiesResponse = Message<"artseal.v1.ListPartiesResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.Party parties = 1;
+   */
+  parties: Party[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListPartiesResponse.
+ * Use `create(ListPartiesResponseSchema)` to create a new message.
+ */
+export const ListPartiesResponseSchema: GenMessage<ListPartiesResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 32);
+
+/**
+ * A party to register with others.
+ *
+ * @generated from message artseal.v1.ImportedParty
+ */
+export type ImportedParty = Message<"artseal.v1.ImportedParty"> & {
+  /**
+   * Name of the platform or internal system.
+   *
+   * @generated from field: string caller = 1;
+   */
+  caller: string;
+
+  /**
+   * @generated from field: artseal.v1.Party.Role role = 2;
+   */
+  role: Party_Role;
+
+  /**
+   * 1 to 128 code points.
+   *
+   * @generated from field: string party_id = 3;
+   */
+  partyId: string;
+
+  /**
+   * All the names that the payment institution needs, and no others.
+   *
+   * @generated from field: map<string, string> names = 4;
+   */
+  names: { [key: string]: string };
+};
+
+/**
+ * Describes the message artseal.v1.ImportedParty.
+ * Use `create(ImportedPartySchema)` to create a new message.
+ */
+export const ImportedPartySchema: GenMessage<ImportedParty> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 33);
+
+/**
+ * @generated from message artseal.v1.ImportPartiesRequest
+ */
+export type ImportPartiesRequest = Message<"artseal.v1.ImportPartiesRequest"> & {
+  /**
+   * @generated from field: repeated artseal.v1.ImportedParty parties = 1;
+   */
+  parties: ImportedParty[];
+
+  /**
+   * Only tells what it would come to.
+   *
+   * @generated from field: bool dry_run = 2;
+   */
+  dryRun: boolean;
+
+  /**
+   * Why, in the operator's own words, for the log of acts: up to 500 code points; may be empty.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message artseal.v1.ImportPartiesRequest.
+ * Use `create(ImportPartiesRequestSchema)` to create a new message.
+ */
+export const ImportPartiesRequestSchema: GenMessage<ImportPartiesRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 34);
+
+/**
+ * @generated from message artseal.v1.ImportPartiesResponse
+ */
+export type ImportPartiesResponse = Message<"artseal.v1.ImportPartiesResponse"> & {
+  /**
+   * @generated from field: int32 added = 1;
+   */
+  added: number;
+
+  /**
+   * Those that were known by other names.
+   *
+   * @generated from field: int32 replaced = 2;
+   */
+  replaced: number;
+
+  /**
+   * Those that were known by the same names already.
+   *
+   * @generated from field: int32 unchanged = 3;
+   */
+  unchanged: number;
+};
+
+/**
+ * Describes the message artseal.v1.ImportPartiesResponse.
+ * Use `create(ImportPartiesResponseSchema)` to create a new message.
+ */
+export const ImportPartiesResponseSchema: GenMessage<ImportPartiesResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_admin, 35);
 
 /**
  * @generated from message artseal.v1.GetUsageRequest
@@ -899,7 +1269,7 @@ export type GetUsageRequest = Message<"artseal.v1.GetUsageRequest"> & {
  * Use `create(GetUsageRequestSchema)` to create a new message.
  */
 export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 26);
+  messageDesc(file_artseal_v1_admin, 36);
 
 /**
  * @generated from message artseal.v1.GetUsageResponse
@@ -933,7 +1303,7 @@ export type GetUsageResponse = Message<"artseal.v1.GetUsageResponse"> & {
  * Use `create(GetUsageResponseSchema)` to create a new message.
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 27);
+  messageDesc(file_artseal_v1_admin, 37);
 
 /**
  * One change that an operator made.
@@ -1003,7 +1373,7 @@ export type Act = Message<"artseal.v1.Act"> & {
  * Use `create(ActSchema)` to create a new message.
  */
 export const ActSchema: GenMessage<Act> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 28);
+  messageDesc(file_artseal_v1_admin, 38);
 
 /**
  * @generated from message artseal.v1.ListActsRequest
@@ -1036,7 +1406,7 @@ export type ListActsRequest = Message<"artseal.v1.ListActsRequest"> & {
  * Use `create(ListActsRequestSchema)` to create a new message.
  */
 export const ListActsRequestSchema: GenMessage<ListActsRequest> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 29);
+  messageDesc(file_artseal_v1_admin, 39);
 
 /**
  * @generated from message artseal.v1.ListActsResponse
@@ -1060,11 +1430,12 @@ export type ListActsResponse = Message<"artseal.v1.ListActsResponse"> & {
  * Use `create(ListActsResponseSchema)` to create a new message.
  */
 export const ListActsResponseSchema: GenMessage<ListActsResponse> = /*@__PURE__*/
-  messageDesc(file_artseal_v1_admin, 30);
+  messageDesc(file_artseal_v1_admin, 40);
 
 /**
- * Governs external platforms and their API keys. Every method needs a token with the scope
- * operate, and answers PERMISSION_DENIED to any other caller.
+ * Governs external platforms, their API keys, and who their buyers and sellers are at the payment
+ * institution. Every method needs a token with the scope operate, and answers PERMISSION_DENIED to
+ * any other caller.
  *
  * @generated from service artseal.v1.AdminService
  */
@@ -1206,6 +1577,53 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ListUsageRequestSchema;
     output: typeof ListUsageResponseSchema;
+  },
+  /**
+   * Registers a buyer or seller of a platform, or of an internal system: what the payment institution
+   * knows it by. It takes the place of the one that had its id; open orders keep the one that they
+   * were opened for. Orders opened from then on find it at once.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.AddParty
+   */
+  addParty: {
+    methodKind: "unary";
+    input: typeof AddPartyRequestSchema;
+    output: typeof AddPartyResponseSchema;
+  },
+  /**
+   * Removes a party: orders that name it are refused with VALIDATION_FAILED from then on.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.RemoveParty
+   */
+  removeParty: {
+    methodKind: "unary";
+    input: typeof RemovePartyRequestSchema;
+    output: typeof RemovePartyResponseSchema;
+  },
+  /**
+   * Lists the parties that are registered, oldest first.
+   * Reasons: VALIDATION_FAILED, NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.AdminService.ListParties
+   */
+  listParties: {
+    methodKind: "unary";
+    input: typeof ListPartiesRequestSchema;
+    output: typeof ListPartiesResponseSchema;
+  },
+  /**
+   * Registers many parties, all or none of them, and removes none. As many as a message has room for,
+   * which are some hundred; the command line takes files.
+   * Reasons: VALIDATION_FAILED.
+   *
+   * @generated from rpc artseal.v1.AdminService.ImportParties
+   */
+  importParties: {
+    methodKind: "unary";
+    input: typeof ImportPartiesRequestSchema;
+    output: typeof ImportPartiesResponseSchema;
   },
   /**
    * Counts the calls of a caller in a month.

@@ -59,10 +59,7 @@ const amountMax = BigInt(Number.MAX_SAFE_INTEGER);
  * A transfer that waits for the buyer cannot be called off. It fails by itself ten minutes after it was made; until then CANCEL
  * and REFUND have no answer.
  */
-export function createMangopayInstitution(
-  settings: MangopaySettings,
-  nowMs: () => number,
-): Institution<MangopaySettings> {
+export function createMangopayInstitution(settings: MangopaySettings, nowMs: () => number): Institution {
   const client = createMangopayClient(settings, nowMs);
   const ledgers = createLedgers(settings.escrowUser, nowMs);
   const carryOut = createInstructions(ledgers, settings.escrowUser, nowMs);
@@ -70,7 +67,6 @@ export function createMangopayInstitution(
     notificationMethod: 'GET',
     checkAccess: (signal) => checkAccess(client, settings.escrowUser, signal),
     // None of its settings names a file.
-    reload: () => {},
     check,
     instruct: (instruction, signal) =>
       client.call(signal, (api) => carryOut[instruction.kind](api, instruction)),

@@ -1,5 +1,6 @@
 import type { Environment } from '../../domain/caller.ts';
-import { type InstitutionKind, type PartyNameRule, SettingRefused } from '../institution.ts';
+import type { PartyNameRule } from '../../domain/party.ts';
+import { type InstitutionKind, SettingRefused } from '../institution.ts';
 
 /** What the institution at Mangopay is set up with. */
 export interface MangopaySettings {

@@ -61,7 +61,6 @@ export function openSimulator(options: SimulatorOptions): Simulator {
     const calls = createCalls();
     return {
       checkAccess: async () => ({ kind: 'ACCEPTED' }),
-      reload: () => {},
       check: () => [],
       instruct: (instruction, signal) => calls.make(signal, (call) => running().instruct(instruction, call)),
       lookUp: (order, signal) => calls.make(signal, (call) => running().lookUp(order, call)),

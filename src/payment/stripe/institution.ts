@@ -1,6 +1,5 @@
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
-import type { Violation } from '../../domain/violation.ts';
-import type { Access, Institution, PaymentInstruction, PaymentOrder, Terms } from '../institution.ts';
+import type { Access, Institution, PaymentInstruction, PaymentOrder } from '../institution.ts';
 import { checkAmount } from './amounts.ts';
 import {
   createStripeClient,
@@ -14,7 +13,6 @@ import {
 import { declinedFor } from './declined.ts';
 import { createIntents, type Intents } from './intents.ts';
 import { readStripeNotification } from './notification.ts';
-import { namesOf, type StripeParties } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
 import type { StripeSettings } from './settings.ts';
 import type { FoundIntent } from './snapshot.ts';
@@ -43,23 +41,18 @@ const keyTrustedMs = 12 * 60 * 60 * 1000;
  * therefore has to come before any repetition. Where nothing was done, nothing but waiting helps: a FREEZE,
  * or the CANCEL of an order without a PaymentIntent, can be blocked for a day.
  *
- * The names of the parties must not change while an order of theirs is open: a look-up without a reference searches the
- * seller's account.
+ * A look-up without a reference searches the seller's account.
  */
 export function createStripeInstitution(
   settings: StripeSettings,
   nowMs: () => number = Date.now,
-): Institution<StripeSettings> {
+): Institution {
   const client = createStripeClient(settings);
-  let known = settings.parties;
-  const intents = createIntents(client.stripe, (order) => namesOf(order, known), settings.returnUrl);
+  const intents = createIntents(client.stripe, settings.returnUrl);
   const carryOut = createInstructions(intents, nowMs);
   return {
     checkAccess: (signal) => checkAccess(client, signal),
-    reload: ({ parties }) => {
-      known = parties;
-    },
-    check: (terms) => [...checkAmount(terms), ...strangers(terms, known)],
+    check: checkAmount,
     instruct: (instruction, signal) => client.call(signal, () => carryOut[instruction.kind](instruction)),
     lookUp: (order, signal) =>
       client.call(signal, async () => {
@@ -169,12 +162,4 @@ function createInstructions(intents: Intents, nowMs: () => number) {
 /** A payment with the reason why there is none. */
 function because(payment: PaymentSnapshot, why: Declined | undefined): PaymentSnapshot {
   return payment.status === 'VOID' && why !== undefined ? { ...payment, declined: why } : payment;
-}
-
-function strangers({ buyerId, sellerId }: Terms, { buyers, sellers }: StripeParties): Violation[] {
-  const rule = 'is not known to the payment institution';
-  return [
-    ...(buyers.has(buyerId) ? [] : [{ field: 'buyerId', rule }]),
-    ...(sellers.has(sellerId) ? [] : [{ field: 'sellerId', rule }]),
-  ];
 }

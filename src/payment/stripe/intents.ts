@@ -3,7 +3,7 @@ import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer, reasonOf } from './client.ts';
 import { holdKey } from './notification.ts';
-import type { StripeNames } from './parties.ts';
+import { namesOf } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
 import { type FoundIntent, snapshotOf, wasDisputed } from './snapshot.ts';
 
@@ -43,16 +43,14 @@ const on = (account: string | undefined): Stripe.RequestOptions =>
   account === undefined ? {} : { stripeAccount: account };
 
 /**
- * Access to the PaymentIntents of orders, all calls being made inside StripeClient.call.
- *
- * `names` are the parties' names at Stripe. With a `returnUrl` a buyer can be asked to confirm, and comes back there.
+ * Access to the PaymentIntents of orders, all calls being made inside StripeClient.call. With a `returnUrl` a buyer can be
+ * asked to confirm, and comes back there.
  */
 export function createIntents(
   { paymentIntents, paymentMethods, disputes }: Stripe,
-  names: (order: PaymentOrder) => StripeNames,
   returnUrl: string | undefined,
 ): Intents {
-  const accountOf = (order: PaymentOrder) => names(order).account;
+  const accountOf = (order: PaymentOrder) => namesOf(order).account;
 
   async function retrieve(place: IntentPlace): Promise<FoundIntent> {
     return { place, intent: await paymentIntents.retrieve(place.intentId, withCharge, on(place.account)) };
@@ -60,7 +58,7 @@ export function createIntents(
 
   async function find(order: PaymentOrder): Promise<FoundIntent | undefined> {
     if (order.reference !== undefined) return retrieve(placeOf(order.reference));
-    const { account, customer } = names(order);
+    const { account, customer } = namesOf(order);
     return (await findAmong(order, account, {})) ?? findOfBefore(order, customer);
   }
 
@@ -150,7 +148,7 @@ export function createIntents(
 
   /** The buyer's card as the seller's account knows it, which can be charged once; the same one each time. */
   async function cloneCard(order: PaymentOrder): Promise<string> {
-    const { account, customer, paymentMethod } = names(order);
+    const { account, customer, paymentMethod } = namesOf(order);
     const params = { customer, payment_method: paymentMethod };
     const options = { ...on(account), idempotencyKey: `${order.holdId}:card` };
     return (await paymentMethods.create(params, options)).id;

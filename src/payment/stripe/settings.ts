@@ -1,7 +1,7 @@
 import type { Environment } from '../../domain/caller.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
 import { chargedCurrencies } from './amounts.ts';
-import { parseStripeParties, type StripeParties } from './parties.ts';
+import { stripeParties } from './parties.ts';
 
 /** What the institution at Stripe is set up with. */
 export interface StripeSettings {
@@ -9,7 +9,6 @@ export interface StripeSettings {
   readonly apiKey: string;
   /** Signs the notifications of one webhook endpoint. */
   readonly webhookSecret: string;
-  readonly parties: StripeParties;
   /** Where a buyer comes back to who had to confirm a payment; undefined where none can be asked to. */
   readonly returnUrl: string | undefined;
   /** Origin of the API: that of Stripe, or of a stand-in. */
@@ -33,7 +32,7 @@ export const stripe: InstitutionKind<StripeSettings> = {
   movesMoney: true,
   otherUnits: ['ISK', 'MGA', 'UGX'],
   currencies: chargedCurrencies,
-  parties: undefined,
+  parties: stripeParties,
   ownFiles: [],
   settings: {
     apiKey: {
@@ -54,13 +53,6 @@ export const stripe: InstitutionKind<StripeSettings> = {
       secret: true,
       read: (secret) => matching(secret, /^whsec_[\w+/=-]+$/, 'must be a signing secret, whsec_'),
     },
-    parties: {
-      variable: 'ARTSEAL_STRIPE_PARTIES_FILE',
-      fallback: '',
-      meaning: 'JSON file that says which customer a buyerId is, and which account a sellerId',
-      namesFile: true,
-      read: parseStripeParties,
-    },
     returnUrl: {
       variable: 'ARTSEAL_STRIPE_RETURN_URL',
       fallback: 'none',
@@ -76,6 +68,11 @@ export const stripe: InstitutionKind<StripeSettings> = {
       secret: true,
       read: readUrl,
     },
+  },
+  retired: {
+    ARTSEAL_STRIPE_PARTIES_FILE:
+      'is no setting any more, since parties are registered for each platform: artseal party import takes the file over ' +
+      'as docs/migrating-parties.md says',
   },
   open: async (settings, { clock }) => {
     const { createStripeInstitution } = await import('./institution.ts');

@@ -1,4 +1,5 @@
 import { type Escrow, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
+import type { PartyRole } from '../../domain/escrow-terms.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
@@ -7,6 +8,7 @@ import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
 import { createInstructionLedger, type InstructionLedger, type InstructionRow } from './instructions.ts';
+import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 
 /** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
@@ -15,6 +17,7 @@ export interface EscrowBooks {
   readonly instructions: InstructionLedger;
   readonly history: EscrowHistory;
   readonly provenance: ProvenanceRecords;
+  readonly parties: PartyRegister;
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
@@ -29,7 +32,7 @@ export interface EscrowBooks {
 }
 
 /** The books of a database. */
-export function createEscrowBooks(database: Database): EscrowBooks {
+export function createEscrowBooks(database: Database, parties: PartyRegister): EscrowBooks {
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
@@ -72,6 +75,10 @@ export function createEscrowBooks(database: Database): EscrowBooks {
     return instruction;
   }
 
+  /** Orders from before parties were registered have those that are known now. */
+  const namesOf = (row: EscrowRow, role: PartyRole, id: number | null, partyId: string) =>
+    id === null ? parties.namesForFiling(row.filingNo, role, partyId) : parties.namesOf(id);
+
   function toCase(row: EscrowRow): EscrowCase {
     const { instructionId: holdId, preparedAtMs: openedAtMs } = instructions.freezeOf(row.id);
     return {
@@ -79,8 +86,8 @@ export function createEscrowBooks(database: Database): EscrowBooks {
       holdId,
       openedAtMs,
       reference: row.reference ?? undefined,
-      buyer: undefined,
-      seller: undefined,
+      buyer: namesOf(row, 'BUYER', row.buyerPartyId, row.buyerId),
+      seller: namesOf(row, 'SELLER', row.sellerPartyId, row.sellerId),
       failedAttempts: row.failedAttempts,
       review: row.review ?? undefined,
       accepted: row.accepted ? foundOf(row) : undefined,
@@ -90,7 +97,7 @@ export function createEscrowBooks(database: Database): EscrowBooks {
   }
 
   return {
-    ...{ rows, instructions, history, provenance, toEscrow, toCase },
+    ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
     resolutionOf: (orderId) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
   };

@@ -29,7 +29,10 @@ const columns = { ...getTableColumns(escrow), caller: caller.name };
 export type EscrowRow = Readonly<InferSelectModel<typeof escrow>> & { readonly caller: string };
 
 /** An order to store. */
-export type NewEscrowRow = Pick<EscrowRow, 'escrowId' | 'callerId' | 'timestamp'> &
+export type NewEscrowRow = Pick<
+  EscrowRow,
+  'escrowId' | 'callerId' | 'timestamp' | 'buyerPartyId' | 'sellerPartyId'
+> &
   EscrowTerms & { readonly lookUpAtMs: number };
 
 /** What an update writes into the row of an order. */
@@ -134,6 +137,8 @@ export function createEscrowRows(database: Database): EscrowRows {
         amount: sql.placeholder('amount'),
         buyerId: sql.placeholder('buyerId'),
         sellerId: sql.placeholder('sellerId'),
+        buyerPartyId: sql.placeholder('buyerPartyId'),
+        sellerPartyId: sql.placeholder('sellerPartyId'),
         state: 'UNPAID',
         timestamp: sql.placeholder('timestamp'),
         lookUpAtMs: sql.placeholder('lookUpAtMs'),

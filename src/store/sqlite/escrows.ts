@@ -2,7 +2,8 @@ import { eq, sql } from 'drizzle-orm';
 import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
-import { refuseUnsaleable } from '../../domain/escrow-terms.ts';
+import { type EscrowTerms, type PartyRole, refuseUnsaleable } from '../../domain/escrow-terms.ts';
+import { isNamed, type PartyMembers, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
@@ -18,7 +19,7 @@ import { equalsWithoutIndex, prepareRaw } from './statement.ts';
 /** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
 export function createEscrowHandlers(database: Database, books: EscrowBooks): Handlers<keyof EscrowCommands> {
   const idKey = deploymentSecret(database);
-  const { rows, instructions, history, provenance, toEscrow } = books;
+  const { rows, instructions, history, provenance, parties, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createEscrowSequence(database);
   const filed = prepareRaw<{ caller_id: number }>(
@@ -29,17 +30,31 @@ export function createEscrowHandlers(database: Database, books: EscrowBooks): Ha
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
 
+  /** The parties that a caller has registered by these ids, and by all names that the institution needs. */
+  function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
+    const find = (role: PartyRole, partyId: string) => {
+      const found = parties.find(callerId, role, partyId);
+      return found && isNamed(found.names, needed[role]) ? found : undefined;
+    };
+    return { buyer: find('BUYER', buyerId), seller: find('SELLER', sellerId) };
+  }
+
   return {
-    OpenEscrow: writes(({ terms, violations, at, work, owner }) => {
-      refuseViolations(violations);
+    OpenEscrow: writes(({ terms, violations, parties: needed, at, work, owner }) => {
       const { filingNo } = terms;
       const filedBy = filed.get({ filingNo })?.caller_id;
+      // A platform names parties of its own for whatever filing, so that it cannot learn of those of another.
+      const callerId = owner ?? filedBy;
+      const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
+      refuseViolations([...violations, ...(known ? unknownParties(known) : [])]);
       const active = rows.activeOf(filingNo);
       refuseUnsaleable({ filingNo, filedBy, active, transfers: provenance.transfersOf(filingNo) }, owner);
       const year = yearOf(at.timestamp);
       const id = rows.insert({
         ...terms,
         escrowId: nextEscrowId(year, nextNumber(year), idKey),
+        buyerPartyId: known?.buyer?.id ?? null,
+        sellerPartyId: known?.seller?.id ?? null,
         callerId: work.callerId,
         timestamp: at.timestamp,
         lookUpAtMs: at.atMs,

@@ -1,21 +1,25 @@
 import type { EscrowCommands } from '../escrow-commands.ts';
+import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
 import type { Handlers } from './handlers.ts';
+import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 
-/** Handlers of escrow orders: those that callers and those that reconciliation needs, over the same books. */
+/** Handlers of escrow orders, those that callers and those that reconciliation needs, and of their parties: over the same books. */
 export function createOrderHandlers(
   database: Database,
   noteAct: NoteAct,
-): Handlers<keyof EscrowCommands | keyof ReconciliationCommands> {
+): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
   // Preparing the statements of the books takes milliseconds, so it happens once.
-  const books = createEscrowBooks(database);
+  const parties = createPartyRegister(database);
+  const books = createEscrowBooks(database, parties);
   return {
     ...createEscrowHandlers(database, books),
     ...createReconciliationHandlers(database, books, noteAct),
+    ...createPartyHandlers(database, parties, noteAct),
   };
 }

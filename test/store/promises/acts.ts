@@ -11,6 +11,7 @@ import {
   allPages,
   crashCopy,
   done,
+  knownAs,
   newKey,
   newToken,
   noon,
@@ -20,6 +21,7 @@ import {
   refused,
   type StoreEngine,
   stopped,
+  toRegister,
   underKey,
 } from './fixtures.ts';
 
@@ -136,6 +138,39 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     return {
       command: { kind: 'RevokeToken', by, tokenId },
       acts: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],
+    };
+  },
+  AddParty: async (store) => {
+    await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
+    return {
+      command: toRegister('gallery', { names }, by),
+      acts: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, names]],
+    };
+  },
+  RemoveParty: async (store) => {
+    await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    return {
+      command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
+      acts: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
+    };
+  },
+  ImportParties: async (store) => {
+    for (const name of ['gallery', 'same']) await addPlatform(store, name);
+    await perform(store, toRegister('same'));
+    const parties = ['gallery', 'same'].flatMap((caller) => [{ ...toRegister(caller).party, caller }]);
+    return {
+      command: {
+        kind: 'ImportParties',
+        by,
+        parties,
+        callers: parties.map(({ caller }) => ({ caller, field: caller })),
+        violations: [],
+        isTrial: false,
+      },
+      acts: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
     };
   },
   Decide: async (store) => {

@@ -7,6 +7,7 @@ import {
   addPlatform,
   anyFiling,
   anyOrder,
+  anyParty,
   caseOf,
   crashCopy,
   fileOne,
@@ -22,6 +23,7 @@ import {
   settlementOf,
   toFile,
   toOpen,
+  toRegister,
   toResolve,
   toTrial,
 } from './fixtures.ts';
@@ -112,6 +114,17 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ListTokens: { kind: 'ListTokens', page },
   RevokeToken: { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: 'tok' },
   CountCalls: { kind: 'CountCalls', callerId: 1, month },
+  AddParty: toRegister('gallery'),
+  RemoveParty: { kind: 'RemoveParty', caller: 'gallery', role: 'BUYER', partyId: 'buyer-1', by: tester },
+  ListParties: { kind: 'ListParties', filter: anyParty, page },
+  ImportParties: {
+    kind: 'ImportParties',
+    parties: [],
+    callers: [],
+    violations: [],
+    isTrial: false,
+    by: tester,
+  },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 

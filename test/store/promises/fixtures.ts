@@ -3,13 +3,16 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { Actor } from '../../../src/domain/act.ts';
 import type { AgreementChange } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
+import type { NewParty } from '../../../src/domain/party.ts';
 import { type Reason, Refusal } from '../../../src/domain/reason.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
 import type { Page, PageQuery } from '../../../src/store/paging.ts';
+import type { PartyFilter } from '../../../src/store/party-commands.ts';
 import type { CaseSelection, EscrowCase, OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import {
   type Admission,
@@ -43,6 +46,9 @@ export const anyFiling: FilingFilter = { owner: undefined, year: undefined };
 
 /** Names all orders. */
 export const anyOrder: EscrowFilter = { owner: undefined, state: undefined, filingNo: undefined };
+
+/** Names all parties. */
+export const anyParty: PartyFilter = { caller: undefined, role: undefined };
 
 /** Selects the orders that wait for a person. */
 export const inNeed: CaseSelection = { state: undefined, needsReview: true };
@@ -123,6 +129,26 @@ export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = no
   return filingNo;
 }
 
+/** What an institution is told of the parties of `terms`. */
+export const knownAs = {
+  BUYER: { customer: 'cus_1', paymentMethod: 'pm_1' },
+  SELLER: { account: 'acct_1' },
+} as const;
+
+/** The names that an institution needs. */
+export const neededNames = { BUYER: ['customer', 'paymentMethod'], SELLER: ['account'] } as const;
+
+/** The command to register a party of a caller: the buyer of `terms`, unless another one is given. */
+export function toRegister(
+  caller: string,
+  party: Partial<NewParty> = {},
+  by: Actor = tester,
+): Command<'AddParty'> {
+  const { role = 'BUYER' } = party;
+  const partyId = role === 'BUYER' ? 'buyer-1' : 'seller-1';
+  return { kind: 'AddParty', caller, party: { role, partyId, names: knownAs[role], ...party }, by };
+}
+
 /** What a caller gives an instruction under: a name that no other has. */
 export function workOf({ callerId, caller }: CallerRef): Work {
   return { callerId, caller, instructionId: randomUUID() };
@@ -136,7 +162,15 @@ export function toOpen(
 ): Command<'OpenEscrow'> {
   const owner = by.callerId;
   return {
-    ...{ kind: 'OpenEscrow', terms: terms(filingNo), violations: [], at: noon, work: workOf(by), owner },
+    ...{
+      kind: 'OpenEscrow',
+      terms: terms(filingNo),
+      violations: [],
+      parties: undefined,
+      at: noon,
+      work: workOf(by),
+      owner,
+    },
     ...over,
   };
 }

@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs';
+import type { PartyRole } from '../domain/escrow-terms.ts';
+import { checkParty, checkRole, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
+import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
+import type { InstitutionKind } from '../payment/institution.ts';
+import { institutions } from '../payment/institutions.ts';
+import { allOf } from '../store/paging.ts';
+import type { Imported, Party } from '../store/party-commands.ts';
+import { localActor } from './actor.ts';
+import { type Action, type CommandGroup, exitCodes, type Terminal, type Words } from './command.ts';
+import { partiesPerFileMax, readPartyFile } from './party-file.ts';
+import { withRegistry } from './registry.ts';
+
+const add: Action = {
+  usage:
+    'party add --platform NAME --role BUYER|SELLER --id ID --names MEMBER=NAME,… [--reason TEXT] [--json]',
+  details: [
+    'registers the buyer or seller that a platform calls ID, or replaces it. --names are, by the institution that is set:',
+    ...institutions.flatMap(namesAt),
+  ],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }, { institution }) => {
+      const [by, names] = [localActor(words, terminal), namesOf(words.required('names'))];
+      const party = { ...partyOf(words), names };
+      refuseViolations(checkParty(party, institution.parties));
+      const caller = words.required('platform');
+      show(await execute({ kind: 'AddParty', by, caller, party }), words, terminal);
+    }),
+};
+
+const list: Action = {
+  usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
+  details: [],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }) => {
+      const filter = {
+        caller: words.text('platform'),
+        role: words.text('role') === undefined ? undefined : roleOf(words),
+      };
+      const parties = allOf((page) => execute({ kind: 'ListParties', filter, page }));
+      for await (const found of parties) show(found, words, terminal);
+    }),
+};
+
+const remove: Action = {
+  usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
+  details: ['has orders refused that name it from now on; open ones go on with it.'],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }) => {
+      const [by, caller] = [localActor(words, terminal), words.required('platform')];
+      show(await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), words, terminal);
+    }),
+};
+
+const importing: Action = {
+  usage: 'party import FILE [--platform NAME] [--dry-run] [--reason TEXT] [--json]',
+  details: [
+    'registers the parties of a JSON file, all of them or none, replaces those that are there by other names, and removes none:',
+    '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "NAME"}}, "sellers": {"ID": {"MEMBER": "NAME"}}}}}',
+    '--platform NAME  takes {"buyers": …, "sellers": …}, all of it of one platform.',
+    '--dry-run        only tells what it would come to, and what is wrong.',
+    `A file has at most ${partiesPerFileMax} parties, since a server that runs waits until they are written.`,
+  ],
+  run: async (words, terminal) => {
+    const [file, by] = [words.required('FILE'), localActor(words, terminal)];
+    const bytes = readFileSync(file);
+    try {
+      return await withRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
+        if (rules === undefined) return refuseViolations([nobodyRegistered]);
+        const read = readPartyFile(bytes, words.text('platform'), rules);
+        const isTrial = words.has('dry-run');
+        const counts = await execute({ kind: 'ImportParties', by, ...read, isTrial });
+        terminal.print(words.has('json') ? JSON.stringify(counts) : toldOf(counts, isTrial));
+      });
+    } catch (error) {
+      if (!(error instanceof FieldsRefused)) throw error;
+      for (const fault of faultsOf(error)) terminal.printError(`artseal: ${file}: ${fault}`);
+      return exitCodes.failed;
+    }
+  },
+};
+
+const toldOf = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
+  `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (a trial: nothing was written)' : ''}`;
+
+/** A line for each fault that a refusal names, and one for the others. */
+const faultsOf = ({ violations, more }: FieldsRefused): string[] => [
+  ...violations.map(({ field, rule }) => `${field} ${rule}`),
+  ...(more > 0 ? [`and ${more} more`] : []),
+];
+
+/** `artseal party` */
+export const party: CommandGroup = {
+  summary: 'say who the buyers and sellers of platforms are at the payment institution',
+  actions: [add, list, remove, importing],
+  details: [
+    'NAME is that of the platform or internal system that filed the artwork. A running server honours changes at once.',
+    'An open order goes on with the parties that it was opened for. artseal acts shows who changed what, and the --reason.',
+  ],
+};
+
+/** The names that parties have at an institution, a line for each role. */
+function namesAt({ name, parties }: InstitutionKind): string[] {
+  return Object.entries(parties ?? {}).map(([role, rules]) => {
+    const members = Object.keys(rules).map((member) => `${member}=…`);
+    return `  ${name}, ${role}: ${members.join(',')}`;
+  });
+}
+
+/** The names that a word gives, such as customer=cus_1,paymentMethod=pm_1. */
+function namesOf(word: string): PartyNames {
+  const pairs = word.split(',').map((pair) => {
+    const [member = '', ...name] = pair.split('=');
+    return [member.trim(), name.join('=').trim()];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function partyOf(words: Words): { readonly role: PartyRole; readonly partyId: string } {
+  return { role: roleOf(words), partyId: words.required('id') };
+}
+
+/** The role that a word names, in capitals or not. Throws VALIDATION_FAILED. */
+function roleOf(words: Words): PartyRole {
+  const role = partyRoles.find((known) => known === words.text('role')?.toUpperCase());
+  refuseViolations(checkRole(role));
+  return role as PartyRole;
+}
+
+function show({ caller, role, partyId, names, addedAtS }: Party, words: Words, { print }: Terminal): void {
+  const told = Object.entries(names).map(([member, name]) => `${member}=${name}`);
+  const columns = [role.padEnd(6), partyId, told.join(','), caller];
+  print(
+    words.has('json')
+      ? JSON.stringify({ platform: caller, role, partyId, names, addedAtS })
+      : columns.join('  '),
+  );
+}

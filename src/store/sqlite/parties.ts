@@ -1,0 +1,200 @@
+import { and, asc, eq, gt, isNull, sql } from 'drizzle-orm';
+import { callerNotFound } from '../../domain/caller.ts';
+import type { PartyRole } from '../../domain/escrow-terms.ts';
+import { type NewParty, type PartyNames, partyNotFound } from '../../domain/party.ts';
+import { refuseViolations, type Violation } from '../../domain/violation.ts';
+import type { NamedCaller, PartyCommands, PartyFilter } from '../party-commands.ts';
+import type { NoteAct } from './acts.ts';
+import type { Database } from './database.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { caller, filing, party } from './schema.ts';
+import { equalsWithoutIndex, placeholdersFor, prepareRaw } from './statement.ts';
+
+/** A party as registered. */
+export interface PartyRow {
+  readonly id: number;
+  readonly names: PartyNames;
+  readonly addedAtS: number;
+}
+
+/** The parties that orders are opened for. */
+export interface PartyRegister {
+  /** A party of a caller, as it is known now. */
+  find(callerId: number, role: PartyRole, partyId: string): PartyRow | undefined;
+  /** The names of a party by its row, be it removed since. */
+  namesOf(id: number): PartyNames;
+  /** The names of a party that is known now to the caller that made a filing. */
+  namesForFiling(filingNo: string, role: PartyRole, partyId: string): PartyNames | undefined;
+}
+
+// A literal, so that SQLite sees that the partial index answers this.
+const isKnown = sql`${party.removedAtS} IS NULL`;
+const isThis = and(
+  eq(party.role, sql.placeholder('role')),
+  eq(party.partyId, sql.placeholder('partyId')),
+  isKnown,
+);
+
+/** The parties of a database. */
+export function createPartyRegister(database: Database): PartyRegister {
+  const columns = { id: party.id, names: party.names, addedAtS: party.addedAtS };
+  const select = () => database.select(columns).from(party).$dynamic();
+  const known = prepareRaw<{ id: number; names: string; added_at_s: number }>(
+    database,
+    select().where(and(eq(party.callerId, sql.placeholder('callerId')), isThis)),
+  );
+  const filedBy = database
+    .select({ callerId: filing.callerId })
+    .from(filing)
+    .where(eq(filing.filingNo, sql.placeholder('filingNo')));
+  const ofFiling = prepareRaw<{ names: string }>(
+    database,
+    select().where(and(eq(party.callerId, sql`${filedBy}`), isThis)),
+  );
+  const byId = prepareRaw<{ names: string }>(database, select().where(eq(party.id, sql.placeholder('id'))));
+  return {
+    find: (callerId, role, partyId) => {
+      const row = known.get({ callerId, role, partyId });
+      return row && { id: row.id, names: JSON.parse(row.names), addedAtS: row.added_at_s };
+    },
+    namesOf: (id) => {
+      const row = byId.get({ id });
+      if (row === undefined) throw new Error(`There is no party ${id}.`);
+      return JSON.parse(row.names);
+    },
+    namesForFiling: (filingNo, role, partyId) => {
+      const row = ofFiling.get({ filingNo, role, partyId });
+      return row && JSON.parse(row.names);
+    },
+  };
+}
+
+/** Handlers of registering parties. */
+export function createPartyHandlers(
+  database: Database,
+  register: PartyRegister,
+  noteAct: NoteAct,
+): Handlers<keyof PartyCommands> {
+  const insert = prepareRaw(
+    database,
+    database.insert(party).values({ ...placeholdersFor(party, 'id', 'removedAtS') }),
+  );
+  const end = prepareRaw(
+    database,
+    database
+      .update(party)
+      .set({ removedAtS: sql`${sql.placeholder('atS')}` })
+      .where(eq(party.id, sql.placeholder('id'))),
+  );
+
+  const callerNamed = (name: string) =>
+    database.select({ id: caller.id }).from(caller).where(eq(caller.name, name)).get()?.id;
+
+  function callerOf(name: string): number {
+    const id = callerNamed(name);
+    if (id === undefined) throw callerNotFound();
+    return id;
+  }
+
+  /** Registers a party, unless it is known by the same names; what it was known by before. */
+  function put(callerId: number, { role, partyId, names }: NewParty, atS: number, isTrial = false) {
+    const before = register.find(callerId, role, partyId);
+    const text = textOf(names);
+    if (before !== undefined && textOf(before.names) === text)
+      return { before, isChanged: false, addedAtS: before.addedAtS };
+    if (!isTrial) {
+      if (before !== undefined) end.run({ id: before.id, atS });
+      insert.run({ callerId, role, partyId, names: text, addedAtS: atS });
+    }
+    return { before, isChanged: true, addedAtS: atS };
+  }
+
+  /** Their ids by name; those that nobody is called are refused together with what else is wrong. */
+  function idsOf(callers: readonly NamedCaller[], violations: readonly Violation[]): Map<string, number> {
+    const ids = new Map<string, number>();
+    const fields = new Map(callers.map(({ caller: name, field }) => [name, field]));
+    const faults: Violation[] = [];
+    for (const [name, field] of fields) {
+      const id = callerNamed(name);
+      if (id === undefined) faults.push({ field, rule: 'names no platform and no internal system' });
+      else ids.set(name, id);
+    }
+    refuseViolations([...violations, ...faults]);
+    return ids;
+  }
+
+  const select = () =>
+    database
+      .select({ ...partyColumns, caller: caller.name })
+      .from(party)
+      .innerJoin(caller, eq(caller.id, party.callerId))
+      .$dynamic();
+
+  return {
+    AddParty: writes(({ caller: name, party: given, by }) => {
+      const { before, isChanged, addedAtS } = put(callerOf(name), given, by.atS);
+      const change = { before: before?.names, after: given.names };
+      if (isChanged) noteAct(by, 'party add', subjectOf(name, given), change);
+      return { caller: name, ...given, addedAtS };
+    }),
+    RemoveParty: writes(({ caller: name, role, partyId, by }) => {
+      const found = register.find(callerOf(name), role, partyId);
+      if (found === undefined) throw partyNotFound();
+      const { id, names, addedAtS } = found;
+      end.run({ id, atS: by.atS });
+      noteAct(by, 'party remove', subjectOf(name, { role, partyId }), { before: names });
+      return { caller: name, role, partyId, names, addedAtS };
+    }),
+    ListParties: reads(({ filter, page }) => {
+      const rows = select()
+        .where(and(...selectedBy(filter, callerOf), gt(party.id, page.from ?? 0)))
+        .orderBy(asc(party.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(rows, page, ({ id: _, names, ...row }) => ({ ...row, names: JSON.parse(names) }));
+    }),
+    ImportParties: writes(({ parties, callers, violations, isTrial, by }) => {
+      const ids = idsOf(callers, violations);
+      const counts = { added: 0, replaced: 0, unchanged: 0 };
+      const changed = new Set<string>();
+      for (const { caller: name, ...given } of parties) {
+        const { before, isChanged } = put(ids.get(name) ?? callerOf(name), given, by.atS, isTrial);
+        if (isChanged) changed.add(name);
+        counts[isChanged ? (before === undefined ? 'added' : 'replaced') : 'unchanged'] += 1;
+      }
+      if (!isTrial && changed.size > 0) noteAct(by, 'party import', subjectsOf(changed), { after: counts });
+      return counts;
+    }),
+  };
+}
+
+const partyColumns = {
+  id: party.id,
+  role: party.role,
+  partyId: party.partyId,
+  names: party.names,
+  addedAtS: party.addedAtS,
+};
+
+/** Along the ids and by no index, since a list that is read in pages would be sorted anew for each of them. */
+const selectedBy = ({ caller: name, role }: PartyFilter, callerOf: (name: string) => number) => [
+  isNull(party.removedAtS),
+  name === undefined ? undefined : equalsWithoutIndex(party.callerId, callerOf(name)),
+  role === undefined ? undefined : equalsWithoutIndex(party.role, role),
+];
+
+const subjectOf = (name: string, { role, partyId }: Omit<NewParty, 'names'>): string =>
+  `${role.toLowerCase()} ${partyId} of ${name}`;
+
+/** How many platforms an act names at most. */
+const namedMax = 20;
+
+function subjectsOf(names: ReadonlySet<string>): string {
+  const named = [...names].slice(0, namedMax).join(', ');
+  return names.size > namedMax ? `${named} and ${names.size - namedMax} more` : named;
+}
+
+/** Names as they are stored: the same text for the same names. */
+const textOf = (names: PartyNames): string =>
+  JSON.stringify(Object.fromEntries(Object.entries(names).sort(([one], [other]) => (one < other ? -1 : 1))));

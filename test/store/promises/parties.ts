@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FieldsRefused } from '../../../src/domain/violation.ts';
+import type { ImportedParty } from '../../../src/store/party-commands.ts';
+import { type Command, perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
+import {
+  addPlatform,
+  allPages,
+  anyParty,
+  caseOf,
+  fileOne,
+  knownAs,
+  neededNames,
+  newToken,
+  openStore,
+  refused,
+  type StoreEngine,
+  settled,
+  toOpen,
+  toRegister,
+} from './fixtures.ts';
+
+const later = { ...tester, atS: tester.atS + 60, reason: 'a new card' };
+const another = { customer: 'cus_2', paymentMethod: 'pm_2' };
+
+/** Registers the buyer and the seller of `terms`. */
+async function registerBoth(store: Store, caller: string): Promise<void> {
+  await perform(store, toRegister(caller));
+  await perform(store, toRegister(caller, { role: 'SELLER' }));
+}
+
+const listed = async (store: Store, filter: Partial<typeof anyParty> = {}) =>
+  (
+    await allPages(
+      (page) => perform(store, { kind: 'ListParties', filter: { ...anyParty, ...filter }, page }),
+      2,
+    )
+  ).flat();
+
+const actsOf = async (store: Store) =>
+  (await perform(store, { kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 100 } })).items
+    .filter(({ action }) => action.startsWith('party'))
+    .map(({ actor, atS, action, subject, reason, before, after }) => ({
+      ...{ actor, atS, reason, action, subject },
+      ...{ before: before && JSON.parse(before), after: after && JSON.parse(after) },
+    }))
+    .reverse();
+
+const imported = (caller: string, party: Partial<ImportedParty> = {}): ImportedParty => ({
+  ...{ role: 'BUYER', partyId: 'buyer-1', names: knownAs.BUYER, caller },
+  ...party,
+});
+
+const toImport = (
+  parties: readonly ImportedParty[],
+  over: Partial<Command<'ImportParties'>> = {},
+): Command<'ImportParties'> => ({
+  ...{ kind: 'ImportParties', parties, violations: [], isTrial: false, by: later },
+  callers: parties.map(({ caller }) => ({ caller, field: `the name ${caller}` })),
+  ...over,
+});
+
+/** The fields that a command is refused for. */
+async function fieldsRefused(promise: Promise<unknown>): Promise<readonly string[]> {
+  const error = await promise.then(
+    () => assert.fail('it was not refused'),
+    (cause) => cause,
+  );
+  assert.ok(error instanceof FieldsRefused, String(error));
+  assert.equal(error.reason, 'VALIDATION_FAILED');
+  return error.violations.map(({ field }) => field);
+}
+
+/** Whom the buyerIds and sellerIds of each platform name. */
+export function partyPromises(engine: StoreEngine): void {
+  test('a party is registered for a platform or an internal system, and told of as it was given', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'gallery');
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    const buyer = { role: 'BUYER', partyId: ' 买方 \u{1F58C}', names: knownAs.BUYER } as const;
+    const seller = { role: 'SELLER', partyId: 'seller-1', names: knownAs.SELLER } as const;
+    const added = { addedAtS: tester.atS };
+    assert.deepEqual(await perform(store, toRegister('gallery', buyer)), {
+      ...{ caller: 'gallery', ...buyer, ...added },
+    });
+    await perform(store, toRegister('ledger', seller));
+    await perform(store, toRegister('gallery', { partyId: 'seller-1' }));
+    assert.deepEqual(await listed(store), [
+      { caller: 'gallery', ...buyer, ...added },
+      { caller: 'ledger', ...seller, ...added },
+      { caller: 'gallery', role: 'BUYER', partyId: 'seller-1', names: knownAs.BUYER, ...added },
+    ]);
+    assert.equal((await listed(store, { caller: 'gallery' })).length, 2);
+    assert.equal((await listed(store, { role: 'SELLER' })).length, 1);
+    assert.equal((await listed(store, { caller: 'gallery', role: 'SELLER' })).length, 0);
+  });
+
+  test('nobody has parties who is called nothing', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'gallery');
+    for (const caller of ['', 'Gallery', 'ledger']) {
+      await refused(perform(store, toRegister(caller)), 'NOT_FOUND');
+      await refused(
+        perform(store, { kind: 'RemoveParty', caller, role: 'BUYER', partyId: 'buyer-1', by: tester }),
+        'NOT_FOUND',
+      );
+      await refused(listed(store, { caller }), 'NOT_FOUND');
+    }
+    assert.deepEqual(await actsOf(store), []);
+  });
+
+  test('a party is replaced and removed, and each change is an act of its tester', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    const again = await perform(store, toRegister('gallery', {}, later));
+    assert.equal(again.addedAtS, tester.atS, 'it is the same party');
+    await perform(store, toRegister('gallery', { names: another }, later));
+    const known = { caller: 'gallery', role: 'BUYER', partyId: 'buyer-1', names: another } as const;
+    assert.deepEqual(await listed(store), [{ ...known, addedAtS: later.atS }]);
+    const { caller, role, partyId } = known;
+    const remove = { kind: 'RemoveParty', caller, role, partyId, by: later } as const;
+    assert.deepEqual(await perform(store, remove), { ...known, addedAtS: later.atS });
+    assert.deepEqual(await listed(store), []);
+    await refused(perform(store, remove), 'NOT_FOUND');
+    await perform(store, toRegister('gallery', {}, later));
+    const subject = 'buyer buyer-1 of gallery';
+    assert.deepEqual(await actsOf(store), [
+      { ...tester, action: 'party add', subject, before: undefined, after: knownAs.BUYER },
+      { ...later, action: 'party add', subject, before: knownAs.BUYER, after: another },
+      { ...later, action: 'party remove', subject, before: another, after: undefined },
+      { ...later, action: 'party add', subject, before: undefined, after: knownAs.BUYER },
+    ]);
+  });
+
+  test('an order is opened for parties of its platform alone, and another platform is not told who has them', async (t) => {
+    const store = await openStore(t, engine);
+    const mine = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    await registerBoth(store, 'gallery');
+    const parties = neededNames;
+    const open = async (by: typeof mine, filingNo: string, over: Partial<Command<'OpenEscrow'>> = {}) =>
+      perform(store, toOpen(by, filingNo, { parties, ...over }));
+    const [mineFiled, otherFiled] = [await fileOne(store, mine), await fileOne(store, other)];
+    const foreign = open(other, otherFiled);
+    assert.deepEqual(await fieldsRefused(foreign), ['buyerId', 'sellerId']);
+    const nobodys = open(other, otherFiled, {
+      terms: { ...toOpen(other, otherFiled).terms, buyerId: 'b', sellerId: 's' },
+    });
+    const messageOf = (promise: Promise<unknown>) => promise.catch(({ message }) => message);
+    assert.equal(await messageOf(foreign), await messageOf(nobodys));
+    // Not even by the filing of a platform can another one ask for its parties.
+    assert.deepEqual(await fieldsRefused(open(other, mineFiled)), ['buyerId', 'sellerId']);
+    await registerBoth(store, 'auction house');
+    await refused(open(other, mineFiled), 'PERMISSION_DENIED');
+    await refused(open(other, 'AS-2026-000099'), 'FILING_NOT_FOUND');
+    const violations = [{ field: 'amount', rule: 'is too much' }];
+    const strange = { terms: { ...toOpen(mine, mineFiled).terms, buyerId: 'b' }, violations };
+    assert.deepEqual(await fieldsRefused(open(mine, mineFiled, strange)), ['amount', 'buyerId']);
+    // An internal system may sell what a platform filed, between the parties of that platform.
+    const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    await perform(store, toRegister('ledger', { names: another }));
+    const { order } = await perform(store, toOpen(ledger, mineFiled, { parties, owner: undefined }));
+    assert.deepEqual((await caseOf(store, order.escrowId)).buyer, knownAs.BUYER);
+    await refused(
+      perform(store, toOpen(ledger, 'AS-2026-000099', { parties, owner: undefined })),
+      'FILING_NOT_FOUND',
+    );
+  });
+
+  test('a party has to be known by all the names that the institution needs', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await registerBoth(store, 'gallery');
+    const parties = { BUYER: ['user', 'wallet'], SELLER: ['account'] };
+    const filingNo = await fileOne(store, by);
+    assert.deepEqual(await fieldsRefused(perform(store, toOpen(by, filingNo, { parties }))), ['buyerId']);
+    await perform(store, toRegister('gallery', { names: { user: 'u', wallet: 'w' } }));
+    await perform(store, toOpen(by, filingNo, { parties }));
+  });
+
+  test('an order keeps the parties that it was opened for, whatever becomes of them', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await registerBoth(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    const { order } = await perform(store, toOpen(by, filingNo, { parties: neededNames }));
+    const partiesOf = async () => {
+      const { buyer, seller } = await caseOf(store, order.escrowId);
+      return { BUYER: buyer, SELLER: seller };
+    };
+    assert.deepEqual(await partiesOf(), knownAs);
+    await perform(store, toRegister('gallery', { names: another }));
+    await perform(store, {
+      ...{ kind: 'RemoveParty', caller: 'gallery', role: 'SELLER', partyId: 'seller-1', by: tester },
+    });
+    assert.deepEqual(await partiesOf(), knownAs);
+    await settled(store, order.escrowId, { to: 'CLOSED' });
+    assert.deepEqual(await partiesOf(), knownAs);
+    const again = toOpen(by, filingNo, { parties: neededNames });
+    assert.deepEqual(await fieldsRefused(perform(store, again)), ['sellerId']);
+  });
+
+  test('an order from before there were parties has those of whoever filed the artwork', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await addPlatform(store, 'auction house');
+    const ledger = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    const filingNo = await fileOne(store, by);
+    const { order } = await perform(store, toOpen(ledger, filingNo, { owner: undefined }));
+    const partiesOf = async () => {
+      const { buyer, seller } = await caseOf(store, order.escrowId);
+      return [buyer, seller];
+    };
+    for (const caller of ['auction house', 'ledger']) await registerBoth(store, caller);
+    assert.deepEqual(await partiesOf(), [undefined, undefined]);
+    await perform(store, toRegister('gallery', { names: another }));
+    assert.deepEqual(await partiesOf(), [another, undefined]);
+    await perform(store, toRegister('gallery', { role: 'SELLER' }));
+    assert.deepEqual(await partiesOf(), [another, knownAs.SELLER]);
+  });
+
+  test('an import adds and replaces, removes nothing, counts, and is one act', async (t) => {
+    const store = await openStore(t, engine);
+    for (const name of ['gallery', 'auction house']) await addPlatform(store, name);
+    for (const partyId of ['same', 'changed', 'left'])
+      await perform(store, toRegister('gallery', { partyId }));
+    const before = await listed(store);
+    const parties = [
+      imported('gallery', { partyId: 'same' }),
+      imported('gallery', { partyId: 'changed', names: another }),
+      imported('gallery', { partyId: 'new' }),
+      imported('auction house', { partyId: 'changed' }),
+    ];
+    const counts = { added: 2, replaced: 1, unchanged: 1 };
+    assert.deepEqual(await perform(store, toImport(parties, { isTrial: true })), counts);
+    assert.deepEqual(await listed(store), before, 'a trial changes nothing');
+    assert.deepEqual(await perform(store, toImport(parties)), counts);
+    assert.deepEqual(
+      (await listed(store)).map(({ caller, partyId, names }) => [caller, partyId, names]),
+      [
+        ['gallery', 'same', knownAs.BUYER],
+        ['gallery', 'left', knownAs.BUYER],
+        ['gallery', 'changed', another],
+        ['gallery', 'new', knownAs.BUYER],
+        ['auction house', 'changed', knownAs.BUYER],
+      ],
+    );
+    assert.deepEqual(await perform(store, toImport(parties)), { added: 0, replaced: 0, unchanged: 4 });
+    assert.deepEqual((await actsOf(store)).slice(3), [
+      {
+        ...later,
+        action: 'party import',
+        subject: 'gallery, auction house',
+        before: undefined,
+        after: counts,
+      },
+    ]);
+  });
+
+  test('an import is refused for all that is wrong with it, and changes nothing', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'gallery');
+    const parties = [
+      imported('gallery'),
+      imported('nobody'),
+      imported('nobody', { partyId: 'b' }),
+      imported('gone'),
+    ];
+    const violations = [{ field: 'a place', rule: 'is wrong' }];
+    for (const isTrial of [true, false]) {
+      assert.deepEqual(await fieldsRefused(perform(store, toImport(parties, { violations, isTrial }))), [
+        'a place',
+        'the name nobody',
+        'the name gone',
+      ]);
+    }
+    assert.deepEqual([await listed(store), await actsOf(store)], [[], []]);
+  });
+}
