@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { askProvenance, escrowIdIn, fileArtwork, openEscrow } from '../support/calls.ts';
 import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
-import {
-  type MangopayStandIn,
-  type PartyOfStandIn,
-  startMangopayStandIn,
-} from '../support/mangopay-stand-in.ts';
+import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
 import { assertRefused } from '../support/refused.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -37,22 +35,17 @@ async function deployed(t: TestContext) {
   const settings = settingsFor(temporaryFolder(t), standIn);
   const { platforms } = await issueInto(settings.ARTSEAL_DATA_DIR, 1, { ARTSEAL_CURRENCY: 'EUR' });
   const [platform = assert.fail()] = platforms;
-  const parties = {
+  const buyers = {
     'buyer-1': standIn.party('PAYER', 'EUR', 100 * amount),
     'buyer-2': standIn.party('PAYER', 'EUR', amount - 1),
     'buyer-3': standIn.party('OWNER', 'EUR', 100 * amount),
-    'seller-1': standIn.party('OWNER', 'EUR', 0),
   };
-  const register = async ([id, { user, wallet }]: [string, PartyOfStandIn]) => {
-    const role = id.startsWith('buyer') ? 'buyer' : 'seller';
-    const who = ['--platform', platform.caller, '--role', role, '--id', id];
-    const { code, stderr } = await runCommand(
-      ['party', 'add', ...who, `user=${user}`, `wallet=${wallet}`],
-      settings,
-    );
-    assert.equal(code, 0, stderr);
-  };
-  for (const party of Object.entries(parties)) await register(party);
+  const sellers = { 'seller-1': standIn.party('OWNER', 'EUR', 0) };
+  const file = join(settings.ARTSEAL_DATA_DIR, 'parties.json');
+  writeFileSync(file, JSON.stringify({ buyers, sellers }));
+  const registered = await runCommand(['party', 'import', file, '--platform', platform.caller], settings);
+  assert.equal(registered.code, 0, registered.stderr);
+  const parties = { ...buyers, ...sellers };
   standIn.askToAuthenticate(parties['buyer-3'].user);
   const balance = (party: keyof typeof parties) =>
     standIn.wallets.find(({ Id }) => Id === parties[party].wallet)?.Balance.Amount;
