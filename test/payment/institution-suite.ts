@@ -15,11 +15,11 @@ import type {
  * What not every institution has.
  *
  * - tellsWhy: it says why it declines.
- * - awaitsBuyer: it may ask the buyer to act before it makes a hold.
+ * - awaitsBuyer: it may ask the buyer to act before it makes a hold; callsOff: that can be called off before the buyer has.
  * - takesBack: all of what was paid out can go back to the buyer; takesPartBack: a part of it as well.
  * - disputes: what was paid out can be contested.
  */
-export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'takesBack' | 'takesPartBack' | 'disputes';
+export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'callsOff' | 'takesBack' | 'takesPartBack' | 'disputes';
 
 /** An institution, as the suite sees it. */
 export interface InstitutionEngine {
@@ -116,7 +116,7 @@ export function institutionSuite(name: string, engine: InstitutionEngine): void 
     describe('notifications', () => notificationPromises(engine));
     const has = new Set(engine.has);
     if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
-    if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine));
+    if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine, has));
     if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
     test('once it is closed, nothing is asked of it any more', async (t) => {
       const open = await engine.open(t);
@@ -268,7 +268,7 @@ function partOf<Part>(part: Part | undefined): Part {
   return part;
 }
 
-function buyerPromises(engine: InstitutionEngine): void {
+function buyerPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
   const opened = async (t: TestContext) => {
     const open = await engine.open(t);
     const buyer = partOf(open.awaitsBuyer);
@@ -311,6 +311,18 @@ function buyerPromises(engine: InstitutionEngine): void {
     assert.equal((await instruct(institution, order, 'CANCEL')).status, 'VOID');
   });
 
+  if (!has.has('callsOff')) {
+    test('given up while the buyer is awaited: no answer before the buyer has acted, then all goes back', async (t) => {
+      const { institution, buyer, order, remembered } = await opened(t);
+      for (const kind of ['CANCEL', 'REFUND'] as const) {
+        await assert.rejects(instruct(institution, remembered, kind));
+      }
+      await buyer.act(order, 'DONE');
+      assert.equal((await instruct(institution, remembered, 'CANCEL')).status, 'RETURNED');
+      assert.equal((await lookUp(institution, order)).status, 'RETURNED');
+    });
+    return;
+  }
   for (const kind of ['CANCEL', 'REFUND'] as const) {
     test(`${kind} while the buyer is awaited: VOID, whatever the buyer does then`, async (t) => {
       const { institution, buyer, order, remembered } = await opened(t);

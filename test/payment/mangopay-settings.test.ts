@@ -51,6 +51,13 @@ describe('Mangopay', () => {
     });
   }
 
+  test('is refused with a currency that there are no wallets in', () => {
+    for (const currency of ['CNY', 'ISK']) {
+      const other = { ...atMangopay, ARTSEAL_CURRENCY: currency };
+      assert.throws(() => readConfig(other), naming('ARTSEAL_CURRENCY'));
+    }
+  });
+
   test('takes no secret that could be guessed', () => {
     const short = { ...atMangopay, ARTSEAL_MANGOPAY_HOOK_SECRET: 'x'.repeat(31) };
     assert.throws(() => readConfig(short), naming('ARTSEAL_MANGOPAY_HOOK_SECRET'));

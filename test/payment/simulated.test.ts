@@ -25,7 +25,7 @@ const booked = { amount: 128_000_000n, currency: 'CNY', reference: 'sim-hold-1' 
 const held = { ...booked, status: 'HELD', holdExpiresAtMs: startMs + holdLastsMs };
 
 institutionSuite('simulated', {
-  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes'],
+  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
   open: async (t) => {
     const { simulator, connection, clock } = openTestSimulator(t, { script: scriptByParties() });
     let orders = 0;

@@ -22,6 +22,28 @@ const origins = {
 /** What ARTSEAL_MANGOPAY_URL is where it is left out. */
 const originOfEnvironment = 'auto';
 
+/** Currencies that there are wallets in, of those that ISO 4217 knows. */
+const currencies: readonly string[] = [
+  ...[
+    'AED',
+    'AUD',
+    'CAD',
+    'CHF',
+    'CZK',
+    'DKK',
+    'EUR',
+    'GBP',
+    'HKD',
+    'HUF',
+    'ILS',
+    'JPY',
+    'MXN',
+    'NOK',
+    'NZD',
+  ],
+  ...['PLN', 'RON', 'SAR', 'SEK', 'SGD', 'TRY', 'USD', 'ZAR'],
+];
+
 /** An id as Mangopay gives them: digits, or a prefix and letters; at most 128 characters. */
 const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
 const user: PartyNameRule = { pattern: idPattern, what: 'a user, user_…' };
@@ -32,6 +54,7 @@ export const mangopay: InstitutionKind<MangopaySettings> = {
   name: 'mangopay',
   movesMoney: true,
   otherUnits: [],
+  currencies,
   parties: { BUYER: { user, wallet }, SELLER: { user, wallet } },
   ownFiles: [],
   settings: {
