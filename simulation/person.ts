@@ -10,6 +10,11 @@ import { sleep, type World } from './world.ts';
 
 /** How many orders a person looks at at a time. */
 const casesAtATime = 20;
+/** What a person who knows the runbook may decide: accepted, what is held for a CLOSED order would stay held. */
+const possibleFor = ({ order: { state } }: EscrowCase): readonly (Decision | 'CLOSE')[] => {
+  if (state === 'CLOSED') return ['LOOK_AGAIN', 'RETURN'];
+  return state === 'UNPAID' ? [...decisions, 'CLOSE'] : decisions;
+};
 /** The refusals that a decision may get. */
 const expected: readonly Reason[] = ['ESCROW_STATE_CONFLICT', 'UNAVAILABLE'];
 const decisions: readonly Decision[] = ['LOOK_AGAIN', 'ACCEPT', 'RETURN'];
@@ -28,8 +33,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
 
   async function decideAbout(current: Life, found: EscrowCase): Promise<void> {
     if (!world.isCalm() && dice.oneIn(3)) return;
-    const possible = found.order.state === 'UNPAID' ? [...decisions, 'CLOSE' as const] : decisions;
-    await decide(current, found, dice.pick<Decision | 'CLOSE'>(possible));
+    await decide(current, found, dice.pick(possibleFor(found)));
   }
 
   /** Ends the waiting of an order that waits for the institution, or for its buyer. */

@@ -39,7 +39,8 @@ test('an internal system reads and lists what platforms filed and opened', async
   const { filing } = await filings.getFiling({ filingNo });
   assert.equal(filing?.caller, platform.caller);
   const { escrow } = await escrows.getEscrow({ escrowId });
-  const { $typeName, timestamp, history, ...shown } = escrow ?? assert.fail();
+  const { $typeName, timestamp, history, holdExpiresAt, ...shown } = escrow ?? assert.fail();
+  assert.ok(Date.parse(holdExpiresAt ?? '') > Date.parse(timestamp));
   assert.deepEqual(shown, {
     ...escrowTerms(filingNo),
     escrowId,

@@ -115,7 +115,7 @@ for (const name of doorNames) {
       assert.equal(declined.code, 'PAYMENT_DECLINED');
       assert.match(
         declined.message,
-        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment was declined\\.$`),
+        new RegExp(`declined the ${kind} of ${escrowId}\\. The payment institution refused it\\.$`),
       );
       const now = await door.get(escrowId);
       assert.deepEqual(now.history, ['UNPAID', 'FROZEN']);
@@ -145,7 +145,10 @@ for (const name of doorNames) {
     const filingNo = await all.file();
     const { code, message, escrowId } = await door.open(filingNo);
     assert.equal(code, 'PAYMENT_DECLINED');
-    assert.match(message, new RegExp(`declined the FREEZE of ${escrowId}\\. The payment was declined\\.$`));
+    assert.match(
+      message,
+      new RegExp(`declined the FREEZE of ${escrowId}\\. The payment institution refused it\\.$`),
+    );
     assert.deepEqual((await door.get(escrowId)).history, ['UNPAID', 'CLOSED']);
     for (const verb of ['release', 'refund'] as const) {
       assert.equal((await door[verb](escrowId)).code, 'ESCROW_STATE_CONFLICT');
