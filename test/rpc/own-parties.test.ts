@@ -72,6 +72,7 @@ function openBank({ below }: Random): Institution & { readonly told: Told[] } {
       told.push(order);
       return snapshot(order);
     },
+    notificationMethod: 'POST',
     readNotification: () => assert.fail('nothing is notified'),
     close: async () => {},
   };
