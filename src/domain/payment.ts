@@ -163,6 +163,8 @@ export interface PaymentSnapshot {
   readonly holdExpiresAtMs?: number | undefined;
   /** Where the buyer has to act, of AWAITING_BUYER alone. */
   readonly nextActionUrl?: string | undefined;
+  /** Until when they can, Unix milliseconds; undefined where the institution does not say. */
+  readonly nextActionExpiresAtMs?: number | undefined;
   /** Why an instruction was not carried out; undefined if it was, or if the institution does not say. */
   readonly declined?: Declined | undefined;
 }

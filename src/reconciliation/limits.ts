@@ -40,7 +40,8 @@ export const reconciliationLimits: ReconciliationLimits = {
   attemptsMax: 2_000,
   quietLookUpMs: 3_600_000,
   buyerLookUpMs: 30_000,
-  closedLookUpsMs: 7 * 86_400_000,
+  // As long as an institution may remember an instruction that it has not carried out.
+  closedLookUpsMs: 86_400_000,
   holdWarningMs: 86_400_000,
   pollMs: 500,
   atOnce: 32,

@@ -154,11 +154,12 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
 
   function nextActionOf(
     { order: { nextAction: before } }: EscrowCase,
-    { nextActionUrl: url = before?.url }: PaymentSnapshot,
+    { nextActionUrl: url = before?.url, nextActionExpiresAtMs = Number.POSITIVE_INFINITY }: PaymentSnapshot,
     { awaitsBuyer }: UpdatePlan,
   ): NextAction | undefined {
     if (!awaitsBuyer || url === undefined) return undefined;
-    return { url, untilMs: before?.untilMs ?? clock.nowMs() + limits.buyerDeadlineMs };
+    const deadlineMs = before?.untilMs ?? clock.nowMs() + limits.buyerDeadlineMs;
+    return { url, untilMs: Math.min(deadlineMs, nextActionExpiresAtMs) };
   }
 
   function logUpdate({ order }: EscrowCase, payment: PaymentSnapshot, plan: UpdatePlan): void {

@@ -29,6 +29,14 @@ test('an order whose buyer has to act stays UNPAID, says where and until when, a
   );
 });
 
+test('it is waited for no longer than the institution lets the buyer act', async (t) => {
+  const kit = await openKit(t);
+  const nextActionExpiresAtMs = kit.clock.nowMs() + 600_000;
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url, nextActionExpiresAtMs }));
+  const escrowId = await kit.open();
+  assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, nextActionExpiresAtMs);
+});
+
 test('it is not told to hold again, beyond the deadline of silent orders too, and goes on when the buyer has acted', async (t) => {
   const kit = await openKit(t);
   const escrowId = await awaiting(kit);

@@ -45,7 +45,6 @@ export function createMangopayInstitution(settings: MangopaySettings, nowMs: () 
   return {
     notificationMethod: 'GET',
     checkAccess: (signal) => checkAccess(client, settings.escrowUser, signal),
-    // None of its settings names a file.
     check,
     instruct: (instruction, signal) =>
       client.call(signal, (api) => carryOut[instruction.kind](api, instruction)),

@@ -12,6 +12,8 @@ export interface Money {
 /** A transfer, or the refund of one: what of it is looked at. */
 export interface Transfer {
   readonly Id: string;
+  /** Unix seconds. */
+  readonly CreationDate: number;
   readonly Tag?: string | null;
   readonly AuthorId: string;
   readonly DebitedFunds: Money;
@@ -71,12 +73,16 @@ export function snapshotOf(ledger: OrderLedger): PaymentSnapshot {
   return { status: 'PARTLY_RETURNED', amount: paid - takenBack, ...told };
 }
 
-function awaiting({ Id, PendingUserAction }: Transfer): PaymentSnapshot {
+/** How long a transfer waits for its buyer before it fails, in milliseconds. */
+const authenticationMs = 600_000;
+
+function awaiting({ Id, CreationDate, PendingUserAction }: Transfer): PaymentSnapshot {
   const nextActionUrl = PendingUserAction?.RedirectUrl;
   if (typeof nextActionUrl !== 'string') {
     throw new InstitutionFailure('FAILED', `Mangopay: transfer ${Id} is still being processed`);
   }
-  return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl };
+  const nextActionExpiresAtMs = CreationDate * 1_000 + authenticationMs;
+  return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl, nextActionExpiresAtMs };
 }
 
 /** What the buyer is told, by Mangopay's result code, where it is a matter of theirs. */
