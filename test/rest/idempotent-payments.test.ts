@@ -45,10 +45,18 @@ function assertReplays(replay: RestAnswer, first: RestAnswer): void {
 }
 
 /** Asserts that the institution's no is told, naming the order, but not the state that it has come to since. */
-function assertDeclined({ status, json, text }: RestAnswer, kind: string, escrowId: string): void {
+/** What the institution of tests says why. */
+const refusedWords = ' The payment institution refused it.';
+
+function assertDeclined(
+  { status, json, text }: RestAnswer,
+  kind: string,
+  escrowId: string,
+  words = '',
+): void {
   assert.equal(status, 402, text);
   assert.equal(json.code, 'PAYMENT_DECLINED');
-  assert.equal(json.message, `The payment institution declined the ${kind} of ${escrowId}.`);
+  assert.equal(json.message, `The payment institution declined the ${kind} of ${escrowId}.${words}`);
 }
 
 /** Repeats a call until its answer is not PAYMENT_PENDING; each that is names the order. */
@@ -132,7 +140,7 @@ for (const [kind, resolve, state] of [
     assertRefused(await call(), 503, 'PAYMENT_PENDING');
     institution.treat({ [kind]: 'DECLINED' });
     const declined = await untilSettled(escrowId, call);
-    assertDeclined(declined, kind, escrowId);
+    assertDeclined(declined, kind, escrowId, refusedWords);
     // What was declined stays so, even if the order is paid out or back by another call.
     institution.treat({ [kind]: 'CONFIRMED' });
     assert.equal((await resolve(service, platform, escrowId, keyed('other'))).json.state, state);
@@ -214,7 +222,7 @@ test('after PAYMENT_PENDING the key of an escrow keeps that it was declined', as
   const escrowId = escrowIdIn(await open());
   institution.treat({ FREEZE: 'DECLINED' });
   const declined = await untilSettled(escrowId, open);
-  assertDeclined(declined, 'FREEZE', escrowId);
+  assertDeclined(declined, 'FREEZE', escrowId, refusedWords);
   assertReplays(await open(), declined);
   institution.treat({ FREEZE: 'CONFIRMED' });
   const next = await openEscrow(service, platform, filingNo, {}, keyed('another'));
