@@ -7,6 +7,7 @@ import { seededScript } from '../src/payment/simulated/seeded-script.ts';
 import { openSimulator, type SimulatorConnection } from '../src/payment/simulated/simulator.ts';
 import type { Dice } from './dice.ts';
 import { odds, weathers, worldLimits } from './limits.ts';
+import { differing, isDiffering, namesIn } from './parties.ts';
 import { createShape, type Shape, type ShapeName } from './shapes.ts';
 import { everybody } from './trace.ts';
 import { sleep, type World } from './world.ts';
@@ -25,12 +26,6 @@ export interface Bank {
   calm(): void;
   close(): void;
 }
-
-/** How the buyers' names begin whose amounts the institution reports wrongly: always, or a few times. */
-export const differing = { always: 'differs-always', aWhile: 'differs-a-while' } as const;
-
-/** Whether a person is bound to have to look at the orders of a buyer. */
-export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('differs-');
 
 /** How many right reports and then wrong ones there are of an order at most, where the wrong ones end. */
 const reportsMax = { right: 3, wrong: 4 } as const;
@@ -116,6 +111,7 @@ export function openBank(
     call: () => Promise<PaymentSnapshot>,
   ): Promise<PaymentSnapshot> {
     trace.note(order.escrowId, `> ${what}`);
+    world.witness.named(order.holdId, namesIn(order));
     perhapsKill();
     try {
       const payment = reported(order, await call());

@@ -9,6 +9,7 @@ import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { executorOf, type StoreOptions } from '../src/store/store.ts';
 import { bodyOf, signedMethod, targetOf } from './door.ts';
 import { worldLimits } from './limits.ts';
+import { partiesOf } from './parties.ts';
 import type { Request } from './requests.ts';
 
 /** A platform with the credentials that it was given. */
@@ -40,8 +41,8 @@ export const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }
 /** Who registers those who call, and decides about orders. */
 export const operator: Actor = { actor: 'user person (1)', atS: 0, reason: undefined };
 
-/** Registers those who call. */
-export async function registerCallers(options: StoreOptions): Promise<Callers> {
+/** Registers those who call, with parties for so many sessions. */
+export async function registerCallers(options: StoreOptions, sessions: number): Promise<Callers> {
   const store = createSqliteStore(options);
   const execute = executorOf(store);
   async function register(
@@ -62,6 +63,15 @@ export async function registerCallers(options: StoreOptions): Promise<Callers> {
   for (let number = 1; number <= worldLimits.platforms; number += 1) {
     platforms.push(await register(`platform-${number}`, { tier: 'ENTERPRISE', monthlyQuota: undefined }));
   }
+  const parties = platforms.flatMap(({ caller }) => partiesOf(caller, sessions));
+  await execute({
+    kind: 'ImportParties',
+    by: operator,
+    parties,
+    callers: [],
+    violations: [],
+    isTrial: false,
+  });
   const limited = await register('limited', { tier: 'TRIAL', monthlyQuota: worldLimits.monthlyQuota });
   const granted = { scopes: platformScopes, expiresAtS: null, platform: undefined };
   const token = { tokenId: 't1', ...granted, createdAtS: 0, sha256: Buffer.alloc(32) };

@@ -1,8 +1,7 @@
 import type { EscrowState, InstructionKind } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
-import { isDiffering } from './bank.ts';
 import type { BookedOrder, Books, GivenOperation } from './books.ts';
-import { platformOf } from './parties.ts';
+import { isDiffering, nameOf, namesIn, sellerId } from './parties.ts';
 import { must } from './violation.ts';
 import type { Witness } from './witness.ts';
 
@@ -50,7 +49,7 @@ export function checkAlways(books: Books, witness: Witness): void {
   for (const order of books.orders) {
     checkHistory(order);
     checkLedger(order);
-    checkParty(order);
+    checkParties(order, witness);
     checkMoney(order, statuses, witness.mayBeClosed(order.escrowId) ? closedStatuses : []);
     checkAfterPayout(order, witness);
     if (order.review !== null) {
@@ -141,10 +140,16 @@ function checkAllIsTold({ escrowId, state, hold, afterPayout }: BookedOrder): vo
   );
 }
 
-/** The buyer pays for a work of the platform whose buyer it is. */
-function checkParty({ escrowId, buyerId, filedBy }: BookedOrder): void {
-  const platform = platformOf(buyerId);
-  must(platform === filedBy, escrowId, `a buyer of ${platform} pays for a work of ${filedBy}`);
+/** Only parties of the platform that filed a work pay for it and are paid. */
+function checkParties({ escrowId, buyerId, filedBy, operations }: BookedOrder, witness: Witness): void {
+  const holdId = operations.find(({ kind }) => kind === 'FREEZE')?.instructionId ?? '';
+  const own = {
+    buyer: { customer: nameOf(filedBy, buyerId) },
+    seller: { account: nameOf(filedBy, sellerId) },
+  };
+  for (const names of witness.namesOf(holdId)) {
+    must(names === namesIn(own), escrowId, `it is for a work of ${filedBy}, and ${names}`);
+  }
 }
 
 /** Throws a Violation if an order still waits for its buyer, whose time is over for all of them. */

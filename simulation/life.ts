@@ -9,6 +9,7 @@ import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import { type Door, openDoor } from './door.ts';
 import { simulatedLimits, worldLimits } from './limits.ts';
+import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
 
@@ -99,7 +100,7 @@ export function beginLife(options: LifeOptions): Life {
   const { service, calls } = options.assembly.assemble({
     ...deployment,
     ...{ store, keyRing, clock, random, newInstructionId, log },
-    partyRules: undefined,
+    partyRules,
     institution: {
       ...connection,
       instruct: (instruction, signal) =>

@@ -1,10 +1,53 @@
-import type { Platform } from './callers.ts';
+import type { PartyNames, PartyRules } from '../src/domain/party.ts';
+import type { ImportedParty } from '../src/store/party-commands.ts';
+import { worldLimits } from './limits.ts';
 
-const mark = '-of-';
+/** What the institution of the world has to be told of parties: one name for each. */
+export const partyRules: PartyRules = {
+  BUYER: { customer: { pattern: /./, what: 'a customer' } },
+  SELLER: { account: { pattern: /./, what: 'an account' } },
+};
 
-/** The id of a buyer of a platform. */
-export const buyerOf = ({ caller }: Pick<Platform, 'caller'>, name: string): string =>
-  `${name}${mark}${caller}`;
+/** The seller of every platform. */
+export const sellerId = 'seller';
 
-/** The name of the platform whose buyer it is; undefined if it is nobody's. */
-export const platformOf = (buyerId: string): string | undefined => buyerId.split(mark)[1];
+/** How the buyers' names begin whose amounts the institution reports wrongly: always, or a few times. */
+export const differing = { always: 'differs-always', aWhile: 'differs-a-while' } as const;
+
+/** Whether a person is bound to have to look at the orders of a buyer. */
+export const isDiffering = (buyerId: string): boolean => buyerId.startsWith('differs-');
+
+/** How the ids of buyers begin. */
+export const buyerPrefixes = ['buyer', differing.always, differing.aWhile] as const;
+
+/** The buyer of a sale: the same id on every platform. */
+export const buyerIdOf = (prefix: (typeof buyerPrefixes)[number], session: number, sale: number): string =>
+  `${prefix}-${session}-${sale}`;
+
+/** What the institution calls a party of a platform. */
+export const nameOf = (platform: string, partyId: string): string => `${partyId} of ${platform}`;
+
+/** All parties of a platform, in a world of so many sessions. */
+export function partiesOf(caller: string, sessions: number): ImportedParty[] {
+  const buyerIds = Array.from({ length: sessions * worldLimits.salesMax }, (_, place) => {
+    const [session, sale] = [
+      1 + Math.floor(place / worldLimits.salesMax),
+      1 + (place % worldLimits.salesMax),
+    ];
+    return buyerPrefixes.map((prefix) => buyerIdOf(prefix, session, sale));
+  }).flat();
+  const seller = { role: 'SELLER', partyId: sellerId, names: { account: nameOf(caller, sellerId) } } as const;
+  const buyers = buyerIds.map(
+    (partyId) => ({ role: 'BUYER', partyId, names: { customer: nameOf(caller, partyId) } }) as const,
+  );
+  return [seller, ...buyers].map((party) => ({ ...party, caller }));
+}
+
+/** Who pays and who is paid, as an instruction names them. */
+export const namesIn = ({
+  buyer,
+  seller,
+}: {
+  buyer?: PartyNames | undefined;
+  seller?: PartyNames | undefined;
+}) => `${buyer?.customer} pays ${seller?.account}`;

@@ -10,6 +10,8 @@ import {
 } from '../gen/artseal/v1/escrow_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 
+import { sellerId } from './parties.ts';
+
 /** A request of a client, as it is sent again and again. */
 export interface Request {
   readonly method: DescMethodUnary;
@@ -27,7 +29,7 @@ export function filingRequest(author: string): Request {
 
 /** An order to open. */
 export function openingRequest(filingNo: string, amount: bigint, buyerId: string): Request {
-  const terms = { filingNo, type: Escrow_Type.GUARANTEE, amount, buyerId, sellerId: 'seller' };
+  const terms = { filingNo, type: Escrow_Type.GUARANTEE, amount, buyerId, sellerId };
   const message = create(CreateEscrowRequestSchema, terms);
   return { method: EscrowService.method.createEscrow, message, subject: buyerId };
 }

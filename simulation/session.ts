@@ -1,12 +1,11 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
 import type { Reason } from '../src/domain/reason.ts';
-import { differing } from './bank.ts';
 import type { Caller, Callers, Platform } from './callers.ts';
 import { type Client, createClient, type Outcome } from './client.ts';
 import type { Dice } from './dice.ts';
 import type { Life } from './life.ts';
 import { odds, worldLimits } from './limits.ts';
-import { buyerOf } from './parties.ts';
+import { buyerIdOf, differing } from './parties.ts';
 import {
   filingRequest,
   getRequest,
@@ -94,11 +93,7 @@ async function sell(session: Session, filingNo: string, sale: number): Promise<v
   const who = dice.oneIn(6) ? callers.internal : seller;
   const wrong = dice.oneIn(2) ? differing.always : differing.aWhile;
   const prefix = dice.oneIn(odds.differs) ? wrong : 'buyer';
-  const request = openingRequest(
-    filingNo,
-    BigInt(dice.upTo(amountMax)),
-    buyerOf(seller, `${prefix}-${number}-${sale}`),
-  );
+  const request = openingRequest(filingNo, BigInt(dice.upTo(amountMax)), buyerIdOf(prefix, number, sale));
   await open(session, who, request, filingNo);
   const escrowId = await newestOf(session, who, filingNo);
   if (escrowId === undefined) return;

@@ -106,7 +106,10 @@ class Simulation {
     const world = this.#world;
     try {
       const dataDir = this.#keeper.folder();
-      const callers = await registerCallers({ ...deployment, dataDir, opening: 'EXISTING' });
+      const callers = await registerCallers(
+        { ...deployment, dataDir, opening: 'EXISTING' },
+        this.#options.orders,
+      );
       await this.#rage(callers);
       await this.#calmDown();
       const books = this.#inspectFinally();

@@ -14,6 +14,10 @@ export interface Witness {
   alarmed(escrowId: string): void;
   /** How often it did. */
   alarmsOf(escrowId: string): number;
+  /** The institution was told of an order, by its hold, with parties by these names. */
+  named(holdId: string, names: string): void;
+  /** All names that it was told of an order. */
+  namesOf(holdId: string): ReadonlySet<string>;
   /** A person ends an order without the institution, if the store takes it. */
   closing(escrowId: string): void;
   mayBeClosed(escrowId: string): boolean;
@@ -32,6 +36,7 @@ export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly string[]>();
   const alarms = new Map<string, number>();
+  const names = new Map<string, Set<string>>();
   const closings = new Set<string>();
   const orderOf = new Map<string, string>();
   const attempts = new Map<string, Attempt>();
@@ -58,6 +63,10 @@ export function createWitness(): Witness {
       alarms.set(escrowId, (alarms.get(escrowId) ?? 0) + 1);
     },
     alarmsOf: (escrowId) => alarms.get(escrowId) ?? 0,
+    named: (holdId, told) => {
+      names.set(holdId, (names.get(holdId) ?? new Set()).add(told));
+    },
+    namesOf: (holdId) => names.get(holdId) ?? new Set(),
     closing: (escrowId) => {
       closings.add(escrowId);
     },

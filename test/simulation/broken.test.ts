@@ -7,7 +7,7 @@ import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import type { PaymentInstruction } from '../../src/payment/institution.ts';
 import type { ServiceParts } from '../../src/service.ts';
-import type { OrderUpdate } from '../../src/store/reconciliation-commands.ts';
+import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
 import { type Executed, type Kind, perform, type Store, type Unit } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */
@@ -264,6 +264,18 @@ const mutants: readonly Mutant[] = [
       return execute({ ...unit, effect: { ...effect, owner: undefined } });
     }),
     found: /was not refused with ESCROW_NOT_FOUND|ReleaseEscrow ES-\S+ by .* got/,
+  },
+  {
+    name: 'takes the buyers of one platform for those of all',
+    assembly: withExecute((execute) => async (unit) => {
+      const executed = await execute(unit);
+      if (!isA('FindCase', unit) || executed.outcome.kind !== 'DONE') return executed;
+      const found = executed.outcome.result as EscrowCase;
+      const customer = found.buyer?.customer?.replace(/platform-\d+/, 'platform-1');
+      const buyer = customer === undefined ? undefined : { customer };
+      return { ...executed, outcome: { ...executed.outcome, result: { ...found, buyer } } } as Executed;
+    }),
+    found: /it is for a work of platform-[23], and buyer-\S+ of platform-1 pays/,
   },
   {
     name: 'takes money that comes back for a refund',
