@@ -232,8 +232,7 @@ test('a command of a newer version beside an older server changes nothing and sa
   const service = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir, ...quiet });
   // To this version the database is one of an earlier one; the server goes on with what it has open.
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
-  becomeEarlier(t, raw);
-  raw.close();
+  raw.pragma(`user_version = ${newestSchema - 1}`);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   const listed = await runBounded(t, ['key', 'list'], env);
   assertOneLine(listed, 1, /schema 13\), and another artseal serves it: use the commands of that version/);
@@ -242,6 +241,8 @@ test('a command of a newer version beside an older server changes nothing and sa
     /an artseal serves it: stop that first/,
   );
   await service.stop('SIGTERM');
+  becomeEarlier(t, raw);
+  raw.close();
   assert.equal((await runBounded(t, ['key', 'list'], env)).code, 0);
   assert.ok(existsSync(copyBefore(join(dataDir, 'artseal.db'), 13)));
 });
@@ -265,5 +266,4 @@ function becomeEarlier(t: TestContext, raw: Sqlite.Database): void {
   raw.pragma('foreign_keys = OFF');
   for (const table of changed) raw.exec(`DROP TABLE ${table}`);
   for (const { tbl_name: table, sql } of earlier.values()) if (changed.has(table)) raw.exec(sql);
-  raw.pragma(`user_version = ${newestSchema - 1}`);
 }
