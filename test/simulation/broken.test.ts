@@ -237,7 +237,7 @@ const mutants: readonly Mutant[] = [
       if (admission === undefined || !isA('OpenEscrow', unit)) return execute(unit);
       return execute({ ...unit, admission: { ...admission, idempotency: undefined } });
     }),
-    found: /opened ES-|named ES-|another buyer .* got .*ESCROW_ACTIVE/,
+    found: /opened ES-|named ES-|another buyer .* got /,
   },
   {
     name: 'settles without compare-and-swap',
@@ -289,7 +289,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'writes down nothing of what follows a release',
     assembly: withUpdates((update) => ({ ...update, afterPayout: undefined })),
-    found: /its history tells PAID_OUT last; the institution says/,
+    found: /its history tells PAID_OUT last; the institution says|it still needs a person/,
   },
   {
     name: 'writes what follows a release down twice',
@@ -322,7 +322,7 @@ const mutants: readonly Mutant[] = [
     name: 'commits in the middle of a batch',
     assembly: committingHalves,
     found:
-      /left a part of what was not committed|its records are|calls to file .* were let in .*; it is filed \d times/,
+      /left a part of what was not committed|its records are|calls to file .* were let in .*; it is filed \d times|calls that count; \d+ are counted/,
   },
 ];
 

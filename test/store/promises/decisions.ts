@@ -167,19 +167,19 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.equal(joined.instructionId, instructionId);
   });
 
-  test('what the institution has said nothing of can only be asked about again', async (t) => {
+  test('what the institution has said nothing of cannot be accepted, and can be asked about again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const { escrowId } = await frozen(store, by);
     await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
-    for (const decision of ['ACCEPT', 'RETURN'] as const) {
-      await refused(
-        perform(store, { kind: 'Decide', by: tester, escrowId, decision, instructionId: 'x', nowMs: 1 }),
-        'ESCROW_STATE_CONFLICT',
-      );
-      assert.deepEqual(await caseOf(store, escrowId), before);
-    }
+    await refused(
+      perform(store, {
+        ...{ kind: 'Decide', by: tester, escrowId, decision: 'ACCEPT', instructionId: 'x', nowMs: 1 },
+      }),
+      'ESCROW_STATE_CONFLICT',
+    );
+    assert.deepEqual(await caseOf(store, escrowId), before);
     await perform(store, {
       kind: 'Decide',
       by: tester,
@@ -189,6 +189,24 @@ export function decisionPromises(engine: StoreEngine): void {
       nowMs: 1,
     });
     assert.equal((await caseOf(store, escrowId)).review, undefined);
+  });
+
+  test('the hold of a FROZEN order can be given back though nothing was found since, that of another cannot', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const review = { why: 'It is silent.', found: undefined };
+    const back = { kind: 'Decide', by: tester, decision: 'RETURN', nowMs: 1 } as const;
+    const [held, unpaid] = [await frozen(store, by), await opened(store, by)];
+    for (const { escrowId } of [held, unpaid]) await settled(store, escrowId, { review });
+    await refused(
+      perform(store, { ...back, escrowId: unpaid.escrowId, instructionId: 'no' }),
+      'ESCROW_STATE_CONFLICT',
+    );
+    const { open } = await perform(store, { ...back, escrowId: held.escrowId, instructionId: 'back' });
+    assert.deepEqual(
+      open.map(({ kind, instructionId }) => [kind, instructionId]),
+      [['REFUND', 'back']],
+    );
   });
 
   test('money that is on its way back is not given back a second time', async (t) => {
