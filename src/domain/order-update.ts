@@ -137,8 +137,8 @@ function nextOfDone(
   to: EscrowState,
   { status }: PaymentSnapshot,
 ): UpdatePlan['nextLookUp'] {
-  // What was accepted may be further than FROZEN.
-  if (to === 'FROZEN' && status !== 'HELD') return 'NOW';
+  // What was accepted of an UNPAID order may be further than FROZEN.
+  if (to === 'FROZEN' && to !== from && status !== 'HELD') return 'NOW';
   // A hold may lapse without a word, and one that was given up may be on its way.
   const mayHoldLater = to === 'CLOSED' && (from === 'UNPAID' || status === 'ABSENT');
   return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';

@@ -32,7 +32,7 @@ export interface EscrowCase {
   readonly review: string | undefined;
   /** What the institution said that a person accepted; undefined if none did. */
   readonly accepted: PaymentSnapshot | undefined;
-  /** How many notifications have come about it. */
+  /** How many notifications have come about it, and decisions of a person with them. */
   readonly notificationCount: number;
   /** Its open instructions, oldest first. */
   readonly open: readonly OpenInstruction[];

@@ -156,6 +156,8 @@ export function createEscrowRows(database: Database): EscrowRows {
         nextActionUrl: sql`${sql.placeholder('nextActionUrl')}`,
         nextActionUntilMs: sql`${sql.placeholder('nextActionUntilMs')}`,
         failedAttempts: sql`iif(${sql.placeholder('resetsAttempts')}, 0, ${escrow.failedAttempts})`,
+        // What was accepted of an open order does not speak for money that turns up once that has ended without any.
+        accepted: sql`${escrow.accepted} AND (${escrow.state} = ${sql.placeholder('to')} OR ${sql.placeholder('to')} NOT IN ('CLOSED', 'REFUNDED'))`,
         lookUpAtMs: sql`iif(${escrow.notificationCount} = ${sql.placeholder('notificationCount')}, ${at}, ${sql.placeholder('nowMs')})`,
       })
       .where(and(isThis, eq(escrow.state, sql.placeholder('from')), isLookedUp)),
@@ -216,19 +218,25 @@ export function createEscrowRows(database: Database): EscrowRows {
       leaveOpen.run({ id, lookUpAtMs, notificationCount });
     },
     stop: ({ id, ...found }) => {
-      const changes = { ...found, accepted: false, lookUpAtMs: null };
+      // Only that of a RELEASED order, which goes on being asked about, may be due already: for news that came meanwhile.
+      const lookUpAtMs = sql`iif(${escrow.state} = 'RELEASED', ${escrow.lookUpAtMs}, NULL)`;
+      const changes = { ...found, accepted: false, lookUpAtMs };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
     noticed: (id, nowMs) => {
       noticed.run({ id, lookUpAtMs: nowMs });
     },
     decided: (id, accepted, lookUpAtMs) => {
-      database.update(escrow).set({ review: null, accepted, lookUpAtMs }).where(eq(escrow.id, id)).run();
+      // As a notification does, it has an answer that is under way followed by another question.
+      const notificationCount = sql`${escrow.notificationCount} + 1`;
+      const changes = { review: null, accepted, lookUpAtMs, notificationCount };
+      database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
     close: (id, lookUpAtMs) => {
       const closed = {
         state: 'CLOSED',
         review: null,
+        accepted: false,
         nextActionUrl: null,
         nextActionUntilMs: null,
         lookUpAtMs,

@@ -278,7 +278,7 @@ export const escrow = sqliteTable(
     foundCurrency: text('found_currency'),
     /** Whether a person accepted that. */
     accepted: integer({ mode: 'boolean' }).notNull().default(false),
-    /** Notifications that have come about the order. */
+    /** Notifications that have come about the order, and decisions of a person. */
     notificationCount: integer('notification_count').notNull().default(0),
     /** Who pays and who is paid, as registered when it was opened; null where the institution needs no names. */
     buyerPartyId: integer('buyer_party_id').references(() => party.id),

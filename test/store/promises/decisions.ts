@@ -80,6 +80,7 @@ export function decisionPromises(engine: StoreEngine): void {
           order: kind === 'REFUND' ? { ...before.order, pending: kind } : before.order,
           review: undefined,
           accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
+          notificationCount: before.notificationCount + 1,
         });
         const prepared = kind ? [{ instructionId, kind, status: 'PREPARED' }] : [];
         assert.equal(open.length, openBefore.length + prepared.length);
@@ -170,7 +171,7 @@ export function decisionPromises(engine: StoreEngine): void {
   test('what the institution has said nothing of cannot be accepted, and can be asked about again', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
-    const { escrowId } = await frozen(store, by);
+    const { escrowId } = await opened(store, by);
     await settled(store, escrowId, { review: { why: 'It is silent.', found: undefined } });
     const before = await caseOf(store, escrowId);
     await refused(

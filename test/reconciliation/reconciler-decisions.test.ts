@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Decision } from '../../src/domain/resolution.ts';
+import { tester } from '../support/acts.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+const { pollMs, quietLookUpMs } = kitLimits;
+let decisions = 0;
+
+async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
+  decisions += 1;
+  const named = { escrowId, decision, instructionId: `decided ${decisions}`, nowMs: kit.clock.nowMs() };
+  await kit.execute({ kind: 'Decide', by: tester, ...named });
+}
+
+async function close(kit: Kit, escrowId: string): Promise<void> {
+  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
+}
+
+const told = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+
+test('closing an order gives back what was accepted for it while it was UNPAID', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.report((_, truth) => ({ ...truth, amount: 1n }));
+  const escrowId = await kit.open();
+  assert.match((await kit.case(escrowId)).review ?? '', /HELD 1 CNY/);
+  await decide(kit, escrowId, 'ACCEPT');
+  // Before the institution is asked again.
+  await close(kit, escrowId);
+  kit.institution.report();
+  await kit.pass(2 * pollMs);
+  assert.deepEqual(told(kit), ['FREEZE', 'REFUND']);
+  assert.equal(kit.institution.statusOf(escrowId), 'RETURNED');
+});
+
+test('an order whose confirmed hold is accepted not to be one yet is asked about now and then alone', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  const url = 'https://bank.example/confirm/1';
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /AWAITING_BUYER/);
+  await decide(kit, escrowId, 'ACCEPT');
+  const asked = kit.institution.lookUps.length;
+  await kit.pass(20 * pollMs);
+  assert.equal(kit.institution.lookUps.length, asked + 1);
+  kit.institution.report();
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+});
+
+test('what is decided while a RELEASE is given comes to its end when that was carried out', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'KEPT_BACK' });
+  const resolving = kit.resolve('RELEASE', escrowId);
+  await kit.institution.instructed('RELEASE');
+  await decide(kit, escrowId, 'STOP');
+  await decide(kit, escrowId, 'RETURN');
+  await kit.institution.answer();
+  await resolving;
+  await kit.pass(2 * pollMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.deepEqual([order.state, order.pending, open], ['RELEASED', undefined, []]);
+});
+
+test('a notification that comes while a RELEASED order is asked about has it asked again, though a person has to look', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  const { holdId } = await kit.case(escrowId);
+  const notify = (eventId: string) =>
+    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
+  kit.institution.treatLookUps({ kind: 'SLOW', ms: 1_000 });
+  const asked = kit.institution.lookUps.length;
+  await notify('part');
+  await kit.pass(pollMs);
+  assert.equal(kit.institution.lookUps.length, asked + 1);
+  await notify('all');
+  await kit.pass(4_000);
+  assert.ok(kit.institution.lookUps.length > asked + 1);
+});
