@@ -161,7 +161,7 @@ export interface PaymentSnapshot {
   readonly reference?: string | undefined;
   /** Until when what is HELD is kept, Unix milliseconds; undefined where it does not lapse, or not as far as is known. */
   readonly holdExpiresAtMs?: number | undefined;
-  /** Where the buyer has to act, of AWAITING_BUYER alone. */
+  /** Where the buyer has to act, of AWAITING_BUYER alone: a page, by `isPage`. */
   readonly nextActionUrl?: string | undefined;
   /** Until when they can, Unix milliseconds; undefined where the institution does not say. */
   readonly nextActionExpiresAtMs?: number | undefined;

@@ -464,6 +464,22 @@ describe('a buyer who has to authenticate', () => {
     assert.deepEqual(await instruct(institution, asked, 'FREEZE'), answer);
   });
 
+  test('is not sent to what is no page: nothing is known as long as the transfer waits', async (t) => {
+    const { standIn, institution, asked } = await waiting(t);
+    const transfer = holdIn(standIn, asked);
+    for (const RedirectUrl of [
+      'javascript:alert(1)',
+      'http://bank.example/',
+      'https://bank.example@evil.example/',
+    ]) {
+      transfer.PendingUserAction = { RedirectUrl };
+      for (const answer of [lookUp(institution, asked), instruct(institution, asked, 'FREEZE')])
+        await assert.rejects(answer, {
+          message: `Mangopay: transfer ${transfer.Id} waits for the buyer at what is no page`,
+        });
+    }
+  });
+
   test('confirms: HELD', async (t) => {
     const { standIn, institution, asked, transferId } = await waiting(t);
     standIn.authenticated(transferId, true);

@@ -70,6 +70,21 @@ describe('a card whose issuer wants the buyer to confirm', () => {
     assert.equal(standIn.requests.at(-1)?.method, 'GET');
   });
 
+  for (const url of [
+    'javascript:alert(1)',
+    'http://bank.example/',
+    'https://bank.example@evil.example/',
+    '/3ds',
+  ])
+    test(`is as good as none where it is to be confirmed at ${url}`, async (t) => {
+      const { standIn, institution, order } = await asked(t);
+      const [intent = assert.fail()] = standIn.intents;
+      intent.next_action = { type: 'redirect_to_url', redirect_to_url: { url } };
+      assert.deepEqual(await lookUp(institution, order), { status: 'ABSENT' });
+      const { status, declined } = await instruct(institution, order, 'FREEZE');
+      assert.deepEqual([status, declined?.code], ['VOID', 'authentication_required']);
+    });
+
   test('goes on after the setting was changed in between', async (t) => {
     const { standIn, institution, order, answered } = await asked(t);
     const { createStripeInstitution } = await import('../../src/payment/stripe/institution.ts');

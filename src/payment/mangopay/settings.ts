@@ -1,3 +1,4 @@
+import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { PartyNameRule } from '../../domain/party.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
@@ -112,7 +113,7 @@ function readUrl(text: string, environment: () => Environment): string {
   if (url === null || url.href !== `${url.origin}/`) {
     throw new SettingRefused(`must be an origin such as ${own}, without a path`);
   }
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+  if (!isSecure(url)) {
     throw new SettingRefused('must be https, or http on a loopback address');
   }
   if (environment() === 'production' && url.origin !== own) {
@@ -122,8 +123,4 @@ function readUrl(text: string, environment: () => Environment): string {
     throw new SettingRefused(`must not be ${url.origin} in a sandbox: that moves real money`);
   }
   return url.origin;
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }

@@ -1,3 +1,4 @@
+import { isPage } from '../../domain/address.ts';
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import { InstitutionFailure } from '../institution.ts';
 import { plainWords } from './client.ts';
@@ -78,8 +79,9 @@ const authenticationMs = 600_000;
 
 function awaiting({ Id, CreationDate, PendingUserAction }: Transfer): PaymentSnapshot {
   const nextActionUrl = PendingUserAction?.RedirectUrl;
-  if (typeof nextActionUrl !== 'string') {
-    throw new InstitutionFailure('FAILED', `Mangopay: transfer ${Id} is still being processed`);
+  if (!isPage(nextActionUrl)) {
+    const why = nextActionUrl ? 'waits for the buyer at what is no page' : 'is still being processed';
+    throw new InstitutionFailure('FAILED', `Mangopay: transfer ${Id} ${why}`);
   }
   const nextActionExpiresAtMs = CreationDate * 1_000 + authenticationMs;
   return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl, nextActionExpiresAtMs };

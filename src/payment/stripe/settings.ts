@@ -1,3 +1,4 @@
+import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
 import { chargedCurrencies } from './amounts.ts';
@@ -90,7 +91,7 @@ function readUrl(text: string, environment: () => Environment): string {
   if (url === null || url.href !== `${url.origin}/`) {
     throw new SettingRefused(`must be an origin such as ${stripeUrl}, without a path`);
   }
-  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLoopback(url.hostname))) {
+  if (!isSecure(url)) {
     throw new SettingRefused('must be https, or http on a loopback address');
   }
   if (environment() === 'production' && url.origin !== stripeUrl) {
@@ -103,12 +104,8 @@ function readReturnUrl(text: string, environment: () => Environment): string {
   const url = URL.parse(text);
   if (url === null || url.username !== '' || url.password !== '')
     throw new SettingRefused('must be none or the address of a page, https://…');
-  const isTried = environment() === 'sandbox' && url.protocol === 'http:' && isLoopback(url.hostname);
+  const isTried = environment() === 'sandbox' && isSecure(url);
   if (url.protocol !== 'https:' && !isTried)
     throw new SettingRefused('must be https, or http on a loopback address in a sandbox');
   return url.href;
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }

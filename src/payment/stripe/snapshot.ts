@@ -1,4 +1,5 @@
 import type Stripe from 'stripe';
+import { isPage } from '../../domain/address.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { declinedFor } from './declined.ts';
 import { type IntentPlace, referenceOf } from './reference.ts';
@@ -47,7 +48,7 @@ export function snapshotOf(
       return cancelledSnapshot(intent, told);
     case 'requires_action': {
       const nextActionUrl = intent.next_action?.redirect_to_url?.url;
-      if (!nextActionUrl) return undefined;
+      if (!isPage(nextActionUrl)) return undefined;
       return { status: 'AWAITING_BUYER', nextActionUrl, reference: told.reference };
     }
     case 'requires_payment_method':
