@@ -11,8 +11,11 @@ export interface PartyFile {
   readonly violations: readonly Violation[];
 }
 
-/** How many parties a file may have: it is one transaction, which whatever a serving process has to write waits for. */
+/** How many parties a file may have, and how many platforms: it is one transaction, which whatever a serving process has to write waits for. */
 export const partiesPerFileMax = 10_000;
+
+/** The largest file, in bytes: room for so many parties with the longest of ids and names. */
+export const partyFileBytesMax = 33_554_432;
 
 /** What a file has, and what is wrong with it. */
 type Item =
@@ -35,9 +38,12 @@ export function readPartyFile(bytes: Uint8Array, platform: string | undefined, r
   const parties = items.flatMap((item) => ('party' in item ? [item.party] : []));
   const callers = items.flatMap((item) => ('caller' in item ? [item.caller] : []));
   const violations = items.flatMap((item) => ('violation' in item ? [item.violation] : []));
-  if (parties.length <= partiesPerFileMax) return { parties, callers, violations };
-  const rule = `must have at most ${partiesPerFileMax} parties, not ${parties.length}: split it`;
-  return { parties: [], callers: [], violations: [{ field: 'the file', rule }] };
+  for (const [what, { length }] of Object.entries({ parties, platforms: callers })) {
+    if (length <= partiesPerFileMax) continue;
+    const rule = `must have at most ${partiesPerFileMax} ${what}, not ${length}: split it`;
+    return { parties: [], callers: [], violations: [{ field: 'the file', rule }] };
+  }
+  return { parties, callers, violations };
 }
 
 function* itemsOf(bytes: Uint8Array, platform: string | undefined, rules: PartyRules): Generator<Item> {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, checkRole, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
 import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
@@ -8,7 +8,7 @@ import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes, type Terminal, type Words } from './command.ts';
-import { partiesPerFileMax, readPartyFile } from './party-file.ts';
+import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
 import { withRegistry } from './registry.ts';
 
 const add: Action = {
@@ -63,7 +63,7 @@ const importing: Action = {
   ],
   run: async (words, terminal) => {
     const [file, by] = [words.required('FILE'), localActor(words, terminal)];
-    const bytes = readFileSync(file);
+    const bytes = await readBounded(file);
     try {
       return await withRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
         if (rules === undefined) return refuseViolations([nobodyRegistered]);
@@ -79,6 +79,15 @@ const importing: Action = {
     }
   },
 };
+
+/** Reads a file, or what comes through a pipe. Throws an Error for more than a file of parties may have. */
+async function readBounded(file: string): Promise<Uint8Array> {
+  const bytes = Buffer.concat(await createReadStream(file, { end: partyFileBytesMax }).toArray());
+  if (bytes.length <= partyFileBytesMax) return bytes;
+  throw new Error(
+    `${file} has more than ${partyFileBytesMax / 1_048_576} MiB, the most that is read: split it`,
+  );
+}
 
 const toldOf = ({ added, replaced, unchanged }: Imported, isTrial: boolean): string =>
   `${added} added, ${replaced} replaced, ${unchanged} unchanged${isTrial ? ' (a trial: nothing was written)' : ''}`;

@@ -66,7 +66,7 @@ export interface PartyCommands {
   };
   /**
    * Registers parties, each in place of the one that had its id, and removes none; with `isTrial` it only tells what that
-   * would come to. Refused with VALIDATION_FAILED for `violations` and for those of `callers`, which has that of each
+   * would come to. It is one act, and one more for each party that was known by other names. Refused with VALIDATION_FAILED for `violations` and for those of `callers`, which has that of each
    * party, that nobody is called: all together.
    */
   ImportParties: {

@@ -44,6 +44,17 @@ test('each change is shown with who made it, why, and what it changed, newest fi
   );
 });
 
+test('whoever calls themselves what breaks lines is named in one', async (t) => {
+  const { env, keyId } = await registryOfAlice(t);
+  const forging = { ...env, SUDO_USER: 'mallory\n2026-11-21  key resume\u001b[2J', SUDO_UID: '0\u202e' };
+  await runHere(['key', 'suspend', keyId], forging);
+  const { printed } = await runHere(['acts', '--json'], env);
+  assert.equal(
+    JSON.parse(printed[0] ?? '').actor,
+    'user mallory\ufffd2026-11-21  key resume\ufffd[2J (0\ufffd)',
+  );
+});
+
 test('what changes nothing and what only reads is no act', async (t) => {
   const { keyId, artseal, acts } = await registryOfAlice(t);
   const before = await acts();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { partiesPerFileMax } from '../../src/cli/party-file.ts';
+import { partiesPerFileMax, partyFileBytesMax } from '../../src/cli/party-file.ts';
 import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -222,4 +222,19 @@ test('as many parties as a file may have are one import, and one more is refused
   const { printed } = await importing({ sellers: others }, '--platform', 'platform-1');
   assert.deepEqual(printed, [`${partiesPerFileMax} added, 0 replaced, 0 unchanged`]);
   assert.equal((await listed()).length, partiesPerFileMax);
+  const platforms = Object.fromEntries(named.map(([name]) => [name, {}]));
+  const nobodys = await importing({ platforms });
+  assert.match(nobodys.errors.join('\n'), /the file must have at most 10000 platforms, not 10001: split it/);
+});
+
+test('no more is read than a file may have, be it without an end', { timeout: 60_000 }, async (t) => {
+  const { party, file, importing } = await deployment(t);
+  const { code, errors } = await importing(`{"buyers": {}}${' '.repeat(partyFileBytesMax)}`);
+  assert.deepEqual(
+    [code, errors],
+    [1, [`artseal: ${file} has more than 32 MiB, the most that is read: split it`]],
+  );
+  const endless = await party('import', '/dev/zero');
+  assert.deepEqual([endless.code, endless.errors.length], [1, 1]);
+  assert.match(endless.errors.join(), /^artseal: \/dev\/zero has more than 32 MiB/);
 });

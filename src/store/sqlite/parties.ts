@@ -161,6 +161,9 @@ export function createPartyHandlers(
       for (const { caller: name, ...given } of parties) {
         const { before, isChanged } = put(ids.get(name) ?? callerOf(name), given, by.atS, isTrial);
         if (isChanged) changed.add(name);
+        // Whoever has money go elsewhere than before is to be found by what it was.
+        if (isChanged && before !== undefined && !isTrial)
+          noteAct(by, 'party import', subjectOf(name, given), { before: before.names, after: given.names });
         counts[isChanged ? (before === undefined ? 'added' : 'replaced') : 'unchanged'] += 1;
       }
       if (!isTrial && changed.size > 0) noteAct(by, 'party import', subjectsOf(changed), { after: counts });

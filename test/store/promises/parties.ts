@@ -221,7 +221,7 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await partiesOf(), [another, knownAs.SELLER]);
   });
 
-  test('an import adds and replaces, removes nothing, counts, and is one act', async (t) => {
+  test('an import adds and replaces, removes nothing, counts, and is one act, and one for each that was replaced', async (t) => {
     const store = await openStore(t, engine);
     for (const name of ['gallery', 'auction house']) await addPlatform(store, name);
     for (const partyId of ['same', 'changed', 'left'])
@@ -249,6 +249,13 @@ export function partyPromises(engine: StoreEngine): void {
     );
     assert.deepEqual(await perform(store, toImport(parties)), { added: 0, replaced: 0, unchanged: 4 });
     assert.deepEqual((await actsOf(store)).slice(3), [
+      {
+        ...later,
+        action: 'party import',
+        subject: 'buyer changed of gallery',
+        before: knownAs.BUYER,
+        after: another,
+      },
       {
         ...later,
         action: 'party import',
