@@ -43,13 +43,15 @@ export type DecisionPlan = ResolutionPlan | { readonly kind: 'STOP' };
 export interface OrderInReview extends ResolvableOrder {
   readonly found: PaymentSnapshot | undefined;
   readonly hasPaid: boolean;
+  /** Whether the institution declined to give its money back. */
+  readonly hasDeclinedReturn: boolean;
   /** Whether any instruction of it is open, its FREEZE included. */
   readonly hasOpen: boolean;
 }
 
 /** Plans what a person's decision leads to. */
 export function planDecision(decision: Decision, order: OrderInReview): DecisionPlan {
-  const { escrowId, state, underWay, isStopped, found, hasPaid } = order;
+  const { escrowId, state, underWay, isStopped, found, hasPaid, hasDeclinedReturn } = order;
   if (decision === 'STOP') return planStop(order);
   if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
   if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
@@ -57,7 +59,12 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
   const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
   if (known === undefined)
     return conflict(`The institution has said nothing of ${escrowId}; have it asked again.`);
-  if (decision === 'ACCEPT') return { kind: 'RESUME' };
+  if (decision === 'ACCEPT') {
+    // Accepted, it would be held for an order that is over, and nobody would ask about it again.
+    const isForgotten = state === 'CLOSED' && known.status === 'HELD' && !hasDeclinedReturn;
+    if (isForgotten) return conflict(`${escrowId} is CLOSED and money is held for it: have it given back.`);
+    return { kind: 'RESUME' };
+  }
   if (known.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };

@@ -292,7 +292,14 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
 
 for (const state of escrowStates) {
   test(`a decision about an order that is ${state}, to give back: ${documentedReturns[state]}`, () => {
-    const order = { escrowId, state, isStopped: true, hasPaid: false, hasOpen: true };
+    const order = {
+      escrowId,
+      state,
+      isStopped: true,
+      hasPaid: false,
+      hasOpen: true,
+      hasDeclinedReturn: false,
+    };
     const outcomes = (decision: Decision, more: object = {}, status: PaymentStatus = 'HELD') =>
       underWays
         .map((underWay) => planDecision(decision, { ...order, underWay, found: { status }, ...more }))
@@ -302,7 +309,9 @@ for (const state of escrowStates) {
     assert.equal(outcomes('RETURN', { hasPaid: true }), 'x x x x');
     assert.equal(outcomes('LOOK_AGAIN', { found: undefined, hasPaid: true }), '= = = =');
     for (const status of statuses) {
-      assert.equal(outcomes('ACCEPT', {}, status), '= = = =');
+      const isForgotten = state === 'CLOSED' && status === 'HELD';
+      assert.equal(outcomes('ACCEPT', {}, status), isForgotten ? 'x x x x' : '= = = =');
+      assert.equal(outcomes('ACCEPT', { hasDeclinedReturn: true }, status), '= = = =');
       if (status !== 'HELD') assert.equal(outcomes('RETURN', {}, status), 'x x x x');
     }
     assert.equal(outcomes('ACCEPT', { found: undefined }), 'x x x x');

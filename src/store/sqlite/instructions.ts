@@ -23,6 +23,8 @@ export interface InstructionLedger {
   lastOpenOf(orderId: number): InstructionKind | undefined;
   /** Whether the money of an order was paid, out or back. */
   hasPaid(orderId: number): boolean;
+  /** Whether an instruction to give it back was declined. */
+  hasDeclinedReturn(orderId: number): boolean;
   /** The orders that have an open instruction, as a subquery. */
   ordersWithOpen(): SQLWrapper;
 }
@@ -55,6 +57,15 @@ export function createInstructionLedger(database: Database): InstructionLedger {
         ofOrder,
         inArray(escrowInstruction.kind, ['RELEASE', 'REFUND']),
         eq(escrowInstruction.status, 'CONFIRMED'),
+      ),
+    )
+    .prepare();
+  const declinedReturn = select()
+    .where(
+      and(
+        ofOrder,
+        inArray(escrowInstruction.kind, ['REFUND', 'CANCEL']),
+        eq(escrowInstruction.status, 'DECLINED'),
       ),
     )
     .prepare();
@@ -95,6 +106,7 @@ export function createInstructionLedger(database: Database): InstructionLedger {
     openOf: (orderId) => open.all({ orderId }),
     lastOpenOf: (orderId) => lastOpen.get({ orderId })?.kind,
     hasPaid: (orderId) => paid.get({ orderId }) !== undefined,
+    hasDeclinedReturn: (orderId) => declinedReturn.get({ orderId }) !== undefined,
     ordersWithOpen: () =>
       database.select({ orderId: escrowInstruction.orderId }).from(escrowInstruction).where(isOpen),
   };

@@ -133,6 +133,7 @@ export function createReconciliationHandlers(
         ...resolvable(row, resolutionOf(row.id)),
         found: foundOf(row),
         hasPaid: instructions.hasPaid(row.id),
+        hasDeclinedReturn: instructions.hasDeclinedReturn(row.id),
         hasOpen: instructions.lastOpenOf(row.id) !== undefined,
       });
       if (plan.kind === 'CONFLICT') throw stateConflict(plan.why);
