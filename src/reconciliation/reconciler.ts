@@ -262,7 +262,9 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const why = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
     if (why !== undefined) {
       log.error({ escrowId, state, why }, 'an order needs a person');
-      await write({ ...unchanged(before), review: { why, found: undefined }, resetsAttempts: true });
+      // What a RELEASED order waits for a person with already is what they decide about.
+      const review = before.review === undefined ? { why, found: undefined } : undefined;
+      await write({ ...unchanged(before), review, resetsAttempts: true });
     }
   }
 

@@ -4,7 +4,7 @@ import type { Decision } from '../../src/domain/resolution.ts';
 import { tester } from '../support/acts.ts';
 import { type Kit, kitLimits, openKit } from './kit.ts';
 
-const { pollMs, quietLookUpMs } = kitLimits;
+const { longestRetryMs, pollMs, quietLookUpMs } = kitLimits;
 let decisions = 0;
 
 async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
@@ -81,4 +81,27 @@ test('a notification that comes while a RELEASED order is asked about has it ask
   await notify('all');
   await kit.pass(4_000);
   assert.ok(kit.institution.lookUps.length > asked + 1);
+});
+
+test('silence takes nothing from a RELEASED order that a person has to decide about already', async (t) => {
+  const kit = await openKit(t, { attemptsMax: 3 });
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  const { holdId } = await kit.case(escrowId);
+  const notify = (eventId: string) =>
+    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
+  kit.institution.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
+  await notify('contested');
+  await kit.pass(2 * pollMs);
+  kit.institution.treatLookUps({ kind: 'LOST' });
+  await notify('news');
+  await kit.pass(10 * longestRetryMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /DISPUTED/);
+  const asked = kit.institution.lookUps.length;
+  await kit.pass(10 * longestRetryMs);
+  assert.equal(kit.institution.lookUps.length, asked);
+  await decide(kit, escrowId, 'ACCEPT');
+  kit.institution.treatLookUps({ kind: 'NONE' });
+  await kit.pass(longestRetryMs);
+  assert.equal((await kit.case(escrowId)).review, undefined);
 });
