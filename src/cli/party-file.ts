@@ -11,11 +11,14 @@ export interface PartyFile {
   readonly violations: readonly Violation[];
 }
 
-/** How many parties a file may have, and how many platforms: it is one transaction, which whatever a serving process has to write waits for. */
-export const partiesPerFileMax = 10_000;
+/**
+ * How many parties a file may have, and how many platforms: it is one transaction, and a serving process refuses what it has to
+ * write once it waited for 250 ms. So many that are all replaced take some 100 ms.
+ */
+export const partiesPerFileMax = 2_000;
 
 /** The largest file, in bytes: room for so many parties with the longest of ids and names. */
-export const partyFileBytesMax = 33_554_432;
+export const partyFileBytesMax = 8_388_608;
 
 /** What a file has, and what is wrong with it. */
 type Item =

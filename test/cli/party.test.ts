@@ -217,14 +217,14 @@ test('as many parties as a file may have are one import, and one more is refused
   ]);
   const sellers = Object.fromEntries(named);
   const refused = await importing({ sellers }, '--platform', 'platform-1');
-  assert.match(refused.errors.join('\n'), /the file must have at most 10000 parties, not 10001: split it/);
+  assert.match(refused.errors.join('\n'), /the file must have at most 2000 parties, not 2001: split it/);
   const others = Object.fromEntries(named.slice(1));
   const { printed } = await importing({ sellers: others }, '--platform', 'platform-1');
   assert.deepEqual(printed, [`${partiesPerFileMax} added, 0 replaced, 0 unchanged`]);
   assert.equal((await listed()).length, partiesPerFileMax);
   const platforms = Object.fromEntries(named.map(([name]) => [name, {}]));
   const nobodys = await importing({ platforms });
-  assert.match(nobodys.errors.join('\n'), /the file must have at most 10000 platforms, not 10001: split it/);
+  assert.match(nobodys.errors.join('\n'), /the file must have at most 2000 platforms, not 2001: split it/);
 });
 
 test('no more is read than a file may have, be it without an end', { timeout: 60_000 }, async (t) => {
@@ -232,9 +232,9 @@ test('no more is read than a file may have, be it without an end', { timeout: 60
   const { code, errors } = await importing(`{"buyers": {}}${' '.repeat(partyFileBytesMax)}`);
   assert.deepEqual(
     [code, errors],
-    [1, [`artseal: ${file} has more than 32 MiB, the most that is read: split it`]],
+    [1, [`artseal: ${file} has more than 8 MiB, the most that is read: split it`]],
   );
   const endless = await party('import', '/dev/zero');
   assert.deepEqual([endless.code, endless.errors.length], [1, 1]);
-  assert.match(endless.errors.join(), /^artseal: \/dev\/zero has more than 32 MiB/);
+  assert.match(endless.errors.join(), /^artseal: \/dev\/zero has more than 8 MiB/);
 });

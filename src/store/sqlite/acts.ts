@@ -5,6 +5,7 @@ import type { Database } from './database.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { operatorAct } from './schema.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /**
  * Writes down what an operator did, inside the effect that does it. `before` and `after` are what of the subject can be
@@ -19,11 +20,10 @@ export type NoteAct = (
 
 /** The log of a database. */
 export function createActLog(database: Database): NoteAct {
+  // An import notes thousands, which whatever the serving process has to write waits for.
+  const insert = prepareRaw(database, database.insert(operatorAct).values(placeholdersFor(operatorAct, 'id')));
   return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
-    database
-      .insert(operatorAct)
-      .values({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) })
-      .run();
+    insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
   };
 }
 
