@@ -1,5 +1,5 @@
 import { randomUUIDv7 } from 'node:crypto';
-import { createCalendar } from '../domain/calendar.ts';
+import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { type EscrowState, escrowStates } from '../domain/escrow.ts';
 import type { Decision } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
@@ -25,13 +25,15 @@ const list: Action = {
   usage: 'escrow list [--review] [--state STATE] [--json]',
   details: [
     'newest first; --review shows those alone that wait for a person, and why.',
+    'Of a FROZEN order whose hold lapses, until when it is kept; of one whose buyer has to act, until when they may.',
     'Under way: PREPARED is written down, SENT is being given, UNKNOWN was not answered and will be asked about.',
   ],
   run: async (words, terminal) => {
     const selection = { state: stateOf(words), needsReview: words.has('review') };
-    return withRegistry(terminal, async ({ execute }) => {
+    return withRegistry(terminal, async ({ execute }, { timeZone }) => {
+      const calendar = createCalendar(timeZone);
       for await (const found of allOf((page) => execute({ kind: 'ListCases', selection, page }))) {
-        show(found, words, terminal);
+        show(found, words, terminal, calendar);
       }
     });
   },
@@ -40,7 +42,8 @@ const list: Action = {
 const resolve: Action = {
   usage: `escrow resolve ESCROW_ID ${decisionFlags.join('|')} --reason TEXT [--json]`,
   details: [
-    'An order waits where the institution holds another amount or currency, or says what cannot be.',
+    'An order waits where the institution holds another amount or currency, says what cannot be, declines to give back,',
+    'has not answered for days, or where money went back after the release.',
     '--look-again  asks the institution again, after the difference was put right there.',
     '--accept      takes the word of the institution as it is.',
     '--return      has the institution give back what it holds, instead of a release that did not arrive, too.',
@@ -54,13 +57,14 @@ const resolve: Action = {
     return withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, escrowId] = [localActor(words, terminal), words.required('ESCROW_ID')];
       const nowMs = Date.now();
-      const at = { atMs: nowMs, timestamp: createCalendar(timeZone).timestamp(nowMs) };
+      const calendar = createCalendar(timeZone);
+      const at = { atMs: nowMs, timestamp: calendar.timestamp(nowMs) };
       const instructionId = randomUUIDv7();
       const found =
         decision === undefined
           ? await execute({ kind: 'CloseOrder', by, escrowId, at })
           : await execute({ kind: 'Decide', by, escrowId, decision, instructionId, nowMs });
-      show(found, words, terminal);
+      show(found, words, terminal, calendar);
     });
   },
 };
@@ -91,22 +95,30 @@ function decisionOf(words: Words): Decision | undefined {
   return chosen[1];
 }
 
-function shown({ order, review, reference, open }: EscrowCase) {
+function shown({ order, review, reference, open }: EscrowCase, calendar: Calendar) {
   const { escrowId, state, amount, filingNo, buyerId, sellerId, caller, timestamp } = order;
+  const { holdExpiresAtMs, nextAction } = order;
   const underWay = open.map(({ kind, status }) => `${kind} ${status}`);
   const terms = { amount: Number(amount), filingNo, buyerId, sellerId, caller, timestamp };
-  return { escrowId, state, ...terms, reference, underWay, review };
+  const holdExpiresAt = holdExpiresAtMs === undefined ? undefined : calendar.timestamp(holdExpiresAtMs);
+  const buyerActsUntil = nextAction === undefined ? undefined : calendar.timestamp(nextAction.untilMs);
+  return { escrowId, state, ...terms, reference, underWay, holdExpiresAt, buyerActsUntil, review };
 }
 
-function show(found: EscrowCase, words: Words, { print }: Terminal): void {
-  print(words.has('json') ? JSON.stringify(shown(found)) : line(found));
+function show(found: EscrowCase, words: Words, { print }: Terminal, calendar: Calendar): void {
+  print(words.has('json') ? JSON.stringify(shown(found, calendar)) : line(found, calendar));
 }
 
-function line(found: EscrowCase): string {
-  const { escrowId, state, amount, filingNo, caller, timestamp, reference, underWay, review } = shown(found);
+function line(found: EscrowCase, calendar: Calendar): string {
+  const order = shown(found, calendar);
+  const { escrowId, state, amount, filingNo, caller, timestamp, reference, review } = order;
+  const times = [
+    ...(order.buyerActsUntil === undefined ? [] : [`the buyer may act until ${order.buyerActsUntil}`]),
+    ...(order.holdExpiresAt === undefined ? [] : [`the hold lapses at ${order.holdExpiresAt}`]),
+  ];
   const noted =
     review === undefined ? [] : [review, `at the institution: ${reference ?? `search for ${escrowId}`}`];
-  const notes = [...underWay, ...noted].join('; ');
+  const notes = [...order.underWay, ...times, ...noted].join('; ');
   const columns = [
     escrowId,
     state.padEnd(8),

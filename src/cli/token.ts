@@ -22,11 +22,12 @@ const create: Action = {
     withRegistry(terminal, async ({ issuance }, { timeZone }) => {
       const by = localActor(words, terminal);
       const { stored, token } = await issuance.issueToken(termsOf(words, timeZone), by);
-      const { tokenId, ...rest } = shown(stored);
-      const { status: _, revokedAtS: _1, ...issued } = { tokenId, token, ...rest };
-      if (words.has('json')) terminal.print(JSON.stringify(issued));
+      const { tokenId, status: _, revokedAtS: _1, ...rest } = shown(stored);
+      if (words.has('json')) terminal.print(JSON.stringify({ tokenId, token, ...rest }));
       else {
-        for (const [label, value] of Object.entries(issued))
+        const { name, platform, expiresAtS } = rest;
+        const lines = { tokenId, token, name, scopes: may(stored), platform, expires: dateOf(expiresAtS) };
+        for (const [label, value] of Object.entries(lines))
           if (value !== null) terminal.print(`${label.padEnd(10)} ${value}`);
         terminal.print('The token is shown this once; only its SHA-256 is stored.');
       }
@@ -91,11 +92,15 @@ function shown(found: StoredToken) {
 }
 
 function line(found: StoredToken): string {
-  const { tokenId, name, scopes: granted, platform, status, expiresAtS } = shown(found);
-  const may = granted.join(',') || 'nothing';
-  const columns = [tokenId, status.padEnd(7), may.padEnd(scopes.join(',').length), name];
+  const { tokenId, name, platform, status, expiresAtS } = shown(found);
+  const columns = [tokenId, status.padEnd(7), may(found).padEnd(scopes.join(',').length), name];
   if (platform !== null) columns.push(`for ${platform}`);
   if (found.platform?.status === 'SUSPENDED') columns.push('(platform suspended)');
-  if (expiresAtS !== null) columns.push(`expires ${new Date(expiresAtS * 1000).toISOString()}`);
+  if (expiresAtS !== null) columns.push(`expires ${dateOf(expiresAtS)}`);
   return columns.join('  ');
 }
+
+const may = ({ scopes: granted }: StoredToken): string => granted.join(',') || 'nothing';
+
+const dateOf = (atS: number | null): string | null =>
+  atS === null ? null : new Date(atS * 1000).toISOString();

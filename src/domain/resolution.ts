@@ -53,7 +53,7 @@ export interface OrderInReview extends ResolvableOrder {
 export function planDecision(decision: Decision, order: OrderInReview): DecisionPlan {
   const { escrowId, state, underWay, isStopped, found, hasPaid, hasDeclinedReturn } = order;
   if (decision === 'STOP') return planStop(order);
-  if (!isStopped) return conflict(`${escrowId} does not wait for a decision.`);
+  if (!isStopped) return conflict(`${escrowId} does not wait for a decision: ${whatItWaitsFor(order)}`);
   if (decision === 'LOOK_AGAIN') return { kind: 'RESUME' };
   // That a FROZEN order's amount is held was confirmed once; where a RELEASE was never answered, nothing was found since.
   const known = found ?? (state === 'FROZEN' && decision === 'RETURN' ? { status: 'HELD' } : undefined);
@@ -65,7 +65,10 @@ export function planDecision(decision: Decision, order: OrderInReview): Decision
     if (isForgotten) return conflict(`${escrowId} is CLOSED and money is held for it: have it given back.`);
     return { kind: 'RESUME' };
   }
-  if (known.status !== 'HELD') return conflict(`The institution holds nothing for ${escrowId}.`);
+  if (known.status !== 'HELD')
+    return conflict(
+      `The institution holds nothing for ${escrowId}, it says ${known.status}: accept that, or have it asked again.`,
+    );
   if (hasPaid) return conflict(`The money of ${escrowId} was paid already; it cannot be paid a second time.`);
   if (isReturn(underWay)) return { kind: 'RESUME' };
   // A RELEASE that was not answered stays open and is not given any more: the institution says which of the two was first.
@@ -86,9 +89,17 @@ export function refusalToClose({
   return `The institution says ${found.status} of ${escrowId}; have it given back, or accept it.`;
 }
 
-function planStop({ escrowId, isStopped, hasOpen }: OrderInReview): DecisionPlan {
+function planStop(order: OrderInReview): DecisionPlan {
+  const { escrowId, isStopped, hasOpen } = order;
   if (isStopped) return conflict(`${escrowId} waits for a decision already.`);
-  return hasOpen ? { kind: 'STOP' } : conflict(`${escrowId} waits for nothing.`);
+  return hasOpen ? { kind: 'STOP' } : conflict(`${escrowId} waits for nothing: ${whatItWaitsFor(order)}`);
+}
+
+/** For what an order waits about which nobody has to decide, and what can be done. */
+function whatItWaitsFor({ state, hasOpen }: OrderInReview): string {
+  if (hasOpen) return 'it waits for the institution or the buyer, until that is stopped.';
+  if (state === 'FROZEN') return 'it is FROZEN, until its caller releases or refunds it.';
+  return `it is ${state}, and nothing is under way.`;
 }
 
 const conflict = (why: string): ResolutionPlan => ({ kind: 'CONFLICT', why });

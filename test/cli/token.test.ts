@@ -41,6 +41,8 @@ test('a token is made with the scopes, the end and the platform that it is given
   const [operator, listed] = await json('list');
   assert.deepEqual(operator.scopes, ['read', 'file', 'escrow', 'operate']);
   assert.deepEqual(listed, { ...issued, status: 'VALID', revokedAtS: null });
+  const shown = (await run('create --name shown --scopes read --expires 2099-01-01')).printed;
+  assert.ok(shown.includes('expires    2099-01-01T00:00:00.000Z'), shown.join('\n'));
   const { printed } = await run('list');
   assert.match(
     printed[1] ?? '',
@@ -58,6 +60,7 @@ test('a token that nothing is granted to is made, and said to be good for nothin
     assert.match(errors[0] ?? '', /^artseal: tok_\w+ may do nothing: --scopes read,file,escrow,operate says/);
     assert.ok(printed.length > 0);
   }
+  assert.ok((await run('create --name idle')).printed.includes('scopes     nothing'));
   assert.deepEqual((await json('list'))[1].scopes, []);
   assert.match((await run('list')).printed[1] ?? '', /^tok_\w+ {2}VALID {4}nothing +idle$/);
 });

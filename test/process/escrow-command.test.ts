@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { runHere } from '../support/artseal.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type CommandResult, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
@@ -63,6 +64,45 @@ test('an order that needs a person is listed with the reason, and asked about ag
   const [frozen] = await jsonOf(artseal(service, 'escrow', 'list', '--state', 'FROZEN', '--json'));
   assert.equal(frozen?.escrowId, escrowId);
   assert.equal(frozen.review, undefined);
+});
+
+test('orders are listed with the end of their hold, and with that of the time that the buyer has', async (t) => {
+  const holdExpiresAtMs = Date.UTC(2099, 0, 1);
+  const institution = openTestInstitution(t);
+  institution.report((_, payment) => ({ ...payment, holdExpiresAtMs }));
+  const service = await startService(t, { institution });
+  const platform = await service.platform();
+  const open = async () => {
+    const { filingNo } = (await fileArtwork(service, platform)).json;
+    return (await openEscrow(service, platform, filingNo)).json.escrowId;
+  };
+  const frozen = await open();
+  institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: 'https://bank.example/act' }));
+  const waiting = await open();
+
+  const orders = await jsonOf(artseal(service, 'escrow', 'list', '--json'));
+  const [first, second] = orders;
+  assert.deepEqual([first?.escrowId, second?.escrowId], [waiting, frozen]);
+  assert.equal(second?.holdExpiresAt, '2099-01-01T00:00:00+00:00');
+  assert.match(String(first?.buyerActsUntil), /^\d{4}-.*\+00:00$/);
+  const { stdout } = await artseal(service, 'escrow', 'list');
+  assert.match(stdout, new RegExp(`^${waiting} .*FREEZE SENT; the buyer may act until \\d{4}-`, 'm'));
+  assert.match(stdout, new RegExp(`^${frozen} .*the hold lapses at 2099-01-01T00:00:00\\+00:00$`, 'm'));
+
+  for (const [escrowId, decision, told] of [
+    [
+      frozen,
+      '--accept',
+      /does not wait for a decision: it is FROZEN, until its caller releases or refunds it/,
+    ],
+    [frozen, '--stop', /waits for nothing: it is FROZEN/],
+    [waiting, '--accept', /does not wait for a decision: it waits for the institution or the buyer/],
+  ] as const) {
+    const env = { ARTSEAL_DATA_DIR: service.dataDir };
+    const { code, errors } = await runHere(['escrow', 'resolve', escrowId, decision, ...why], env);
+    assert.equal(code, 1);
+    assert.match(errors.join('\n'), told);
+  }
 });
 
 test("a person may accept the institution's word", async (t) => {
