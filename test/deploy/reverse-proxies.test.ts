@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
 import { createRestClient } from '../../src/client/rest.ts';
 import { signedHeaders } from '../../src/client/sign.ts';
 import { bodyBytesMax } from '../../src/rest/body.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
 import { openLedger } from '../support/ledger.ts';
@@ -13,6 +17,7 @@ import { assertRefused } from '../support/refused.ts';
 import { artwork, escrowTerms } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { droppedTarget, recorderAnswer, recorderRequestId, startRecorder } from './recorder.ts';
 import { reverseProxies, startProxy } from './reverse-proxies.ts';
 
@@ -253,6 +258,47 @@ for (const { proxy, shipped, instead, request } of mistakes) {
 }
 
 const noNginx = skipUnlessInstalled('openssl', 'nginx');
+
+test('the secret of a hook is in no log of nginx, whether the service answers or not', {
+  skip: noNginx,
+}, async (t) => {
+  const recorder = await startRecorder(t);
+  for (const [upstream, status] of [
+    [recorder.url, 200],
+    ['http://127.0.0.1:1', 502],
+  ] as const) {
+    const log = join(temporaryFolder(t), 'log');
+    const logging = (text: string) =>
+      text.replace('gzip off;', `access_log ${log}; error_log ${log} info; gzip off;`);
+    const url = await startProxy(t, reverseProxies.nginx, upstream, logging);
+    for (const target of ['/payment/notifications?secret=of-the-hook', '/api/v1/filing?pageSize=1'])
+      assert.equal((await rawAnswer(url, rawRequest('GET', target, host))).status, status);
+    await eventually('the second request is logged', 10_000, () =>
+      /pageSize=1/.test(readFileSync(log, 'utf8')),
+    );
+    assert.doesNotMatch(readFileSync(log, 'utf8'), /secret/);
+  }
+});
+
+test('the secret of a hook is in no log of HAProxy', {
+  skip: skipUnlessInstalled('openssl', 'haproxy'),
+}, async (t) => {
+  const recorder = await startRecorder(t);
+  const lines: string[] = [];
+  const receiver = createSocket('udp4', (line) => lines.push(String(line))).bind(0, '127.0.0.1');
+  t.after(() => receiver.close());
+  await once(receiver, 'listening');
+  const target = `log 127.0.0.1:${receiver.address().port} local0`;
+  const url = await startProxy(t, reverseProxies.haproxy, recorder.url, (text) =>
+    text.replace('log global', target),
+  );
+  for (const path of ['/payment/notifications?secret=of-the-hook', '/api/v1/filing?pageSize=1'])
+    assert.equal((await rawAnswer(url, rawRequest('GET', path, host))).status, 200);
+  await eventually('the second request is logged', 10_000, () =>
+    lines.some((line) => /pageSize=1/.test(line)),
+  );
+  assert.doesNotMatch(lines.join('\n'), /secret/);
+});
 
 test('a slash behind the name in proxy_pass has nginx clean what was signed', {
   skip: noNginx,
