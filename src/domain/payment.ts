@@ -96,7 +96,13 @@ export const escrowMoves = {
 const acceptedMoves: Partial<Record<EscrowState, Partial<Record<PaymentStatus, EscrowState>>>> = {
   // Paid out of a hold that nobody told of: from FROZEN it is RELEASED.
   UNPAID: { PAID_OUT: 'FROZEN', PARTLY_RETURNED: 'FROZEN', DISPUTED: 'FROZEN' },
-  FROZEN: { ABSENT: 'CLOSED', VOID: 'CLOSED', PARTLY_RETURNED: 'RELEASED', DISPUTED: 'RELEASED' },
+  FROZEN: {
+    ABSENT: 'CLOSED',
+    VOID: 'CLOSED',
+    PAID_OUT: 'RELEASED',
+    PARTLY_RETURNED: 'RELEASED',
+    DISPUTED: 'RELEASED',
+  },
 };
 
 /** What the status of the money tells of an instruction; OPEN is that it has not been carried out yet. */
@@ -212,7 +218,9 @@ export function nextTransition(
   const difference = differenceIn(order, payment);
   if (difference !== undefined) return { kind: 'REVIEW', why: difference };
   const move = escrowMoves[state][status];
-  if (move === 'CONTRADICTION') {
+  // What was to go back, and to nobody else, has been paid out by somebody at the institution: the seller, for one.
+  const wasToGoBack = [...openKinds, declined].some(isReturn) && !openKinds.includes('RELEASE');
+  if (move === 'CONTRADICTION' || (state === 'FROZEN' && status === 'PAID_OUT' && wasToGoBack)) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
   }

@@ -105,3 +105,26 @@ test('silence takes nothing from a RELEASED order that a person has to decide ab
   await kit.pass(longestRetryMs);
   assert.equal((await kit.case(escrowId)).review, undefined);
 });
+
+for (const answer of ['CONFIRMED', 'LOST'] as const) {
+  test(`what was to go back and was paid out needs a person, who may accept it: REFUND ${answer}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    const { filingNo } = (await kit.case(escrowId)).order;
+    kit.institution.treat({ REFUND: answer });
+    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    await kit.resolve('REFUND', escrowId);
+    await kit.pass(longestRetryMs);
+    const { order, review } = await kit.case(escrowId);
+    assert.equal(order.state, 'FROZEN');
+    assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+    const events = async () =>
+      (await kit.execute({ kind: 'GetProvenance', filingNo }))?.records.map(({ event }) => event);
+    assert.deepEqual(await events(), ['SUBMITTED']);
+    await decide(kit, escrowId, 'ACCEPT');
+    await kit.pass(2 * pollMs);
+    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+    assert.deepEqual((await kit.case(escrowId)).open, []);
+    assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
+  });
+}
