@@ -21,7 +21,10 @@ export type NoteAct = (
 /** The log of a database. */
 export function createActLog(database: Database): NoteAct {
   // An import notes thousands, which whatever the serving process has to write waits for.
-  const insert = prepareRaw(database, database.insert(operatorAct).values(placeholdersFor(operatorAct, 'id')));
+  const insert = prepareRaw(
+    database,
+    database.insert(operatorAct).values(placeholdersFor(operatorAct, 'id')),
+  );
   return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
     insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
   };
