@@ -497,6 +497,17 @@ describe('a buyer who has to authenticate', () => {
     assert.match(declined?.words ?? '', /not confirmed within ten minutes/);
   });
 
+  test('fails for a reason without an end: as much of it is kept as an operator reads', async (t) => {
+    const { standIn, institution, asked, transferId } = await waiting(t);
+    standIn.authenticated(transferId, false);
+    Object.assign(holdIn(standIn, asked), {
+      ResultCode: '9'.repeat(5_000),
+      ResultMessage: 'x'.repeat(50_000),
+    });
+    const { declined } = await lookUp(institution, asked);
+    assert.deepEqual([declined?.code, declined?.detail.length], ['9'.repeat(64), 500]);
+  });
+
   for (const [isConfirmed, status] of [
     [true, 'RETURNED'],
     [false, 'VOID'],

@@ -45,8 +45,8 @@ const requestTimeoutMs = 20_000;
 const tokenMarginMs = 60_000;
 /** The largest answer that is read, in bytes; a page of a hundred transactions has some 80 kB. */
 const answerBytesMax = 1_048_576;
-/** The longest reason that is kept of a refusal, in characters. */
-const detailMax = 500;
+/** What is kept of Mangopay's own words, in characters: a reason, and a code or the name of a request. */
+const keptMax = { reason: 500, name: 64 } as const;
 /** Answers that say no to what was asked: bad request, forbidden, not found, unprocessable. */
 const refusals: readonly number[] = [400, 403, 404, 422];
 const version = 'v2.01';
@@ -221,7 +221,7 @@ function doneOf<T>(what: string, answer: Answer): T {
 function failure(what: string, { status, body }: Answer): InstitutionFailure {
   const kind = status === 401 ? 'CREDENTIALS_REJECTED' : status === 429 ? 'OVERLOADED' : 'FAILED';
   const { Id } = Object(body) as ErrorBody;
-  const request = typeof Id === 'string' ? `, request ${Id}` : '';
+  const request = typeof Id === 'string' ? `, request ${Id.slice(0, keptMax.name)}` : '';
   return new InstitutionFailure(kind, `Mangopay: ${what}, status ${status}${request}`);
 }
 
@@ -231,8 +231,12 @@ function refusalOf({ status, body }: Answer): Declined {
   const detail = [`status ${status}`, Type, Message, ...fields]
     .filter((part) => part !== undefined)
     .join(', ');
-  const code = typeof Type === 'string' ? Type : `http_${status}`;
-  return { code, words: plainWords, detail: detail.slice(0, detailMax) };
+  return declinedFor(typeof Type === 'string' ? Type : `http_${status}`, detail);
+}
+
+/** A refusal by Mangopay's code and its own words for it, as much as is kept of them, with what is shown to the buyer. */
+export function declinedFor(code: string, detail: string, words: string = plainWords): Declined {
+  return { code: code.slice(0, keptMax.name), words, detail: detail.slice(0, keptMax.reason) };
 }
 
 /** Whether a 401 is about the owner of a wallet, who has to show who they are, and not about the credentials. */

@@ -1,7 +1,7 @@
 import { isPage } from '../../domain/address.ts';
 import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
 import { InstitutionFailure } from '../institution.ts';
-import { plainWords } from './client.ts';
+import { declinedFor } from './client.ts';
 
 /** A sum as Mangopay writes it. */
 export interface Money {
@@ -97,5 +97,5 @@ const words: Readonly<Record<string, string>> = {
 /** Why a transfer failed. */
 export function declinedBy({ Id, ResultCode, ResultMessage }: Transfer): Declined {
   const code = ResultCode ?? 'unknown';
-  return { code, words: words[code] ?? plainWords, detail: `${Id}, ${code}: ${ResultMessage ?? ''}` };
+  return declinedFor(code, `${Id}, ${code}: ${ResultMessage ?? ''}`, words[code]);
 }
