@@ -7,7 +7,14 @@ import { institutions } from '../payment/institutions.ts';
 import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
 import { localActor } from './actor.ts';
-import { type Action, type CommandGroup, exitCodes, type Terminal, type Words } from './command.ts';
+import {
+  type Action,
+  type CommandGroup,
+  exitCodes,
+  type Terminal,
+  UsageError,
+  type Words,
+} from './command.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
 import { withRegistry } from './registry.ts';
 
@@ -116,13 +123,15 @@ function namesAt({ name, parties }: InstitutionKind): string[] {
   });
 }
 
-/** The names that a word gives, such as customer=cus_1,paymentMethod=pm_1. */
+/** The names that a word gives, such as customer=cus_1,paymentMethod=pm_1. Throws UsageError. */
 function namesOf(word: string): PartyNames {
-  const pairs = word.split(',').map((pair) => {
-    const [member = '', ...name] = pair.split('=');
-    return [member.trim(), name.join('=').trim()];
-  });
-  return Object.fromEntries(pairs);
+  const names = new Map<string, string>();
+  for (const pair of word.split(',')) {
+    const [member = '', ...rest] = pair.split('=').map((part) => part.trim());
+    if (names.has(member)) throw new UsageError(`takes ${member} once in --names`);
+    names.set(member, rest.join('='));
+  }
+  return Object.fromEntries(names);
 }
 
 function partyOf(words: Words): { readonly role: PartyRole; readonly partyId: string } {

@@ -86,6 +86,18 @@ test('what is refused is told in the words of the command line', async (t) => {
   assert.deepEqual(await listed(), []);
 });
 
+test('a name that is given twice is no matter of chance', async (t) => {
+  const { party, listed } = await deployment(t);
+  const names = 'account=acct_1, account=acct_2';
+  const words = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--names', names];
+  const { code, errors } = await party('add', ...words);
+  assert.deepEqual(
+    [code, errors],
+    [2, ['artseal: party add takes account once in --names; see artseal party --help']],
+  );
+  assert.deepEqual(await listed(), []);
+});
+
 test('the simulated institution needs nobody registered, and says so', async (t) => {
   const { party, importing, listed } = await deployment(t, {});
   const named = ['--platform', 'platform-1', '--role', 'SELLER', '--id', 's', '--names', 'account=acct_1'];
