@@ -188,7 +188,8 @@ describe('a hold that Mangopay does not make is VOID with the reason, and stays 
       assert.equal(refused.status, 'VOID');
       assert.match(refused.declined?.detail ?? '', detail);
       assert.match(refused.declined?.detail ?? '', /^status 400, /);
-      assert.match(refused.declined?.words ?? '', /^The payment institution declined/);
+      assert.doesNotMatch(refused.declined?.detail ?? '', /standin-api-key/);
+      assert.match(refused.declined?.words ?? '', /^The payment institution does not take this payment;/);
       nowMs += 25 * hourMs;
       standIn.forgetKeys();
       const mended = { ...asked, buyer: buyers.rich, currency: 'EUR' };

@@ -52,7 +52,8 @@ const refusals: readonly number[] = [400, 403, 404, 422];
 const version = 'v2.01';
 
 /** What is shown to the buyer where Mangopay's reason is none of theirs. */
-export const plainWords = 'The payment institution declined the payment.';
+export const plainWords =
+  'The payment institution does not take this payment; whoever runs the registry can tell why.';
 
 interface Token {
   readonly value: string;
@@ -90,7 +91,8 @@ export function createMangopayClient(
     try {
       // A redirect would take the request, and the credentials in it, to another place.
       const response = await fetch(target, { ...init, redirect: 'error', signal: ends });
-      return { status: response.status, headers: response.headers, body: await readJson(response) };
+      const secrets = token === undefined ? [apiKey] : [apiKey, token.value];
+      return { status: response.status, headers: response.headers, body: await readJson(response, secrets) };
     } catch (error) {
       signal.throwIfAborted();
       throw new InstitutionFailure('UNREACHABLE', `Mangopay: ${what}, ${causeOf(error)}`);
@@ -244,8 +246,8 @@ function asksForTheOwner({ headers }: Answer): boolean {
   return /redirecturl/i.test(headers.get('www-authenticate') ?? '');
 }
 
-/** Reads a body that is JSON; anything else is as good as none. */
-async function readJson(response: Response): Promise<unknown> {
+/** Reads a body that is JSON, without secrets that it repeats; anything else is as good as none. */
+async function readJson(response: Response, secrets: readonly string[]): Promise<unknown> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
@@ -254,7 +256,8 @@ async function readJson(response: Response): Promise<unknown> {
     chunks.push(chunk);
   }
   try {
-    return JSON.parse(Buffer.concat(chunks).toString());
+    const text = Buffer.concat(chunks).toString();
+    return JSON.parse(secrets.reduce((left, secret) => left.replaceAll(secret, '…'), text));
   } catch {
     return undefined;
   }
