@@ -48,7 +48,9 @@ export function decisionPromises(engine: StoreEngine): void {
   for (const state of states) {
     for (const decision of decisions) {
       const kind = decision === 'RETURN' ? returnOf[state] : undefined;
-      const isConflict = decision === 'RETURN' && kind === undefined;
+      // What is held for an order that is over has to go back.
+      const isForgotten = decision === 'ACCEPT' && state === 'CLOSED';
+      const isConflict = isForgotten || (decision === 'RETURN' && kind === undefined);
       const outcome = isConflict ? 'is a conflict' : kind ? `prepares a ${kind}` : 'prepares nothing';
       test(`${decision} of an order that is ${state} ${outcome}`, async (t) => {
         const store = await openStore(t, engine);
@@ -190,6 +192,20 @@ export function decisionPromises(engine: StoreEngine): void {
       nowMs: 1,
     });
     assert.equal((await caseOf(store, escrowId)).review, undefined);
+  });
+
+  test('what is held for a CLOSED order can be accepted once the institution declined to give it back', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await orderIn(store, by, 'CLOSED');
+    await stopped(store, escrowId);
+    const decide = (decision: Decision, instructionId: string) =>
+      perform(store, { kind: 'Decide', by: tester, escrowId, decision, instructionId, nowMs: 1 });
+    await refused(decide('ACCEPT', 'no'), 'ESCROW_STATE_CONFLICT');
+    const { open } = await decide('RETURN', 'back');
+    await settled(store, escrowId, { ended: open.map(declined) });
+    await stopped(store, escrowId);
+    assert.equal((await decide('ACCEPT', 'yes')).review, undefined);
   });
 
   test('the hold of a FROZEN order can be given back though nothing was found since, that of another cannot', async (t) => {
@@ -382,3 +398,6 @@ export function decisionPromises(engine: StoreEngine): void {
     assert.deepEqual(await caseIds(store, inNeed, 10), [[second, ...older]]);
   });
 }
+
+const declined = ({ instructionId }: { readonly instructionId: string }) =>
+  ({ instructionId, status: 'DECLINED' }) as const;

@@ -51,7 +51,7 @@ export function institutionPromises(engine: StoreEngine): void {
       kind: 'Decide',
       by: tester,
       escrowId,
-      decision: 'ACCEPT',
+      decision: 'LOOK_AGAIN',
       instructionId: 'x',
       nowMs: 1,
     });
