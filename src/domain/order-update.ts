@@ -140,7 +140,8 @@ function nextOfDone(
   // What was accepted of an UNPAID order may be further than FROZEN.
   if (to === 'FROZEN' && to !== from && status !== 'HELD') return 'NOW';
   // A hold may lapse without a word, and one that was given up may be on its way.
-  const mayHoldLater = to === 'CLOSED' && (from === 'UNPAID' || status === 'ABSENT');
+  const canStillCome = status === 'ABSENT' || status === 'AWAITING_BUYER';
+  const mayHoldLater = to === 'CLOSED' && (from === 'UNPAID' || canStillCome);
   return to === 'FROZEN' || mayHoldLater ? 'QUIET' : 'NEVER';
 }
 

@@ -128,3 +128,19 @@ for (const answer of ['CONFIRMED', 'LOST'] as const) {
     assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
   });
 }
+
+test('what a buyer can still have held for an order that is CLOSED is not forgotten once that is accepted', async (t) => {
+  const kit = await openKit(t);
+  const nextActionUrl = 'https://bank.example/confirm/1';
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+  const escrowId = await kit.open();
+  await close(kit, escrowId);
+  await kit.pass(2 * pollMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(2 * pollMs);
+  const given = told(kit).length;
+  kit.institution.report((_, truth) => ({ ...truth, status: 'HELD' }));
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.deepEqual(told(kit).slice(given), ['REFUND']);
+});
