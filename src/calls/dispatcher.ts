@@ -46,8 +46,10 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
 /** Throws PERMISSION_DENIED. */
 function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescMethodUnary): void {
   if (scopesOf(principal).includes(needed)) return;
-  throw new Refusal(
-    'PERMISSION_DENIED',
-    `${name} needs a token with the scope ${needed}; the operator issues one: artseal token create --name NAME --scopes ${needed}.`,
-  );
+  const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
+  const cure =
+    isForPlatform && needed === 'operate'
+      ? 'which nobody has who acts for a platform'
+      : `the operator issues one: artseal token create --name NAME --scopes ${needed}`;
+  throw new Refusal('PERMISSION_DENIED', `${name} needs a token with the scope ${needed}; ${cure}.`);
 }
