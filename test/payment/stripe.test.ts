@@ -480,6 +480,17 @@ describe('a look-up', () => {
     await assert.rejects(lookUp(institution, order()), /more than 2000/);
   });
 
+  test('is not kept from an order by what its seller was paid long after it', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const held = await instruct(institution, asked, 'FREEZE');
+    const [intent] = standIn.intents;
+    assert.ok(intent);
+    const later = { ...intent, created: intent.created + 3 * 86_400, metadata: {} };
+    for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...later, id: `pi_later${made}` });
+    assert.deepEqual(await lookUp(institution, asked), held);
+  });
+
   test('does not look before the order was opened, but allows for another clock', async (t) => {
     const { standIn, institution, order } = await opened(t);
     const asked = order();

@@ -564,9 +564,12 @@ function list({ intents, customers }: State, params: Params, account: string | u
   const { customer, starting_after: after } = params;
   if (customer !== undefined && !customers.has(customer)) return missing('customer', customer, 400);
   const since = Number(params['created[gte]'] ?? 0);
+  const until = Number(params['created[lte]'] ?? Number.POSITIVE_INFINITY);
   const isOf = (intent: StandInIntent) =>
     intent.account === account && (customer === undefined || intent.customer === customer);
-  const theirs = intents.filter((intent) => isOf(intent) && intent.created >= since);
+  const theirs = intents.filter(
+    (intent) => isOf(intent) && intent.created >= since && intent.created <= until,
+  );
   const newest = theirs.toReversed();
   const from = after === undefined ? 0 : newest.findIndex(({ id }) => id === after) + 1;
   const size = Number(params.limit ?? 10);

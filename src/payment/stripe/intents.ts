@@ -27,6 +27,11 @@ export interface Intents {
   accountOf(order: PaymentOrder): string;
 }
 
+/**
+ * How long after its opening an order may get its PaymentIntent, in seconds: twice the longest that it waits for a buyer. What
+ * its seller was paid later does not stand in the way of a look-up.
+ */
+const madeWithinS = 2 * 24 * 60 * 60;
 /** How far Stripe's clock may be behind ours, in seconds: a look-up begins that much before the order. */
 const clockDifferenceS = 600;
 /** PaymentIntents of a seller that a look-up goes through before it gives up, and how many come at a time. */
@@ -78,10 +83,14 @@ export function createIntents(
     account: string | undefined,
     whose: Pick<Stripe.PaymentIntentListParams, 'customer'>,
   ): Promise<FoundIntent | undefined> {
+    const { openedAtMs } = order;
     // Stripe's search would find the metadata itself, but only some time after it was written.
     const params = {
       ...whose,
-      created: { gte: Math.floor(order.openedAtMs / 1000) - clockDifferenceS },
+      created: {
+        gte: Math.floor(openedAtMs / 1000) - clockDifferenceS,
+        lte: Math.ceil(openedAtMs / 1000) + madeWithinS,
+      },
       limit: lookUpLimits.perPage,
       expand: ['data.latest_charge'],
     };
