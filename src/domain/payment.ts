@@ -171,6 +171,8 @@ export interface PaymentSnapshot {
   readonly nextActionUrl?: string | undefined;
   /** Until when they can, Unix milliseconds; undefined where the institution does not say. */
   readonly nextActionExpiresAtMs?: number | undefined;
+  /** Set of PAID_OUT where the institution tells that somebody else than this service had it paid out. */
+  readonly isPaidByOthers?: boolean | undefined;
   /** Why an instruction was not carried out; undefined if it was, or if the institution does not say. */
   readonly declined?: Declined | undefined;
 }
@@ -218,9 +220,10 @@ export function nextTransition(
   const difference = differenceIn(order, payment);
   if (difference !== undefined) return { kind: 'REVIEW', why: difference };
   const move = escrowMoves[state][status];
-  // What was to go back, and to nobody else, has been paid out by somebody at the institution: the seller, for one.
-  const wasToGoBack = [...openKinds, declined].some(isReturn) && !openKinds.includes('RELEASE');
-  if (move === 'CONTRADICTION' || (state === 'FROZEN' && status === 'PAID_OUT' && wasToGoBack)) {
+  // It was to go back, or nobody had asked for anything: somebody at the institution paid it out, the seller for one.
+  const wasToGoBack = [...openKinds, declined].some(isReturn);
+  const isUnasked = !openKinds.includes('RELEASE') && (wasToGoBack || payment.isPaidByOthers === true);
+  if (move === 'CONTRADICTION' || (state === 'FROZEN' && status === 'PAID_OUT' && isUnasked)) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
   }

@@ -25,6 +25,28 @@ describe('a direct charge', () => {
     assert.equal(intent?.transfer_data, null);
   });
 
+  test('that its seller captured is not taken for what the service did', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const [own, sellers] = [order(), order()];
+    await instruct(institution, own, 'FREEZE');
+    await instruct(institution, sellers, 'FREEZE');
+    const paid = await instruct(institution, own, 'RELEASE');
+    assert.deepEqual([paid.status, paid.isPaidByOthers], ['PAID_OUT', undefined]);
+    assert.deepEqual(await lookUp(institution, own), paid);
+
+    const headers = {
+      ...{ authorization: `Bearer ${standIn.apiKey}`, 'stripe-version': '2026-10-28.endive' },
+      'stripe-account': 'acct_1',
+    };
+    const captured = await fetch(`${standIn.url}/v1/payment_intents/pi_2/capture`, {
+      method: 'POST',
+      headers,
+    });
+    assert.equal(captured.status, 200, await captured.text());
+    const found = await lookUp(institution, sellers);
+    assert.deepEqual([found.status, found.isPaidByOthers], ['PAID_OUT', true]);
+  });
+
   test('without its reference it is looked for on the account, then where orders of before are', async (t) => {
     const { standIn, institution, order } = await opened(t);
     assert.deepEqual(await lookUp(institution, order()), { status: 'ABSENT' });

@@ -144,3 +144,22 @@ test('what a buyer can still have held for an order that is CLOSED is not forgot
   await kit.pass(quietLookUpMs + pollMs);
   assert.deepEqual(told(kit).slice(given), ['REFUND']);
 });
+
+test('what somebody else paid out unasked needs a person, and does not where it was to be released', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT', isPaidByOthers: true }));
+  await kit.pass(quietLookUpMs);
+  const { order, review } = await kit.case(escrowId);
+  assert.equal(order.state, 'FROZEN');
+  assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(2 * pollMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+
+  const asked = await openKit(t);
+  const other = await asked.open();
+  asked.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT', isPaidByOthers: true }));
+  await asked.resolve('RELEASE', other);
+  assert.equal((await asked.case(other)).order.state, 'RELEASED');
+});

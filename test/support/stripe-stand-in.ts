@@ -373,7 +373,7 @@ const endpoints: readonly Endpoint[] = [
   },
   {
     pattern: new RegExp(`^POST ${intentPath}/capture$`),
-    params: takes('amount_to_capture', 'final_capture'),
+    params: takes('amount_to_capture', 'final_capture', 'metadata\\[\\w+\\]'),
     serve: (_state, params, _account, intent) => capture(intent, params),
   },
   {
@@ -452,10 +452,6 @@ function unconfirmed(
   amount: number,
   account: string | undefined,
 ): StandInIntent {
-  const metadata = Object.entries(params).flatMap(([name, value]) => {
-    const [, key] = /^metadata\[(\w+)\]$/.exec(name) ?? [];
-    return key === undefined ? [] : [[key, value]];
-  });
   const destination = params['transfer_data[destination]'];
   const id = `pi_${intents.length + 1}`;
   return {
@@ -465,7 +461,7 @@ function unconfirmed(
     created: nowS(),
     currency: params.currency ?? '',
     customer: params.customer ?? null,
-    metadata: Object.fromEntries(metadata),
+    metadata: metadataOf(params),
     transfer_data: destination === undefined ? null : { destination },
     client_secret: `${id}_secret_standin`,
     next_action: null,
@@ -540,13 +536,22 @@ function declined(intent: StandInIntent, code: string, decline_code: string | un
   Object.assign(intent, { status: 'requires_payment_method', last_payment_error, latest_charge });
 }
 
+function metadataOf(params: Params): Record<string, string> {
+  const found = Object.entries(params).flatMap(([name, value]) => {
+    const [, key] = /^metadata\[(\w+)\]$/.exec(name) ?? [];
+    return key === undefined ? [] : [[key, String(value)] as const];
+  });
+  return Object.fromEntries(found);
+}
+
 function capture(intent: StandInIntent | undefined, params: Params): Answer {
   if (intent?.status !== 'requires_capture' || intent.latest_charge === null) return unexpectedState(intent);
   const amount = Number(params.amount_to_capture ?? intent.amount_capturable);
   if (amount > intent.amount_capturable) {
     return invalid('The amount is larger than what is held', { code: 'amount_too_large' });
   }
-  Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0 });
+  const metadata = { ...intent.metadata, ...metadataOf(params) };
+  Object.assign(intent, { status: 'succeeded', amount_received: amount, amount_capturable: 0, metadata });
   intent.latest_charge.amount_captured = amount;
   intent.latest_charge.amount_refunded = intent.amount - amount;
   return ok(shown(intent, isExpanded(params)));
