@@ -6,7 +6,6 @@ import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { createDoors, type DoorAddresses, listenAt } from './doors.ts';
 import { readableByOthers } from './file-access.ts';
-
 import { createClientOf } from './listening/clients.ts';
 import { type DoorName, openTlsDoors, type TlsDoors } from './listening/tls-doors.ts';
 import { findNonceGap } from './nonce-gap.ts';

@@ -177,6 +177,10 @@ export interface PaymentSnapshot {
   readonly declined?: Declined | undefined;
 }
 
+/** What the buyer is told where the reason is none of theirs. */
+export const unexplainedWords =
+  'The payment institution does not take this payment; whoever runs the registry can tell why.';
+
 /** Why the institution declined an instruction. */
 export interface Declined {
   /** The institution's own code, such as `insufficient_funds`. */

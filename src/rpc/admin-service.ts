@@ -29,8 +29,9 @@ import {
 import type { Violation } from '../domain/violation.ts';
 import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../keys/issuance.ts';
 import type { Platform, PlatformUsage, StoredKey } from '../store/caller-commands.ts';
+import type { CallerRef } from '../store/filing-commands.ts';
 import type { Execute } from '../store/store.ts';
-import type { Paging } from './paging.ts';
+import type { ListRequest, Paging } from './paging.ts';
 import { createPartyOperations, type PartyDependencies } from './party-operations.ts';
 import { utc } from './timestamps.ts';
 
@@ -65,6 +66,9 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     },
   });
 
+  const parsePage = <R extends ListRequest>(request: R, principal: CallerRef) =>
+    parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request }));
+
   /** The month that a request names; the current one if it names none. */
   const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
 
@@ -80,8 +84,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
         issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
     }),
     listKeys: operation({
-      parse: (request, principal) =>
-        parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request })),
+      parse: parsePage,
       run: async ({ page, request }, { execute, principal }) => {
         const keys = await execute({ kind: 'ListKeys', page });
         return { keys: keys.items.map(shown), nextPageToken: paging.token(keys, request, principal) };
@@ -99,8 +102,7 @@ export function createAdminService(dependencies: AdminDependencies): Implementat
     resumeKey: operation(settingKey('ACTIVE')),
     revokeKey: operation(settingKey('REVOKED')),
     listPlatforms: operation({
-      parse: (request, principal) =>
-        parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request })),
+      parse: parsePage,
       run: async ({ page, request }, { execute, principal }) => {
         const platforms = await execute({ kind: 'ListPlatforms', page });
         const nextPageToken = paging.token(platforms, request, principal);

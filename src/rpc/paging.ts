@@ -7,7 +7,7 @@ import type { Page, PageQuery } from '../store/paging.ts';
 export const pageSize = { default: 50, max: 100 } as const;
 
 /** A list request: its paging fields, and filters of its own. */
-interface ListRequest {
+export interface ListRequest {
   readonly $typeName?: string;
   readonly pageSize: number;
   readonly pageToken: string;

@@ -1,4 +1,4 @@
-import type { Declined } from '../../domain/payment.ts';
+import { type Declined, unexplainedWords } from '../../domain/payment.ts';
 import { InstitutionFailure } from '../institution.ts';
 import type { MangopaySettings } from './settings.ts';
 
@@ -50,10 +50,6 @@ const keptMax = { reason: 500, name: 64 } as const;
 /** Answers that say no to what was asked: bad request, forbidden, not found, unprocessable. */
 const refusals: readonly number[] = [400, 403, 404, 422];
 const version = 'v2.01';
-
-/** What is shown to the buyer where Mangopay's reason is none of theirs. */
-export const plainWords =
-  'The payment institution does not take this payment; whoever runs the registry can tell why.';
 
 interface Token {
   readonly value: string;
@@ -237,7 +233,7 @@ function refusalOf({ status, body }: Answer): Declined {
 }
 
 /** A refusal by Mangopay's code and its own words for it, as much as is kept of them, with what is shown to the buyer. */
-export function declinedFor(code: string, detail: string, words: string = plainWords): Declined {
+export function declinedFor(code: string, detail: string, words: string = unexplainedWords): Declined {
   return { code: code.slice(0, keptMax.name), words, detail: detail.slice(0, keptMax.reason) };
 }
 

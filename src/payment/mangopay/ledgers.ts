@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { Declined } from '../../domain/payment.ts';
+import { type Declined, unexplainedWords } from '../../domain/payment.ts';
 import { InstitutionFailure, type PaymentOrder } from '../institution.ts';
-import { type MangopayApi, plainWords } from './client.ts';
+import type { MangopayApi } from './client.ts';
 import type { OrderLedger, Transfer } from './snapshot.ts';
 
 /** The wallets of orders, of which there is one for an order at most, and what went through them. */
@@ -41,7 +41,7 @@ export function keyOf(thing: string, id: string): string {
 /** Mangopay answered with a fault of its own, and there is no wallet: to make one under another key could be a second one. */
 const noWallet: Declined = {
   code: 'no_wallet',
-  words: plainWords,
+  words: unexplainedWords,
   detail: 'Mangopay failed to make the wallet of the order, and its key is used up',
 };
 

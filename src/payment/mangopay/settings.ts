@@ -1,7 +1,7 @@
-import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
 import type { PartyNameRule } from '../../domain/party.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
+import { matching, readOrigin } from '../setting-readers.ts';
 
 /** What the institution at Mangopay is set up with. */
 export interface MangopaySettings {
@@ -101,26 +101,12 @@ export const mangopay: InstitutionKind<MangopaySettings> = {
   },
 };
 
-function matching(text: string, pattern: RegExp, rule: string): string {
-  if (!pattern.test(text)) throw new SettingRefused(rule);
-  return text;
-}
-
 function readUrl(text: string, environment: () => Environment): string {
   const own = origins[environment()];
   if (text === originOfEnvironment) return own;
-  const url = URL.parse(text);
-  if (url === null || url.href !== `${url.origin}/`) {
-    throw new SettingRefused(`must be an origin such as ${own}, without a path`);
+  const origin = readOrigin(text, own, environment);
+  if (environment() === 'sandbox' && origin === origins.production) {
+    throw new SettingRefused(`must not be ${origin} in a sandbox: that moves real money`);
   }
-  if (!isSecure(url)) {
-    throw new SettingRefused('must be https, or http on a loopback address');
-  }
-  if (environment() === 'production' && url.origin !== own) {
-    throw new SettingRefused(`must be ${own} in production`);
-  }
-  if (environment() === 'sandbox' && url.origin === origins.production) {
-    throw new SettingRefused(`must not be ${url.origin} in a sandbox: that moves real money`);
-  }
-  return url.origin;
+  return origin;
 }

@@ -1,4 +1,4 @@
-import type { Declined } from '../../domain/payment.ts';
+import { type Declined, unexplainedWords } from '../../domain/payment.ts';
 
 /** What Stripe says of something that it refused: an error of its library, or the last error of a PaymentIntent. */
 export interface StripeReason {
@@ -46,8 +46,6 @@ const wrongDetails = 'What was saved of the card is not right; the buyer has to 
 const notForThis = 'The card cannot be used for this kind of payment; another card may do.';
 const overLimit = 'The card has reached a limit that its issuer sets; another card may do.';
 const tryLater = 'The card issuer could not be asked; the payment can be tried again later.';
-const notTaken =
-  'The payment institution does not take this payment; whoever runs the registry can tell why.';
 
 /** Words for the codes of https://docs.stripe.com/declines/codes, and for others that a FREEZE can meet. */
 const words: Readonly<Record<string, string>> = {
@@ -81,7 +79,7 @@ const words: Readonly<Record<string, string>> = {
     'The buyer did not confirm the payment to the card issuer; it can be tried again.',
   processing_error: tryLater,
   reenter_transaction: tryLater,
-  resource_missing: notTaken,
+  resource_missing: unexplainedWords,
   service_not_allowed: notForThis,
   testmode_decline: 'The saved card is not one of the cards for tests.',
   transaction_not_allowed: notForThis,
@@ -91,7 +89,7 @@ const words: Readonly<Record<string, string>> = {
 
 function wordsFor(code: string, { type, decline_code }: StripeReason): string {
   const isOfCard = Boolean(decline_code) || type === 'card_error' || type === 'StripeCardError';
-  return words[code] ?? (isOfCard ? unsaid : notTaken);
+  return words[code] ?? (isOfCard ? unsaid : unexplainedWords);
 }
 
 /** How much of Stripe's own sentence is kept, in characters. */

@@ -1,6 +1,7 @@
 import { isSecure } from '../../domain/address.ts';
 import type { Environment } from '../../domain/caller.ts';
 import { type InstitutionKind, SettingRefused } from '../institution.ts';
+import { matching, readOrigin } from '../setting-readers.ts';
 import { chargedCurrencies } from './amounts.ts';
 import { stripeParties } from './parties.ts';
 
@@ -67,7 +68,7 @@ export const stripe: InstitutionKind<StripeSettings> = {
       meaning: 'where Stripe is; another place, such as a stand-in, in a sandbox only',
       // It may hold a password.
       secret: true,
-      read: readUrl,
+      read: (text, environment) => readOrigin(text, stripeUrl, environment),
     },
   },
   retired: {
@@ -80,25 +81,6 @@ export const stripe: InstitutionKind<StripeSettings> = {
     return createStripeInstitution(settings, clock.nowMs);
   },
 };
-
-function matching(text: string, pattern: RegExp, rule: string): string {
-  if (!pattern.test(text)) throw new SettingRefused(rule);
-  return text;
-}
-
-function readUrl(text: string, environment: () => Environment): string {
-  const url = URL.parse(text);
-  if (url === null || url.href !== `${url.origin}/`) {
-    throw new SettingRefused(`must be an origin such as ${stripeUrl}, without a path`);
-  }
-  if (!isSecure(url)) {
-    throw new SettingRefused('must be https, or http on a loopback address');
-  }
-  if (environment() === 'production' && url.origin !== stripeUrl) {
-    throw new SettingRefused(`must be ${stripeUrl} in production`);
-  }
-  return url.origin;
-}
 
 function readReturnUrl(text: string, environment: () => Environment): string {
   const url = URL.parse(text);

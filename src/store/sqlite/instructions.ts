@@ -51,24 +51,12 @@ export function createInstructionLedger(database: Database): InstructionLedger {
       .orderBy(desc(escrowInstruction.id))
       .limit(1),
   );
-  const paid = select()
-    .where(
-      and(
-        ofOrder,
-        inArray(escrowInstruction.kind, ['RELEASE', 'REFUND']),
-        eq(escrowInstruction.status, 'CONFIRMED'),
-      ),
-    )
-    .prepare();
-  const declinedReturn = select()
-    .where(
-      and(
-        ofOrder,
-        inArray(escrowInstruction.kind, ['REFUND', 'CANCEL']),
-        eq(escrowInstruction.status, 'DECLINED'),
-      ),
-    )
-    .prepare();
+  const ended = (kinds: InstructionKind[], status: InstructionStatus) =>
+    select()
+      .where(and(ofOrder, inArray(escrowInstruction.kind, kinds), eq(escrowInstruction.status, status)))
+      .prepare();
+  const paid = ended(['RELEASE', 'REFUND'], 'CONFIRMED');
+  const declinedReturn = ended(['REFUND', 'CANCEL'], 'DECLINED');
   const insert = prepareRaw(
     database,
     database
