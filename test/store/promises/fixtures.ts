@@ -93,7 +93,8 @@ export function terms(filingNo: string) {
 /** A key as minted. */
 export function newKey(over: Partial<NewKey> = {}): NewKey {
   const word = randomBytes(8).toString('hex');
-  const sealedSecret = randomBytes(60);
+  // The name of a master key, NUL, and a seal.
+  const sealedSecret = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
   return { keyId: `key_${word}`, apiKey: `ak_${word}`, sealedSecret, createdAtS: 1_790_000_000, ...over };
 }
 
