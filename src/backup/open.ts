@@ -3,12 +3,15 @@ import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { sealingKeyName } from '../keys/key-ring.ts';
+import { ownMasterKeyName } from '../settings/config.ts';
 import { privateMode } from '../store/sqlite/durable-files.ts';
 import { databaseName } from '../store/sqlite/location.ts';
 import { migrationNames } from '../store/sqlite/migrations.ts';
 import { damagesIn, factsOf, falsifiedIn, sealedSecretsOf } from '../store/sqlite/snapshot.ts';
 import {
   type BackedUpFile,
+  checksumsName,
+  checksumsOf,
   type Manifest,
   manifestBytesMax,
   manifestName,
@@ -25,15 +28,21 @@ export interface OpenBackup {
   readonly members: readonly TarMember[];
 }
 
-/** Opens a backup. Throws BackupRefused if it is none, cut off, or holds other files than a backup has. */
+/**
+ * Opens a backup. Throws BackupRefused if it is none, cut off, holds other files than a backup has, or any byte but those
+ * of its files changed; in a backup of format 1 the manifest may have.
+ */
 export async function openBackup(file: string): Promise<OpenBackup> {
   try {
-    const [first, ...members] = listTar(file);
+    const [first, ...others] = listTar(file);
     if (first?.name !== manifestName || first.bytes > manifestBytesMax)
       throw new TarRefused('is no backup of artseal');
-    const text = Buffer.concat(await Array.fromAsync(readMember(file, first))).toString('utf8');
-    const manifest = parseManifest(text);
-    const { files } = manifest;
+    const text = await contentOf(file, first);
+    const manifest = parseManifest(text.toString('utf8'));
+    const { files, takenAt, formatVersion, holdsMasterKeys } = manifest;
+    if (formatVersion === 2) await refuseUnlessHolding(checksumsOf(text, files), file, others[0]);
+    const members = formatVersion === 2 ? others.slice(1) : others;
+    const takenAtS = Math.floor(Date.parse(takenAt) / 1000);
     // The names are a closed list, so none of them leads out of the folder that they are unpacked into.
     const isAsManifested =
       members.length === files.length &&
@@ -42,12 +51,30 @@ export async function openBackup(file: string): Promise<OpenBackup> {
       ) &&
       files.every(({ name }) => memberNames.includes(name)) &&
       new Set(files.map(({ name }) => name)).size === files.length &&
-      files.some(({ name }) => name === databaseName);
-    if (!isAsManifested) throw new TarRefused('holds other files than its manifest says');
+      files.some(({ name }) => name === databaseName) &&
+      files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
+      [first, ...others].every(({ mtimeS }) => mtimeS === takenAtS);
+    if (!isAsManifested) throw new TarRefused('holds something else than its manifest says');
     return { manifest, members };
   } catch (error) {
     throw new BackupRefused(`${file} ${error instanceof Error ? error.message : error}.`, { cause: error });
   }
+}
+
+async function refuseUnlessHolding(
+  checksums: Buffer,
+  file: string,
+  member: TarMember | undefined,
+): Promise<void> {
+  const isHeld =
+    member?.name === checksumsName &&
+    member.bytes === checksums.length &&
+    checksums.equals(await contentOf(file, member));
+  if (!isHeld) throw new TarRefused(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
+}
+
+async function contentOf(file: string, member: TarMember): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(readMember(file, member)));
 }
 
 /** Unpacks a backup into a folder that is empty: the files whose content is not what the manifest says. */

@@ -7,7 +7,7 @@ import { ownMasterKeyName } from '../settings/config.ts';
 import { databaseBytes, freeBytes, megabytes, syncFile, syncFolder } from '../store/sqlite/durable-files.ts';
 import { databaseName } from '../store/sqlite/location.ts';
 import { copyDatabase, damagesIn, factsOf, isDamage, sealedSecretsOf } from '../store/sqlite/snapshot.ts';
-import { type BackedUpFile, type Manifest, manifestName } from './manifest.ts';
+import { type BackedUpFile, checksumsName, checksumsOf, type Manifest, manifestName } from './manifest.ts';
 import { isDatabase, memberNames } from './members.ts';
 import { BackupRefused, type Progress } from './refused.ts';
 import { type TarSource, writeTar } from './tar.ts';
@@ -116,7 +116,7 @@ async function describe(
   for (const source of kept) files.push(await describeFile(source));
   return {
     format: 'artseal-backup',
-    formatVersion: 1,
+    formatVersion: 2,
     takenAt: new Date(nowMs).toISOString(),
     artseal: [buildInfo.version, buildInfo.commit].join(' ').trim(),
     database,
@@ -145,7 +145,11 @@ async function pack(
 ): Promise<void> {
   const text = Buffer.from(`${JSON.stringify(manifest, undefined, 2)}\n`);
   const named = new Set(manifest.files.map(({ name }) => name));
-  const members = [{ name: manifestName, from: text }, ...sources.filter(({ name }) => named.has(name))];
+  const members = [
+    { name: manifestName, from: text },
+    { name: checksumsName, from: checksumsOf(text, manifest.files) },
+    ...sources.filter(({ name }) => named.has(name)),
+  ];
   let packed = 0;
   await writeTar(archive, members, Math.floor(nowMs / 1000), (more) => {
     packed += more;

@@ -5,6 +5,8 @@ import { type FileHandle, open } from 'node:fs/promises';
 export interface TarMember {
   readonly name: string;
   readonly bytes: number;
+  /** Unix seconds. */
+  readonly mtimeS: number;
   /** Where its content begins in the archive. */
   readonly offset: number;
 }
@@ -69,7 +71,10 @@ async function append(
 
 const chunks = { highWaterMark: 1_048_576 };
 
-/** Where the files of an archive are. Throws TarRefused for anything that `writeTar` does not write. */
+/**
+ * Where the files of an archive are. Throws TarRefused for anything that `writeTar` does not write: no byte outside of
+ * the files' contents can be another one, but for names, sizes and times that are written well-formed.
+ */
 export function listTar(file: string): readonly TarMember[] {
   // To open a pipe could wait for ever, deaf to every signal but SIGKILL.
   if (!statSync(file).isFile()) throw new TarRefused('is no regular file');
@@ -80,14 +85,18 @@ export function listTar(file: string): readonly TarMember[] {
     let offset = 0;
     while (members.length < membersMax) {
       const header = blockAt(archive, offset);
-      if (header.every((byte) => byte === 0)) {
+      if (isZero(header)) {
         if (offset + endBytes !== size) throw new TarRefused('does not end where it should');
+        if (!isZero(blockAt(archive, offset + blockBytes))) throw new TarRefused('has a damaged end');
         return members;
       }
       const member = memberOf(header, offset + blockBytes);
       members.push(member);
-      offset = member.offset + member.bytes + paddingOf(member.bytes);
+      const padding = Buffer.alloc(paddingOf(member.bytes));
+      offset = member.offset + member.bytes + padding.length;
       if (offset + endBytes > size) throw new TarRefused('is cut off');
+      readSync(archive, padding, 0, padding.length, offset - padding.length);
+      if (!isZero(padding)) throw new TarRefused(`has a damaged padding behind ${member.name}`);
     }
     throw new TarRefused('holds too many files');
   } finally {
@@ -110,6 +119,8 @@ function blockAt(archive: number, offset: number): Buffer {
   if (readSync(archive, block, 0, blockBytes, offset) < blockBytes) throw new TarRefused('is cut off');
   return block;
 }
+
+const isZero = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0);
 
 const paddingOf = (bytes: number): number => (blockBytes - (bytes % blockBytes)) % blockBytes;
 
@@ -145,11 +156,9 @@ function memberOf(header: Buffer, offset: number): TarMember {
     header.toString('latin1', start, start + length).replace(/\0.*$/s, '');
   const bytes =
     header.readUInt8(124) === 0x80 ? Number(header.readBigUInt64BE(128)) : Number.parseInt(text(124, 12), 8);
-  const isSound =
-    text(257, 6) === 'ustar' &&
-    text(156, 1) === '0' &&
-    Number.parseInt(text(148, 8), 8) === checksumOf(header) &&
-    Number.isSafeInteger(bytes);
+  const [name, mtimeS] = [text(0, 100), Number.parseInt(text(136, 12), 8)];
+  // The checksum is a sum, which some changes leave as it is.
+  const isSound = Number.isSafeInteger(bytes) && header.equals(headerOf(name, bytes, mtimeS));
   if (!isSound) throw new TarRefused('has a damaged or foreign header');
-  return { name: text(0, 100), bytes, offset };
+  return { name, bytes, mtimeS, offset };
 }

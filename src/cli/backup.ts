@@ -79,6 +79,7 @@ const verify: Action = {
     if (faults.length > 0) return exitCodes.failed;
     for (const line of described(file, manifest)) terminal.print(line);
     terminal.print('sound: all checksums, both directions of every index, and all evidence hashes are right');
+    if (manifest.formatVersion === 1) terminal.print(withoutChecksum);
     return exitCodes.done;
   },
 };
@@ -106,6 +107,9 @@ function described(file: string, manifest: Manifest): string[] {
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
   ];
 }
+
+const withoutChecksum =
+  'its manifest has no checksum, for an earlier artseal took it: what it says was compared with the files, but that version';
 
 const holding = (keys: string): string =>
   `it holds the sandbox's own master key (its secrets are sealed under: ${keys})`;

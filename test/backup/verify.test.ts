@@ -1,23 +1,35 @@
 import assert from 'node:assert/strict';
 import {
   appendFileSync,
+  closeSync,
   copyFileSync,
   existsSync,
+  openSync,
   readdirSync,
   readFileSync,
   truncateSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { checksumsOf, type Manifest } from '../../src/backup/manifest.ts';
 import { openBackup } from '../../src/backup/open.ts';
 import { BackupRefused } from '../../src/backup/refused.ts';
 import { takeBackup } from '../../src/backup/take.ts';
-import { listTar, writeTar } from '../../src/backup/tar.ts';
+import { listTar, type TarSource, writeTar } from '../../src/backup/tar.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { addSandboxFiles, backedUp, newRegistry, noon, restored, unwatched } from './folder.ts';
+import {
+  addSandboxFiles,
+  backedUp,
+  newRegistry,
+  noon,
+  openRegistryIn,
+  restored,
+  unwatched,
+} from './folder.ts';
 
 /** What is wrong with a backup: the lines, or why it cannot be opened. */
 async function faultsOf(file: string): Promise<readonly string[]> {
@@ -64,20 +76,39 @@ test('a backup is sound and tells what it holds', async (t) => {
   assert.equal(manifest.takenAt, '2026-11-21T12:00:00.000Z');
 });
 
-test('a byte that changed is found, in whichever part of a backup it is', async (t) => {
+/** One bit; and those by which the number of the format differs from that before. */
+const masks = [0x10, 0x03];
+
+test('a backup is not opened where any byte is changed that is not of the files in it', async (t) => {
   const file = await makeBackup(t);
-  const members = listTar(file);
-  assert.equal(members.length, 4);
+  const { members } = await openBackup(file);
+  const bytes = readFileSync(file);
+  const isOfFile = (place: number) =>
+    members.some(({ offset, bytes: length }) => place >= offset && place < offset + length);
+  const places = [...bytes.keys()].filter((place) => !isOfFile(place));
+  assert.ok(places.length > 4_000);
+  const archive = openSync(file, 'r+');
+  t.after(() => closeSync(archive));
+  const put = (byte: number, place: number) => writeSync(archive, Buffer.of(byte), 0, 1, place);
+  for (const place of places) {
+    const byte = bytes.readUInt8(place);
+    for (const mask of masks) {
+      put(byte ^ mask, place);
+      await assert.rejects(openBackup(file), BackupRefused, `byte ${place} ^ ${mask}`);
+    }
+    put(byte, place);
+  }
+  await openBackup(file);
+});
+
+test('a byte of a file that changed is found', async (t) => {
+  const file = await makeBackup(t);
+  const { members } = await openBackup(file);
+  assert.equal(members.length, 3);
   for (const { name, offset, bytes } of members) {
-    for (const [part, place] of [
-      ['its header', offset - 512],
-      ['its size', offset - 512 + 134],
-      ['its beginning', offset],
-      ['its middle', offset + Math.floor(bytes / 2)],
-      ['its end', offset + bytes - 1],
-    ] as const) {
-      const faults = await faultsOf(withByteChanged(t, file, place));
-      assert.notDeepEqual(faults, [], `${name}, ${part}`);
+    for (const place of [0, Math.floor(bytes / 2), bytes - 1]) {
+      const faults = await faultsOf(withByteChanged(t, file, offset + place));
+      assert.deepEqual(faults, [`${name} is not what was backed up: its SHA-256 differs`]);
     }
   }
 });
@@ -95,22 +126,121 @@ test('a backup that is cut off anywhere, or goes on behind its end, is refused',
   assert.match((await faultsOf(file)).join(), /does not end where it should/);
 });
 
-/** A backup of these files, with a manifest that fits them but for what `over` says. */
-async function forged(t: TestContext, file: string, names: readonly string[], manifestNames = names) {
-  const { manifest, members } = await openBackup(file);
-  const [database] = members;
-  assert.ok(database);
-  const from = readFileSync(file).subarray(database.offset, database.offset + database.bytes);
-  const files = manifestNames.map((name) => ({ ...manifest.files[0], name }));
-  const text = Buffer.from(JSON.stringify({ ...manifest, files }));
-  const target = join(temporaryFolder(t), 'forged.tar');
+/** The files in a backup, with their contents. */
+async function sourcesOf(file: string): Promise<readonly TarSource[]> {
+  const bytes = readFileSync(file);
+  const { members } = await openBackup(file);
+  return members.map(({ name, offset, bytes: length }) => ({
+    name,
+    from: bytes.subarray(offset, offset + length),
+  }));
+}
+
+/** An archive of a manifest, its checksums unless told otherwise, and these files. */
+async function packed(
+  t: TestContext,
+  manifest: object,
+  sources: readonly TarSource[],
+  checksums = (text: Buffer) => checksumsOf(text, (manifest as Manifest).files),
+): Promise<string> {
+  const text = Buffer.from(JSON.stringify(manifest, undefined, 2));
+  const target = join(temporaryFolder(t), 'packed.tar');
+  const head = [
+    { name: 'manifest.json', from: text },
+    { name: 'SHA256SUMS', from: checksums(text) },
+  ];
   await writeTar(
     target,
-    [{ name: 'manifest.json', from: text }, ...names.map((name) => ({ name, from }))],
-    0,
+    [...head.filter(({ from }) => from.length > 0), ...sources],
+    noon.atMs / 1000,
     unwatched,
   );
   return target;
+}
+
+/** What has no checksums is without the file of them, as before there was one. */
+const noChecksums = () => Buffer.alloc(0);
+
+/** A backup as it was made before there were checksums of the manifest. */
+async function madeEarlier(t: TestContext, file: string, over: object = {}): Promise<string> {
+  const { manifest } = await openBackup(file);
+  return packed(t, { ...manifest, formatVersion: 1, ...over }, await sourcesOf(file), noChecksums);
+}
+
+test('a backup of the first format, without checksums of its manifest, is sound and is restored', async (t) => {
+  const earlier = await madeEarlier(t, await makeBackup(t));
+  assert.deepEqual(
+    listTar(earlier).map(({ name }) => name),
+    ['manifest.json', 'artseal.db', 'sandbox-credentials.json', 'master-key'],
+  );
+  const { manifest, faults } = await verifyBackup(earlier, unwatched);
+  assert.deepEqual([manifest.formatVersion, faults], [1, []]);
+  const { into } = await restored(t, earlier, { numbersAfter: 'AS-2026-000002' });
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000003');
+});
+
+test('no backup passes for one of the first format while it has checksums, nor without them for one of the second', async (t) => {
+  const file = await makeBackup(t);
+  const { manifest } = await openBackup(file);
+  const sources = await sourcesOf(file);
+  await openBackup(await packed(t, manifest, sources));
+  const first = { ...manifest, formatVersion: 1 };
+  await assert.rejects(openBackup(await packed(t, first, sources)), /something else than its manifest says/);
+  for (const checksums of [noChecksums, () => checksumsOf(Buffer.from('another'), manifest.files)]) {
+    const changed = await packed(t, manifest, sources, checksums);
+    await assert.rejects(openBackup(changed), /its manifest\.json and SHA256SUMS do not agree/);
+  }
+  const newer = await packed(t, { ...manifest, formatVersion: 3 }, sources);
+  await assert.rejects(openBackup(newer), /made by a newer artseal \(format 3\)/);
+});
+
+test('a manifest without checksum is refused where it contradicts the archive or lacks anything', async (t) => {
+  const file = await makeBackup(t);
+  const { manifest } = await openBackup(file);
+  const { database, files } = manifest;
+  for (const over of [
+    { takenAt: '2026-11-21T12:00:01.000Z' },
+    { holdsMasterKeys: false },
+    { files: files.slice(0, -1) },
+  ]) {
+    const changed = await madeEarlier(t, file, over);
+    await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
+  }
+  const gap = { kind: 'FILING', year: 2026, after: 1, through: '2', restoredAtS: 1 };
+  for (const over of [
+    ...Object.keys(manifest)
+      .slice(2)
+      .map((name) => ({ [name]: undefined })),
+    ...Object.keys(database).map((name) => ({ database: { ...database, [name]: undefined } })),
+    { artseal: 1 },
+    { takenAt: 'yesterday' },
+    { takenAt: '2026-13-21T12:00:00.000Z' },
+    { database: [] },
+    { database: { ...database, filings: '2' } },
+    { database: { ...database, orders: -1 } },
+    { database: { ...database, lastFilings: { x: 'AS-2026-000002' } } },
+    { database: { ...database, escrowIds: { 2026: '2' } } },
+    { database: { ...database, numberGaps: [gap] } },
+    { masterKeys: [1] },
+    { holdsMasterKeys: 'true' },
+    { files: [null] },
+    { files: files.map((of) => ({ ...of, bytes: 1.5 })) },
+    { files: files.map((of) => ({ ...of, sha256: '' })) },
+  ]) {
+    const changed = await madeEarlier(t, file, over);
+    await assert.rejects(openBackup(changed), /has a damaged manifest/, JSON.stringify(over));
+  }
+});
+
+/** A backup of these files, with a manifest that fits them unless it is to name others. */
+async function forged(t: TestContext, file: string, names: readonly string[], manifestNames = names) {
+  const { manifest } = await openBackup(file);
+  const [database] = await sourcesOf(file);
+  assert.ok(database);
+  const files = manifestNames.map((name) => ({ ...manifest.files[0], name }));
+  const sources = names.map((name) => ({ ...database, name }));
+  const holdsMasterKeys = manifestNames.includes('master-key');
+  return packed(t, { ...manifest, holdsMasterKeys, files }, sources);
 }
 
 test('files with other names than those of a backup are refused, so that none gets out of the folder', async (t) => {
@@ -145,7 +275,7 @@ test('files with other names than those of a backup are refused, so that none ge
 
 test('links and folders in an archive are refused', async (t) => {
   const file = await makeBackup(t);
-  const [, database] = listTar(file);
+  const [database] = (await openBackup(file)).members;
   assert.ok(database);
   for (const type of ['1', '2', '5', 'x', 'g', 'L']) {
     const bytes = readFileSync(file);
