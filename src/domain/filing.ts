@@ -115,16 +115,21 @@ true satisfies Exclude<keyof Filing, Hashed | Unhashed> extends never ? true : f
 export type Evidence = Pick<Filing, Hashed>;
 
 /**
- * The evidence hash: SHA-256, in lower-case hex, over the RFC 8785 canonical JSON of the members that it covers. For
- * well-formed texts and integers up to 2^53-1, JSON.stringify of members in sorted order is that canonical form.
+ * What is evidence of a filing, as RFC 8785 canonical JSON of the members that the evidence hash covers. For well-formed texts
+ * and integers up to 2^53-1, JSON.stringify of members in sorted order is that canonical form.
  */
-export function evidenceHash(evidence: Evidence): string {
+export function canonicalEvidence(evidence: Evidence): string {
   const members: { [Name in Hashed]?: string | number } = {};
   for (const name of evidenceMembers[evidenceVersion]) {
     const value = evidence[name];
     members[name] = typeof value === 'bigint' ? Number(value) : value;
   }
-  return hash('sha256', JSON.stringify(members), 'hex');
+  return JSON.stringify(members);
+}
+
+/** The evidence hash: SHA-256, in lower-case hex, over `canonicalEvidence`. */
+export function evidenceHash(evidence: Evidence): string {
+  return hash('sha256', canonicalEvidence(evidence), 'hex');
 }
 
 /** The refusal for a filing number that names no filing that the caller may see. */

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+
 /** What can happen to a filed artwork. */
 export type ProvenanceEvent = 'SUBMITTED' | 'TRANSFER';
 
@@ -16,4 +18,23 @@ export interface Provenance {
   readonly filingNo: string;
   readonly author: string;
   readonly records: readonly ProvenanceRecord[];
+}
+
+/** A record of a filing behind its source record, with its place among them: 2 is the first. */
+export interface LaterRecord {
+  readonly filingNo: string;
+  readonly sequence: number;
+  readonly event: Exclude<ProvenanceEvent, 'SUBMITTED'>;
+  /** YYYY-MM-DD in the business time zone. */
+  readonly at: string;
+}
+
+/** Such a record as RFC 8785 canonical JSON. */
+export function canonicalRecord({ filingNo, sequence, event, at }: LaterRecord): string {
+  return JSON.stringify({ at, event, filingNo, sequence });
+}
+
+/** The evidence hash of such a record: SHA-256 over `canonicalRecord`, in lower-case hex. */
+export function recordHash(record: LaterRecord): string {
+  return hash('sha256', canonicalRecord(record), 'hex');
 }

@@ -4,6 +4,7 @@ import type { DistributionData } from '../observe/distribution.ts';
 import type { ActCommands } from './act-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
+import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
@@ -84,6 +85,7 @@ export interface StoreFiles {
 /** All commands, grouped by those who use them. An engine has a handler for each. */
 export interface Commands
   extends FilingCommands,
+    EvidenceCommands,
     EscrowCommands,
     ReconciliationCommands,
     CallerCommands,

@@ -37,7 +37,7 @@ async function filedDatabase(t: TestContext, at: BusinessTime = noon) {
 }
 
 const snapshot = (raw: Sqlite.Database) =>
-  ['filing', 'provenance_record', 'escrow_change'].map((table) =>
+  ['filing', 'provenance_record', 'escrow_change', 'log_leaf', 'log_act'].map((table) =>
     raw.prepare(`SELECT * FROM ${table}`).all(),
   );
 
@@ -45,6 +45,8 @@ const copyOf = (table: string, columns: string, altered: string) =>
   `(${columns}) SELECT ${altered} FROM ${table}`;
 const filingColumns =
   'id, filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s';
+const erased =
+  "author = '', era = '', size = '', material = '', condition = '', price = 0, hash = '', salt = NULL";
 const recordColumns = 'filing_no, position, event, at, recorded_at_s';
 const changeColumns = 'order_id, position, state, at, changed_at_s';
 const otherFiling = filingColumns.replace('author', "'Forger'");
@@ -64,6 +66,17 @@ const forbidden: Record<string, string> = {
   'INSERT OR REPLACE by row id': `INSERT OR REPLACE INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('filing_no', "'AS-2026-000009'"))}`,
   'upsert of a filing': `INSERT INTO filing ${copyOf('filing', filingColumns, filingColumns)} WHERE true ON CONFLICT (filing_no) DO UPDATE SET author = 'Forger'`,
   'INSERT of a filing that names none before it': `INSERT INTO filing ${copyOf('filing', filingColumns, otherFiling.replace('id,', 'id + 1,').replace('filing_no', "'AS-2026-000009'"))}`,
+  'UPDATE of the leaf of a filing': 'UPDATE filing SET leaf_index = leaf_index + 1',
+  'UPDATE of the salt of a filing': 'UPDATE filing SET salt = randomblob(32)',
+  'erasing a filing before its time': `UPDATE filing SET ${erased}, erased_at_s = unixepoch()`,
+  'erasing the salt of a filing alone': 'UPDATE filing SET salt = NULL',
+  'UPDATE of the leaf of a record': 'UPDATE provenance_record SET leaf_index = NULL',
+  'erasing the salt of a record before its time': 'UPDATE provenance_record SET salt = NULL',
+  'UPDATE of a leaf': "UPDATE log_leaf SET data = replace(data, 'AS-2026', 'AS-2025')",
+  'DELETE of a leaf': 'DELETE FROM log_leaf WHERE id = (SELECT max(id) FROM log_leaf)',
+  'REPLACE of a leaf': "REPLACE INTO log_leaf SELECT id, '{}', hashes FROM log_leaf",
+  'UPDATE of an act of the log': "UPDATE log_act SET kind = 'RECORDS_ERASED'",
+  'DELETE of an act of the log': 'DELETE FROM log_act',
   'UPDATE of a record': "UPDATE provenance_record SET at = '1999-01-01'",
   'UPDATE of the position of a record': 'UPDATE provenance_record SET position = 9',
   'DELETE of a record': 'DELETE FROM provenance_record',
@@ -106,7 +119,20 @@ test('what is older than five years may be deleted, and still not changed', asyn
   raw.exec('DELETE FROM provenance_record');
   raw.exec('DELETE FROM filing');
   raw.exec('DELETE FROM escrow_change');
-  assert.deepEqual(snapshot(raw), [[], [], []]);
+  assert.throws(() => raw.exec('DELETE FROM log_leaf'), /is kept/);
+  const [filings, records, changes, leaves] = snapshot(raw);
+  assert.deepEqual([filings, records, changes, leaves?.length], [[], [], [], 3]);
+});
+
+test('what is older than five years may be erased as a whole, once', async (t) => {
+  const { raw } = await filedDatabase(t, yearsAgo(5, -2));
+  assert.throws(() => raw.exec("UPDATE filing SET author = '', erased_at_s = 1"), /never changes/);
+  assert.throws(() => raw.exec('UPDATE filing SET salt = NULL'), /never changes/);
+  raw.exec(`UPDATE filing SET ${erased}, erased_at_s = 1`);
+  assert.throws(() => raw.exec(`UPDATE filing SET ${erased}, erased_at_s = 2`), /never changes/);
+  assert.throws(() => raw.exec("UPDATE filing SET author = 'Forger', erased_at_s = NULL"), /never changes/);
+  raw.exec('UPDATE provenance_record SET salt = NULL');
+  assert.throws(() => raw.exec('UPDATE provenance_record SET salt = randomblob(32)'), /never changes/);
 });
 
 test('what is almost five years old may not be deleted', async (t) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { serialize } from 'node:v8';
 import type Sqlite from 'better-sqlite3';
+import { appendLeaf, emptyTree, leafHash, rootOf } from '../../src/domain/merkle.ts';
 import type { PageQuery } from '../../src/store/paging.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
@@ -125,6 +126,33 @@ test('the numbers of earlier filings go on, and are stored with the filings alon
   assert.deepEqual(sequences, [['ESCROW', 2026, 4]]);
 });
 
+test('the records of before are leaves of the evidence log, filings first, and a leaf says how many', async (t) => {
+  const { store, open } = openEarlier(t);
+  await fileOne(store, gallery);
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+  let tree = emptyTree;
+  for (const leaf of leaves) ({ tree } = appendLeaf(tree, leafHash(leaf)));
+  assert.deepEqual(Buffer.from(rootOf(tree.roots)), Buffer.from(root));
+  const told = leaves.map((leaf) => JSON.parse(leaf));
+  assert.deepEqual(
+    told.map(({ kind, number, sequence, time }) => [kind, number, sequence, time]),
+    [
+      ...states.map((state) => ['FILING', filingOf(state), 1, openedAtS]),
+      ['TRANSFER', filingOf('RELEASED'), 2, openedAtS],
+      ['LOG_BEGUN', 'LOG', 1, openedAtS],
+      ['FILING', 'AS-2026-000005', 1, noon.atMs / 1_000],
+    ],
+  );
+  assert.deepEqual(told[5].detail, { adopted: 5 });
+  for (const [at, filingNo] of states.map(filingOf).entries()) {
+    const found = await perform(store, { kind: 'FindRecord', filingNo, sequence: 1, owner: undefined });
+    assert.equal(found?.leafIndex, at);
+    assert.equal(found.content?.salt.length, 32);
+  }
+  assert.throws(() => open().exec('UPDATE filing SET salt = randomblob(32)'), /never changes/);
+});
+
 /** Adds to such a database a second platform, and filings of both in two years. */
 function addEarlierFilings(raw: Sqlite.Database): void {
   raw.exec("INSERT INTO caller VALUES (2, 'auction house', 'ENTERPRISE', NULL)");
@@ -186,7 +214,10 @@ test('of the records that were stored for a filing only its transfers are kept, 
   const { store, open } = openEarlier(t);
   const raw = open();
   const transfer = [filingOf('RELEASED'), 2, 'TRANSFER', '2026-11-20', openedAtS];
-  assert.deepEqual(raw.prepare('SELECT * FROM provenance_record').raw().all(), [transfer]);
+  assert.deepEqual(
+    raw.prepare('SELECT filing_no, position, event, at, recorded_at_s FROM provenance_record').raw().all(),
+    [transfer],
+  );
   assert.throws(() => raw.exec('DELETE FROM provenance_record'), { code: 'SQLITE_CONSTRAINT_TRIGGER' });
   for (const state of states) {
     const events = state === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'];

@@ -41,7 +41,8 @@ test('the last number of a year is used, and then the year is exhausted and noth
   const filingNo = await fileOne(store, by);
   const raw = openRaw();
   raw.exec(`INSERT INTO filing
-    SELECT 999998, 'AS-2026-999998', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id
+    SELECT 999998, 'AS-2026-999998', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id,
+      salt, 1, NULL
     FROM filing`);
   raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
   assert.equal(await fileOne(store, by), 'AS-2026-999999');

@@ -340,7 +340,7 @@ test('what was left by going back is not overwritten by going back again', async
   await upgraded().close();
   assert.throws(() => goBack(dataDir), {
     name: 'DatabaseRefused',
-    message: /schema-14\.left is there, .* move it/,
+    message: /schema-15\.left is there, .* move it/,
   });
   assert.deepEqual(readFileSync(left), kept);
   assert.equal(contentOf(file).version, newestSchema);

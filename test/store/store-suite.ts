@@ -5,6 +5,7 @@ import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
+import { evidencePromises } from './promises/evidence.ts';
 import { figurePromises } from './promises/figures.ts';
 import { filingPromises } from './promises/filings.ts';
 import type { StoreEngine } from './promises/fixtures.ts';
@@ -25,6 +26,7 @@ import { servingPromises } from './promises/serving.ts';
 const parts = {
   numbers: numberPromises,
   filings: filingPromises,
+  evidence: evidencePromises,
   escrows: escrowPromises,
   'order updates': orderUpdatePromises,
   operations: operationPromises,

@@ -13,6 +13,8 @@ import {
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
 import { deploymentSecret } from './deployment-secret.ts';
+import { createEvidenceHandlers } from './evidence.ts';
+import { createEvidenceLog } from './evidence-log.ts';
 import {
   cannotWork,
   Displaced,
@@ -82,7 +84,7 @@ export function openCore(options: StoreOptions): Core {
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
-  const { nonces, writes, governs, carryOut } = createUnits(database);
+  const { nonces, log, writes, governs, carryOut } = createUnits(database);
   const credentials = watchCredentials(database);
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
@@ -111,16 +113,19 @@ export function openCore(options: StoreOptions): Core {
       const replies = carryOutSome(units);
       if (isWriting) {
         nonces.write();
+        log.write();
         refuseDisplaced();
         commitSeconds.time(() => commit.run());
       } else {
         commit.run();
       }
       nonces.committed();
+      log.committed();
       return replies;
     } catch (error) {
       if (client.inTransaction) client.exec('ROLLBACK');
       nonces.rolledBack();
+      log.rolledBack();
       throw error;
     }
   }
@@ -204,10 +209,12 @@ export function openCore(options: StoreOptions): Core {
 function createUnits(database: Database) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
+  const log = createEvidenceLog(database);
   const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
-    ...createFilingHandlers(database),
-    ...createOrderHandlers(database, noteAct),
+    ...createFilingHandlers(database, log),
+    ...createEvidenceHandlers(database),
+    ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,
     ...createActHandlers(database),
     ...createFigureHandlers(database),
@@ -251,12 +258,14 @@ function createUnits(database: Database) {
   function perform(command: Command): Outcome | Failed {
     const isSaved = handlers[command.kind].access === 'WRITE';
     if (isSaved) savepoint.run();
+    const mark = log.mark();
     try {
       const outcome = run(command);
       if (isSaved) release.run();
       return outcome;
     } catch (error) {
       if (isMachineFault(error) || !client.inTransaction) throw error;
+      log.undoTo(mark);
       if (isSaved) {
         rollBack.run();
         release.run();
@@ -292,7 +301,7 @@ function createUnits(database: Database) {
     return { outcome, calls };
   }
 
-  return { nonces, writes, governs, carryOut };
+  return { nonces, log, writes, governs, carryOut };
 }
 
 /**

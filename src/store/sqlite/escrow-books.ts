@@ -7,6 +7,7 @@ import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { createInstructionLedger, type InstructionLedger, type InstructionRow } from './instructions.ts';
 import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
@@ -32,11 +33,11 @@ export interface EscrowBooks {
 }
 
 /** The books of a database. */
-export function createEscrowBooks(database: Database, parties: PartyRegister): EscrowBooks {
+export function createEscrowBooks(database: Database, parties: PartyRegister, log: EvidenceLog): EscrowBooks {
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
-  const provenance = createProvenanceRecords(database);
+  const provenance = createProvenanceRecords(database, log);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;

@@ -10,6 +10,7 @@ import {
 import type { FilingCommands } from '../filing-commands.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { createFilingChains, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -22,7 +23,7 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
 /** Handlers of filings and their provenance records. */
-export function createFilingHandlers(database: Database): Handlers<keyof FilingCommands> {
+export function createFilingHandlers(database: Database, log: EvidenceLog): Handlers<keyof FilingCommands> {
   // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
   const selectLast = prepareRaw<{ last: string | null }>(
     database,
@@ -34,13 +35,13 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
   const insertFiling = prepareRaw(
     database,
     database.insert(filing).values({
-      ...placeholdersFor(filing, 'id', 'previousId'),
+      ...placeholdersFor(filing, 'id', 'previousId', 'erasedAtS'),
       previousId: latestOfYear(sql.placeholder('callerId'), sql.placeholder('year')),
     }),
   );
   const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
-  const provenance = createProvenanceRecords(database);
+  const provenance = createProvenanceRecords(database, log);
   const selectSource = prepareRaw<{ author: string; timestamp: string }>(
     database,
     database
@@ -75,7 +76,15 @@ export function createFilingHandlers(database: Database): Handlers<keyof FilingC
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       const filedAtS = Math.floor(at.atMs / 1000);
-      insertFiling.run({ ...artwork, ...given, callerId: by.callerId, filedAtS, year });
+      const leaf = {
+        kind: 'FILING',
+        number: filingNo,
+        sequence: 1,
+        atS: filedAtS,
+        evidenceHash: hash,
+      } as const;
+      const logged = log.appendRecord(leaf);
+      insertFiling.run({ ...artwork, ...given, ...logged, callerId: by.callerId, filedAtS, year });
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
@@ -117,6 +126,16 @@ const before = ({ from }: PageQuery) =>
     ? undefined
     : lt(filing.filingNo, sql`(SELECT filing_no FROM filing AS last WHERE last.id = ${from})`);
 
-const toFiling = ({ id, callerId, filedAtS, previousId, ...row }: FilingRow): Filing => row;
+/** What of a row, with the name of its caller, is the filing. */
+export const toFiling = ({
+  id,
+  callerId,
+  filedAtS,
+  previousId,
+  salt,
+  leafIndex,
+  erasedAtS,
+  ...row
+}: FilingRow): Filing => row;
 
 type FilingRow = InferSelectModel<typeof filing> & { readonly caller: string };

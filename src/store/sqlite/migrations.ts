@@ -1,9 +1,13 @@
 import type Sqlite from 'better-sqlite3';
 import { readPackaged } from '../../program/packaged-files.ts';
+import { adoptRecords } from './adoption.ts';
 import { DatabaseRefused } from './location.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 
 const folder = 'src/store/sqlite/migrations';
+
+/** The migration that makes the evidence log, whose hashes SQL cannot compute. */
+const logBegins = '0014_transparency_log';
 
 /** The migrations in their order, by the names of their files: `0003_escrow_operations`. */
 export function migrationNames(): readonly string[] {
@@ -38,6 +42,9 @@ export function migrate(client: Sqlite.Database): void {
   client.function('nonce_entry', (name: string, atS: number) =>
     writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
   );
-  for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
+  for (const name of due) {
+    client.exec(readPackaged(`${folder}/${name}.sql`).toString());
+    if (name === logBegins) adoptRecords(client);
+  }
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);
 }

@@ -5,6 +5,7 @@ import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import type { Handlers } from './handlers.ts';
 import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
@@ -13,10 +14,11 @@ import { createReconciliationHandlers } from './reconciliation.ts';
 export function createOrderHandlers(
   database: Database,
   noteAct: NoteAct,
+  log: EvidenceLog,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
   // Preparing the statements of the books takes milliseconds, so it happens once.
   const parties = createPartyRegister(database);
-  const books = createEscrowBooks(database, parties);
+  const books = createEscrowBooks(database, parties, log);
   return {
     ...createEscrowHandlers(database, books),
     ...createReconciliationHandlers(database, books, noteAct),

@@ -1,10 +1,11 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
-import type { ProvenanceRecord } from '../../domain/provenance.ts';
+import { type ProvenanceRecord, recordHash } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { provenanceRecord } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** What happened to filings after they were filed. */
 export interface ProvenanceRecords {
@@ -17,19 +18,13 @@ export interface ProvenanceRecords {
 }
 
 /** Prepares the statements of the records. */
-export function createProvenanceRecords(database: Database): ProvenanceRecords {
+export function createProvenanceRecords(database: Database, log: EvidenceLog): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
   // The end of the primary key, and not a count, which would read all records of the filing.
   const last = sql<number>`coalesce(max(${provenanceRecord.position}), 1)`;
   const insertTransfer = prepareRaw(
     database,
-    database.insert(provenanceRecord).values({
-      filingNo: sql.placeholder('filingNo'),
-      position: sql`(SELECT ${last} + 1 FROM ${provenanceRecord} WHERE ${ofFiling})`,
-      event: 'TRANSFER',
-      at: sql.placeholder('at'),
-      recordedAtS: sql.placeholder('recordedAtS'),
-    }),
+    database.insert(provenanceRecord).values(placeholdersFor(provenanceRecord)),
   );
   const selectLast = prepareRaw<{ last: number }>(
     database,
@@ -46,11 +41,18 @@ export function createProvenanceRecords(database: Database): ProvenanceRecords {
       .where(ofFiling)
       .orderBy(asc(provenanceRecord.position)),
   );
+  const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
   return {
     appendTransfer: (filingNo, { atMs, timestamp }) => {
-      insertTransfer.run({ filingNo, at: dateOf(timestamp), recordedAtS: Math.floor(atMs / 1000) });
+      const recordedAtS = Math.floor(atMs / 1000);
+      const position = lastOf(filingNo) + 1;
+      const record = { event: 'TRANSFER', at: dateOf(timestamp) } as const;
+      const evidenceHash = recordHash({ ...record, filingNo, sequence: position });
+      const leaf = { kind: 'TRANSFER', number: filingNo, sequence: position, atS: recordedAtS } as const;
+      const logged = log.appendRecord({ ...leaf, evidenceHash });
+      insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
     },
-    transfersOf: (filingNo) => (selectLast.get({ filingNo })?.last ?? 1) - 1,
+    transfersOf: (filingNo) => lastOf(filingNo) - 1,
     of: (filingNo) => select.all({ filingNo }),
   };
 }

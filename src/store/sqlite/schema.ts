@@ -14,6 +14,7 @@ import {
 import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../../domain/escrow.ts';
 import type { EscrowType, PartyRole } from '../../domain/escrow-terms.ts';
+import type { LogActKind } from '../../domain/leaf.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
 
@@ -213,6 +214,12 @@ export const filing = sqliteTable('filing', {
   filedAtS: integer('filed_at_s').notNull(),
   /** The id of the caller's filing before this one in the year of the number; null for the first. It may be deleted. */
   previousId: integer('previous_id'),
+  /** What its leaf is salted with, 32 random bytes; null once it is erased. */
+  salt: blob({ mode: 'buffer' }),
+  /** Its leaf in the evidence log, from 0. */
+  leafIndex: integer('leaf_index'),
+  /** When texts, hash and salt were erased, its retention being over: Unix seconds; null if they are there. */
+  erasedAtS: integer('erased_at_s'),
 });
 
 /**
@@ -242,9 +249,65 @@ export const provenanceRecord = sqliteTable(
     event: text().$type<Exclude<ProvenanceEvent, 'SUBMITTED'>>().notNull(),
     at: text().notNull(),
     recordedAtS: integer('recorded_at_s').notNull(),
+    /** What its leaf is salted with, 32 random bytes; null once it is erased. */
+    salt: blob({ mode: 'buffer' }),
+    /** Its leaf in the evidence log, from 0. */
+    leafIndex: integer('leaf_index'),
   },
   (table) => [primaryKey({ columns: [table.filingNo, table.position] })],
 );
+
+/** The leaves of the evidence log; triggers keep them. */
+export const logLeaf = sqliteTable('log_leaf', {
+  /** Its index in the log, from 0. */
+  id: integer().primaryKey(),
+  /** Canonical JSON, as domain/leaf.ts makes it. */
+  data: text().notNull(),
+  /** The hashes of all subtrees that it completes, one behind the other from the leaf itself upwards. */
+  hashes: blob({ mode: 'buffer' }).notNull(),
+});
+
+/** What happened to the evidence log itself, each also a leaf of it; triggers keep them. */
+export const logAct = sqliteTable('log_act', {
+  /** Its place among them, from 1. */
+  sequence: integer().primaryKey(),
+  kind: text().$type<LogActKind>().notNull(),
+  /** What is told of it, a JSON object of texts and integers. */
+  detail: text().notNull(),
+  timeS: integer('time_s').notNull(),
+  leafIndex: integer('leaf_index').notNull(),
+});
+
+/** The names under which the log was and is published, the last one in force; triggers keep them. */
+export const logOrigin = sqliteTable('log_origin', {
+  id: integer().primaryKey(),
+  origin: text().notNull(),
+  /** The size of the tree from which on it is published under that name. */
+  firstSize: integer('first_size').notNull(),
+});
+
+/** What checkpoints are signed with. */
+export const logKey = sqliteTable('log_key', {
+  id: integer().primaryKey(),
+  /** The verifier key in the format of signed notes: name, id, type and public key. */
+  vkey: text().notNull().unique(),
+  /** The seed of the private key, sealed like the secrets of API keys. */
+  sealedSeed: blob('sealed_seed', { mode: 'buffer' }).notNull(),
+  addedAtS: integer('added_at_s').notNull(),
+  /** As of when it signs no more, Unix seconds; null if that is not decided. */
+  endsAtS: integer('ends_at_s'),
+});
+
+/** Checkpoints that were published and are kept: the newest, and those that bear a time stamp. */
+export const logCheckpoint = sqliteTable('log_checkpoint', {
+  /** The size of the tree. */
+  size: integer().primaryKey(),
+  /** The signed note with its cosignatures, as published. */
+  note: text().notNull(),
+  publishedAtS: integer('published_at_s').notNull(),
+  /** The RFC 3161 time stamp token over the note's text, DER; null without one. */
+  timeStamp: blob('time_stamp', { mode: 'buffer' }),
+});
 
 /** Escrow orders; a filing has one at most that is UNPAID or FROZEN. */
 export const escrow = sqliteTable(

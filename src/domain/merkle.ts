@@ -1,0 +1,135 @@
+import { hash } from 'node:crypto';
+
+/** A Merkle tree over the leaves of a log, as RFC 6962, section 2.1, has it: SHA-256 throughout. */
+
+/** Bytes of a hash. */
+export const treeHashBytes = 32;
+
+/** The root of the tree without leaves. */
+const emptyRoot: Uint8Array = hash('sha256', '', 'buffer');
+
+/** A complete subtree: of level 0 is a leaf, of level n two of level n-1; its place among those of its level, from 0. */
+export interface Subtree {
+  readonly level: number;
+  readonly place: number;
+}
+
+/** A tree as far as it is needed to append to it: the roots of its largest complete subtrees, from left to right. */
+export interface TreeHead {
+  readonly size: number;
+  readonly roots: readonly Uint8Array[];
+}
+
+/** The tree without leaves. */
+export const emptyTree: TreeHead = { size: 0, roots: [] };
+
+/** The hash of a leaf: SHA-256 of a zero byte and its data in UTF-8. */
+export function leafHash(data: string): Uint8Array {
+  return hash('sha256', `\0${data}`, 'buffer');
+}
+
+/** The hash of a node: SHA-256 of a one byte and the hashes of both of its children. */
+function nodeHash(left: Uint8Array, right: Uint8Array): Uint8Array {
+  const data = Buffer.allocUnsafe(1 + 2 * treeHashBytes);
+  data[0] = 1;
+  data.set(left, 1);
+  data.set(right, 1 + treeHashBytes);
+  return hash('sha256', data, 'buffer');
+}
+
+/**
+ * Appends a leaf: the tree with it, and the hashes of all subtrees that it completes, from the leaf itself upwards. With
+ * those of all leaves every complete subtree has its hash in one place: see `completedBy`.
+ */
+export function appendLeaf(
+  { size, roots }: TreeHead,
+  leaf: Uint8Array,
+): { readonly tree: TreeHead; readonly completed: readonly Uint8Array[] } {
+  const completed = [leaf];
+  const left = [...roots];
+  let root = leaf;
+  for (let rest = size; rest % 2 === 1; rest = Math.floor(rest / 2)) {
+    root = nodeHash(left.pop() as Uint8Array, root);
+    completed.push(root);
+  }
+  return { tree: { size: size + 1, roots: [...left, root] }, completed };
+}
+
+/** The leaf that completes a subtree: the hash is at place `level` of what `appendLeaf` gave for it. */
+export function completedBy({ level, place }: Subtree): number {
+  return (place + 1) * 2 ** level - 1;
+}
+
+/** The root of a tree of which the roots of the largest complete subtrees are given, from left to right. */
+export function rootOf(roots: readonly Uint8Array[]): Uint8Array {
+  if (roots.length === 0) return emptyRoot;
+  return roots.reduceRight((right, left) => nodeHash(left, right));
+}
+
+/** Leaves that lie together: from `start`, which a subtree begins with, up to and without `end`. */
+export interface LeafRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The largest complete subtrees that make up a range, from left to right; `rootOf` their hashes is the hash of the range. */
+export function subtreesOf({ start, end }: LeafRange): readonly Subtree[] {
+  const subtrees: Subtree[] = [];
+  for (let at = start; at < end; ) {
+    const width = largestPower(end - at);
+    subtrees.push({ level: Math.log2(width), place: at / width });
+    at += width;
+  }
+  return subtrees;
+}
+
+/**
+ * The ranges whose hashes prove that a leaf is in the tree of that size: its sibling first, a child of the root last.
+ * `index` is less than `size`.
+ */
+export function inclusionPath(index: number, size: number): readonly LeafRange[] {
+  const path: LeafRange[] = [];
+  let [start, end] = [0, size];
+  while (end - start > 1) {
+    const middle = start + split(end - start);
+    if (index < middle) {
+      path.push({ start: middle, end });
+      end = middle;
+    } else {
+      path.push({ start, end: middle });
+      start = middle;
+    }
+  }
+  return path.reverse();
+}
+
+/** The ranges whose hashes prove that the tree of size `to` begins with that of size `from`; `from` is at most `to`. */
+export function consistencyPath(from: number, to: number): readonly LeafRange[] {
+  if (from === 0 || from === to) return [];
+  const path: LeafRange[] = [];
+  let [start, end] = [0, to];
+  // As long as the old tree goes beyond the middle or ends within the left half, one side is the same for both.
+  while (from !== end) {
+    const middle = start + split(end - start);
+    if (from <= middle) {
+      path.push({ start: middle, end });
+      end = middle;
+    } else {
+      path.push({ start, end: middle });
+      start = middle;
+    }
+  }
+  // Where the old tree is itself this subtree, whoever checks has its root already.
+  if (start > 0) path.push({ start, end });
+  return path.reverse();
+}
+
+/** How many leaves are left of the middle: the largest power of two that is less than the number of leaves, which is 2 or more. */
+const split = (leaves: number): number => largestPower(leaves - 1);
+
+/** The largest power of two up to a number, which is 1 or more. */
+function largestPower(number: number): number {
+  let power = 1;
+  while (power * 2 <= number) power *= 2;
+  return power;
+}

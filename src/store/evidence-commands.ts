@@ -1,0 +1,66 @@
+import type { Filing } from '../domain/filing.ts';
+import type { LaterRecord } from '../domain/provenance.ts';
+
+/** The evidence log: a Merkle tree over all that was recorded, which is only ever appended to. */
+export interface EvidenceCommands {
+  /** The tree as it is. */
+  GetTree: { readonly takes: object; readonly gives: TreeState };
+  /** The root of the tree as it was at a size up to that of today: undefined for a greater one. */
+  GetRoot: { readonly takes: { readonly size: number }; readonly gives: Uint8Array | undefined };
+  /**
+   * The hashes of `width` complete subtrees of a level, from a place on, one behind the other: undefined where the tree has not
+   * that many. `width` is 1 to 256.
+   */
+  ReadSubtrees: {
+    readonly takes: { readonly level: number; readonly place: number; readonly width: number };
+    readonly gives: Uint8Array | undefined;
+  };
+  /** The data of `width` leaves from an index on: undefined where the tree has not that many. `width` is 1 to 256. */
+  ReadLeaves: {
+    readonly takes: { readonly index: number; readonly width: number };
+    readonly gives: readonly string[] | undefined;
+  };
+  /** A leaf, and the hashes that prove that it is in the tree of that size; undefined where it is not. */
+  ProveInclusion: {
+    readonly takes: { readonly index: number; readonly size: number };
+    readonly gives: { readonly leaf: string; readonly path: readonly Uint8Array[] } | undefined;
+  };
+  /** The hashes that prove that the tree of size `to` begins with that of size `from`; undefined where it is not so large. */
+  ProveConsistency: {
+    readonly takes: { readonly from: number; readonly to: number };
+    readonly gives: readonly Uint8Array[] | undefined;
+  };
+  /**
+   * A record of a filing of `owner`, or of anybody if that is undefined, with what its leaf hides: by its place among those of
+   * the filing, of which 1 is the filing itself. Undefined if there is none.
+   */
+  FindRecord: {
+    readonly takes: {
+      readonly filingNo: string;
+      readonly sequence: number;
+      readonly owner: number | undefined;
+    };
+    readonly gives: LoggedRecord | undefined;
+  };
+}
+
+/** A tree of the log. */
+export interface TreeState {
+  /** How many leaves it has. */
+  readonly size: number;
+  /** Its root, 32 bytes. */
+  readonly root: Uint8Array;
+}
+
+/** A record as it was logged. */
+export interface LoggedRecord {
+  /** What was recorded; undefined once it is erased. */
+  readonly content:
+    | ((
+        | { readonly kind: 'FILING'; readonly filing: Filing }
+        | { readonly kind: 'TRANSFER'; readonly record: LaterRecord }
+      ) & { readonly salt: Uint8Array })
+    | undefined;
+  /** Its leaf, from 0. */
+  readonly leafIndex: number;
+}

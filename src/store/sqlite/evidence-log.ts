@@ -1,0 +1,185 @@
+import { randomFillSync } from 'node:crypto';
+import { desc, sql } from 'drizzle-orm';
+import {
+  actLeafData,
+  commitmentTo,
+  type LogActDetail,
+  type LogActKind,
+  type RecordLeaf,
+  recordLeafData,
+  saltBytes,
+  timeOfLeaf,
+} from '../../domain/leaf.ts';
+import { appendLeaf, emptyTree, leafHash, subtreesOf, type TreeHead } from '../../domain/merkle.ts';
+import type { Database } from './database.ts';
+import { logAct, logLeaf } from './schema.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
+import { createSubtrees } from './subtrees.ts';
+
+/** Appends to the evidence log, inside the transaction that stores what the leaves are about. */
+export interface EvidenceLog {
+  /** Appends a record that was hashed: what to keep beside it. */
+  appendRecord(
+    record: Pick<RecordLeaf, 'kind' | 'number' | 'sequence'> & {
+      /** Unix seconds. A leaf is never older than the one before it. */
+      readonly atS: number;
+      /** 64 hex digits. */
+      readonly evidenceHash: string;
+      /** Whether it was there before the log was begun: its time stays as it is. */
+      readonly isAdopted?: boolean;
+    },
+  ): LeafPlace;
+  /** Appends something that happened to the log itself. */
+  appendAct(kind: LogActKind, atS: number, detail: LogActDetail): void;
+  /** When the newest leaf was made, Unix seconds; undefined if there is none. */
+  newestS(): number | undefined;
+  /** Where the log is within a transaction, for `undoTo`. */
+  mark(): number;
+  /** Takes back what was appended behind a mark: its effect was undone. */
+  undoTo(mark: number): void;
+  /** Writes the leaves of the transaction; right before it is committed. */
+  write(): void;
+  committed(): void;
+  rolledBack(): void;
+}
+
+/** What a record keeps of its leaf. */
+export interface LeafPlace {
+  readonly salt: Buffer;
+  readonly leafIndex: number;
+}
+
+/** Salts that are drawn at a time: the system is asked less often. */
+const saltsAtOnce = 128;
+
+/** A leaf that is not written yet. */
+interface Pending {
+  readonly data: string;
+  readonly timeS: number;
+  /** The row of an act. */
+  readonly act?: { readonly sequence: number; readonly kind: LogActKind; readonly detail: string };
+}
+
+/** The tree as it is in the database. */
+interface Written {
+  readonly tree: TreeHead;
+  readonly acts: number;
+  readonly newestS: number | undefined;
+}
+
+/** The evidence log of a database. */
+export function createEvidenceLog(database: Database): EvidenceLog {
+  const insertLeaf = prepareRaw(database, database.insert(logLeaf).values(placeholdersFor(logLeaf)));
+  const insertAct = prepareRaw(database, database.insert(logAct).values(placeholdersFor(logAct)));
+  const selectLast = prepareRaw<{ id: number; data: string }>(
+    database,
+    database.select({ id: logLeaf.id, data: logLeaf.data }).from(logLeaf).orderBy(desc(logLeaf.id)).limit(1),
+  );
+  const selectActs = prepareRaw<{ acts: number }>(
+    database,
+    database.select({ acts: sql<number>`coalesce(max(${logAct.sequence}), 0)`.as('acts') }).from(logAct),
+  );
+  const subtrees = createSubtrees(database);
+  const newSalt = createSalts();
+  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
+  /** Whether this transaction has looked if another process appended something. */
+  let isCurrent = false;
+  const pending: Pending[] = [];
+  /** What `written` becomes with the transaction. */
+  let next: Written | undefined;
+
+  function current(): Written {
+    if (isCurrent) return written;
+    isCurrent = true;
+    const last = selectLast.get({});
+    const size = last === undefined ? 0 : last.id + 1;
+    if (last === undefined || size !== written.tree.size) written = read(size, last?.data);
+    return written;
+  }
+
+  function read(size: number, last: string | undefined): Written {
+    const roots = subtreesOf({ start: 0, end: size }).map((subtree) => subtrees.hashOf(subtree));
+    return {
+      tree: { size, roots },
+      acts: selectActs.get({})?.acts ?? 0,
+      newestS: last === undefined ? undefined : timeOfLeaf(last),
+    };
+  }
+
+  const newestS = () => pending.at(-1)?.timeS ?? current().newestS;
+
+  function push(leaf: Pending): number {
+    pending.push(leaf);
+    return written.tree.size + pending.length - 1;
+  }
+
+  function pushAct(kind: LogActKind, timeS: number, detail: LogActDetail): void {
+    const sequence = current().acts + pending.filter(({ act }) => act !== undefined).length + 1;
+    const act = { sequence, kind, detail: JSON.stringify(detail) };
+    push({ data: actLeafData({ kind, sequence, timeS, detail }), timeS, act });
+  }
+
+  /** The time of the next leaf; the first of all is that the log was begun. */
+  function begun(atS: number): number {
+    const isEmpty = current().tree.size + pending.length === 0;
+    if (isEmpty) pushAct('LOG_BEGUN', atS, { adopted: 0 });
+    return Math.max(atS, newestS() ?? atS);
+  }
+
+  return {
+    appendRecord: ({ kind, number, sequence, atS, evidenceHash, isAdopted = false }) => {
+      const timeS = isAdopted ? atS : begun(atS);
+      const salt = newSalt();
+      const commitment = commitmentTo(evidenceHash, salt);
+      const data = recordLeafData({ kind, number, sequence, timeS, commitment });
+      return { salt, leafIndex: push({ data, timeS }) };
+    },
+    appendAct: (kind, atS, detail) => {
+      // A time that an operator accepts is the one that may be behind those before it.
+      const isAsTold = kind === 'CLOCK_ACCEPTED' || kind === 'LOG_BEGUN';
+      pushAct(kind, isAsTold ? atS : begun(atS), detail);
+    },
+    newestS,
+    mark: () => pending.length,
+    undoTo: (mark) => {
+      pending.length = mark;
+    },
+    write: () => {
+      if (pending.length === 0) return;
+      let { tree, acts } = written;
+      for (const { data, timeS, act } of pending) {
+        const { size: leafIndex } = tree;
+        const appended = appendLeaf(tree, leafHash(data));
+        insertLeaf.run({ id: leafIndex, data, hashes: Buffer.concat(appended.completed) });
+        if (act !== undefined) {
+          insertAct.run({ ...act, timeS, leafIndex });
+          acts = act.sequence;
+        }
+        tree = appended.tree;
+      }
+      next = { tree, acts, newestS: pending.at(-1)?.timeS };
+    },
+    committed: () => {
+      if (next !== undefined) written = next;
+      reset();
+    },
+    rolledBack: () => reset(),
+  };
+
+  function reset(): void {
+    pending.length = 0;
+    next = undefined;
+    isCurrent = false;
+  }
+}
+
+/** Draws salts. */
+function createSalts(): () => Buffer {
+  let drawn = Buffer.alloc(0);
+  return () => {
+    if (drawn.length === 0) drawn = randomFillSync(Buffer.alloc(saltBytes * saltsAtOnce));
+    const salt = drawn.subarray(0, saltBytes);
+    drawn = drawn.subarray(saltBytes);
+    return salt;
+  };
+}

@@ -1,0 +1,97 @@
+import { and, asc, between, eq, sql } from 'drizzle-orm';
+import {
+  completedBy,
+  consistencyPath,
+  inclusionPath,
+  type LeafRange,
+  rootOf,
+  subtreesOf,
+} from '../../domain/merkle.ts';
+import type { EvidenceCommands, LoggedRecord } from '../evidence-commands.ts';
+import type { Database } from './database.ts';
+import { toFiling } from './filings.ts';
+import { type Handlers, reads } from './handlers.ts';
+import { caller, filing, logLeaf, provenanceRecord } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+import { createSubtrees } from './subtrees.ts';
+
+/** Handlers of what is read of the evidence log. */
+export function createEvidenceHandlers(database: Database): Handlers<keyof EvidenceCommands> {
+  const subtrees = createSubtrees(database);
+  const selectSize = prepareRaw<{ size: number }>(
+    database,
+    database.select({ size: sql<number>`coalesce(max(${logLeaf.id}) + 1, 0)`.as('size') }).from(logLeaf),
+  );
+  const selectLeaves = prepareRaw<{ data: string }>(
+    database,
+    database
+      .select({ data: logLeaf.data })
+      .from(logLeaf)
+      .where(between(logLeaf.id, sql.placeholder('first'), sql.placeholder('last')))
+      .orderBy(asc(logLeaf.id)),
+  );
+  const size = () => selectSize.get({})?.size ?? 0;
+  const hashOf = (range: LeafRange) => rootOf(subtreesOf(range).map(subtrees.hashOf));
+  const leavesFrom = (index: number, width: number) =>
+    selectLeaves.all({ first: index, last: index + width - 1 }).map(({ data }) => data);
+
+  /** The filing itself. */
+  function findFiling(filingNo: string, owner: number | undefined): LoggedRecord | undefined {
+    const row = database
+      .select()
+      .from(filing)
+      .innerJoin(caller, eq(caller.id, filing.callerId))
+      .where(and(eq(filing.filingNo, filingNo), owner === undefined ? undefined : eq(filing.callerId, owner)))
+      .get();
+    if (row === undefined) return undefined;
+    const { salt, leafIndex } = row.filing;
+    const shown = toFiling({ ...row.filing, caller: row.caller.name });
+    return {
+      content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt },
+      leafIndex: requireIndex(leafIndex, filingNo),
+    };
+  }
+
+  /** A record behind it. */
+  function findLater(filingNo: string, sequence: number): LoggedRecord | undefined {
+    const row = database
+      .select()
+      .from(provenanceRecord)
+      .where(and(eq(provenanceRecord.filingNo, filingNo), eq(provenanceRecord.position, sequence)))
+      .get();
+    if (row === undefined) return undefined;
+    const { event, at, salt, leafIndex } = row;
+    const record = { filingNo, sequence, event, at };
+    return {
+      content: salt === null ? undefined : { kind: event, record, salt },
+      leafIndex: requireIndex(leafIndex, filingNo),
+    };
+  }
+
+  return {
+    GetTree: reads(() => ({ size: size(), root: hashOf({ start: 0, end: size() }) })),
+    GetRoot: reads((asked) => (asked.size > size() ? undefined : hashOf({ start: 0, end: asked.size }))),
+    ReadSubtrees: reads(({ level, place, width }) => {
+      const last = completedBy({ level, place: place + width - 1 });
+      return last < size() ? subtrees.hashesFrom({ level, place }, width) : undefined;
+    }),
+    ReadLeaves: reads(({ index, width }) => (index + width <= size() ? leavesFrom(index, width) : undefined)),
+    ProveInclusion: reads(({ index, size: of }) => {
+      if (of > size() || index >= of) return undefined;
+      const [leaf] = leavesFrom(index, 1);
+      return leaf === undefined ? undefined : { leaf, path: inclusionPath(index, of).map(hashOf) };
+    }),
+    ProveConsistency: reads(({ from, to }) =>
+      to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
+    ),
+    FindRecord: reads(({ filingNo, sequence, owner }) => {
+      const found = findFiling(filingNo, owner);
+      return found === undefined || sequence === 1 ? found : findLater(filingNo, sequence);
+    }),
+  };
+}
+
+function requireIndex(leafIndex: number | null, filingNo: string): number {
+  if (leafIndex === null) throw new Error(`A record of ${filingNo} has no leaf in the evidence log.`);
+  return leafIndex;
+}

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { test } from 'node:test';
+import { canonicalEvidence } from '../../../src/domain/filing.ts';
+import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../../src/domain/merkle.ts';
+import { canonicalRecord } from '../../../src/domain/provenance.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  caseOf,
+  fileOne,
+  frozen,
+  noon,
+  openStore,
+  type StoreEngine,
+  settlementOf,
+  toFile,
+  toResolve,
+} from './fixtures.ts';
+
+const hex = (bytes: Uint8Array | undefined): string | undefined =>
+  bytes && Buffer.from(bytes).toString('hex');
+
+/** All leaves of a store, and the tree that they make. */
+async function allLeaves(store: Store): Promise<{ leaves: readonly string[]; tree: TreeHead }> {
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  const leaves = size === 0 ? [] : await perform(store, { kind: 'ReadLeaves', index: 0, width: size });
+  assert.ok(leaves);
+  assert.equal(leaves.length, size);
+  let tree = emptyTree;
+  for (const leaf of leaves) tree = appendLeaf(tree, leafHash(leaf)).tree;
+  assert.equal(hex(rootOf(tree.roots)), hex(root));
+  return { leaves, tree };
+}
+
+/** Sells a filing: its order is released. */
+async function sell(store: Store, by: Parameters<typeof frozen>[1]): Promise<string> {
+  const { escrowId, filingNo } = await frozen(store, by);
+  const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+  const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
+  const update = settlementOf(await caseOf(store, escrowId), { to: 'RELEASED', reference: 'theirs', ended });
+  await perform(store, { kind: 'UpdateOrder', update, at: noon });
+  return filingNo;
+}
+
+/** What the evidence log keeps. */
+export function evidencePromises(engine: StoreEngine): void {
+  test('the log is empty, and begins with the first record', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const { size, root } = await perform(store, { kind: 'GetTree' });
+    assert.deepEqual([size, hex(root)], [0, hash('sha256', '', 'hex')]);
+    const by = await addPlatform(store, 'gallery');
+    assert.equal((await perform(store, { kind: 'GetTree' })).size, 0);
+    await fileOne(store, by);
+    const { leaves } = await allLeaves(store);
+    assert.equal(
+      leaves[0],
+      `{"detail":{"adopted":0},"kind":"LOG_BEGUN","number":"LOG","sequence":1,"time":${noon.atMs / 1000},"version":1}`,
+    );
+    assert.equal(leaves.length, 2);
+  });
+
+  test('a filing and each of its records are a leaf that commits to them under a salt', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await sell(store, by);
+    const { leaves } = await allLeaves(store);
+    const time = noon.atMs / 1000;
+    for (const [sequence, kind] of [
+      [1, 'FILING'],
+      [2, 'TRANSFER'],
+    ] as const) {
+      const found = await perform(store, { kind: 'FindRecord', filingNo, sequence, owner: by.callerId });
+      assert.ok(found?.content);
+      const { content, leafIndex } = found;
+      const canonical =
+        content.kind === 'FILING' ? canonicalEvidence(content.filing) : canonicalRecord(content.record);
+      assert.equal(content.salt.length, 32);
+      const digest = hash('sha256', canonical, 'buffer');
+      const commitment = hash('sha256', Buffer.concat([content.salt, digest]), 'hex');
+      const leaf = { commitment, kind, number: filingNo, sequence, time, version: 1 };
+      assert.equal(leaves[leafIndex], JSON.stringify(leaf));
+    }
+    assert.equal(leaves.length, 3);
+    assert.ok(leaves.every((leaf) => !/author|Baishi|gallery/.test(leaf)));
+  });
+
+  test('a record of another caller, one that is not there, and one of no filing are not found', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const filingNo = await fileOne(store, by);
+    const find = (of: string, sequence: number, owner: number | undefined) =>
+      perform(store, { kind: 'FindRecord', filingNo: of, sequence, owner });
+    assert.equal(await find(filingNo, 1, other.callerId), undefined);
+    assert.equal(await find(filingNo, 2, by.callerId), undefined);
+    assert.equal(await find('AS-2026-000009', 1, undefined), undefined);
+    assert.equal((await find(filingNo, 1, undefined))?.leafIndex, 1);
+  });
+
+  test('what is refused leaves no leaf, and those of one transaction follow each other', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const outcomes = await Promise.allSettled([
+      perform(store, toFile(by)),
+      perform(store, toResolve(by, 'RELEASE', 'ES-2026-0000')),
+      perform(store, toFile({ ...by, callerId: 99 })),
+      perform(store, toFile(by)),
+    ]);
+    assert.deepEqual(
+      outcomes.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'rejected', 'fulfilled'],
+    );
+    const { leaves } = await allLeaves(store);
+    assert.deepEqual(
+      leaves.map((leaf) => JSON.parse(leaf).number),
+      ['LOG', 'AS-2026-000001', 'AS-2026-000002'],
+    );
+    for (const [place, filingNo] of ['AS-2026-000001', 'AS-2026-000002'].entries()) {
+      const found = await perform(store, { kind: 'FindRecord', filingNo, sequence: 1, owner: undefined });
+      assert.equal(found?.leafIndex, place + 1);
+    }
+  });
+
+  test('two that write at the same time append to one log', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const one = await openStore(t, engine, dataDir);
+    const other = await openStore(t, engine, dataDir);
+    const by = await addPlatform(one, 'gallery');
+    for (const store of [one, other, one, one, other]) await fileOne(store, by);
+    const { leaves } = await allLeaves(one);
+    assert.equal(leaves.length, 6);
+    assert.deepEqual(await allLeaves(other), await allLeaves(one));
+  });
+
+  test('leaves are never older than those before them', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    await frozen(store, by);
+    const filingNo = await sell(store, by);
+    assert.ok(filingNo);
+    const { leaves } = await allLeaves(store);
+    const times = leaves.map((leaf) => JSON.parse(leaf).time);
+    assert.deepEqual(times, times.toSorted());
+  });
+
+  test('subtrees, leaves and proofs beyond the tree are not there', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    for (let filed = 0; filed < 4; filed += 1) await fileOne(store, by);
+    const { leaves, tree } = await allLeaves(store);
+    assert.equal(tree.size, 5);
+    const subtrees = (level: number, place: number, width: number) =>
+      perform(store, { kind: 'ReadSubtrees', level, place, width });
+    assert.equal(hex(await subtrees(0, 3, 2)), leaves.slice(3).map(leafHash).map(hex).join(''));
+    assert.equal((await subtrees(1, 0, 2))?.length, 64);
+    assert.equal(hex(await subtrees(2, 0, 1)), hex(tree.roots[0]));
+    for (const [level, place, width] of [
+      [0, 4, 2],
+      [0, 5, 1],
+      [1, 2, 1],
+      [2, 1, 1],
+      [8, 0, 1],
+      [60, 0, 1],
+    ] as const)
+      assert.equal(await subtrees(level, place, width), undefined);
+    assert.equal(await perform(store, { kind: 'ReadLeaves', index: 4, width: 2 }), undefined);
+    assert.equal(await perform(store, { kind: 'ProveInclusion', index: 5, size: 5 }), undefined);
+    assert.equal(await perform(store, { kind: 'ProveInclusion', index: 0, size: 6 }), undefined);
+    assert.equal(await perform(store, { kind: 'ProveConsistency', from: 3, to: 6 }), undefined);
+    assert.equal(await perform(store, { kind: 'GetRoot', size: 6 }), undefined);
+    const proof = await perform(store, { kind: 'ProveInclusion', index: 4, size: 5 });
+    assert.deepEqual([proof?.leaf, proof?.path.map(hex)], [leaves[4], [hex(tree.roots[0])]]);
+    const consistency = await perform(store, { kind: 'ProveConsistency', from: 4, to: 5 });
+    assert.deepEqual(consistency?.map(hex), [hex(leafHash(leaves[4] ?? ''))]);
+  });
+}
