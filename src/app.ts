@@ -30,6 +30,9 @@ import { createService, type Service, type ServiceParts } from './service.ts';
 import { createServingTeller, removeServingRecord, type ServingTeller } from './serving-record.ts';
 import { type Config, type ReloadableSettings, settings } from './settings/config.ts';
 import type { Execute, Store } from './store/store.ts';
+import { createCheckpointFile } from './tlog/checkpoint-file.ts';
+import type { Publication } from './tlog/publication.ts';
+import { createSigner, type Signer } from './tlog/signer.ts';
 
 /** How long the start waits for the institution's word on the credentials, in milliseconds. */
 const institutionPatienceMs = 1_000;
@@ -53,6 +56,8 @@ export interface App extends Registry, DoorAddresses {
   certificateEnds(): ReadonlyMap<DoorName, number>;
   /** host:port of the figures as bound; undefined if they are off. */
   readonly metricsAddress: string | undefined;
+  /** What is published of the evidence log. */
+  readonly publication: Publication;
   /** Accepts no more calls, answers those in flight, makes all durable and lets go of the database. */
   close(): Promise<void>;
 }
@@ -85,6 +90,7 @@ export async function startApp(
   const start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
   const store = await beginServing(start, registry);
+  const publication = await publishLog(start, registry);
   const nonceGap = await findNonceGap(registry.execute, clock, log);
   const clientOf = createClientOf(config.trustedProxies);
   const tls = openTlsDoors(
@@ -133,7 +139,7 @@ export async function startApp(
   serving.tell();
   const running = opened.move();
   return {
-    ...{ ...registry, ...addresses, metricsAddress },
+    ...{ ...registry, ...addresses, metricsAddress, publication },
     certificateEnds: tls.ends,
     reload: reloading(start, { registry, tls, serving }),
     drain: () => {
@@ -161,6 +167,20 @@ async function beginServing(
   opened.defer(() => removeServingRecord(config.dataDir));
   await registry.execute({ kind: 'UseInstitution', name: config.institution.name });
   return store;
+}
+
+/** Signs the evidence log, and what it grows to, until what was opened is closed; then once more. */
+async function publishLog(
+  { config, clock, log, opened }: Start,
+  { execute, keyRing, store }: Registry,
+): Promise<Signer> {
+  const madeUp = Buffer.from(store.keyFor('log origin')).toString('hex').slice(0, 16);
+  const origin = config.logOrigin ?? `artseal.invalid/${madeUp}`;
+  const file = createCheckpointFile(config.dataDir);
+  const signer = createSigner({ execute, keyRing, origin, file, clock, log });
+  await signer.start();
+  opened.defer(signer.stop);
+  return signer;
 }
 
 /** Where an institution on this machine sends its notifications, once the doors are open. */

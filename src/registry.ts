@@ -11,6 +11,7 @@ import { ConfigRefused } from './settings/settings.ts';
 import { findLost } from './store/sqlite/leftovers.ts';
 import { databaseFile, servingLockName, unfinishedRestoreName } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
+import { checkpointFileName } from './tlog/checkpoint-file.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
 export interface Registry {
@@ -28,6 +29,7 @@ export interface Registry {
 const madeLater = [
   unfinishedRestoreName,
   sandboxCredentialsName,
+  checkpointFileName,
   ...institutions.flatMap(({ ownFiles }) => ownFiles),
 ];
 

@@ -30,6 +30,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['token', async () => (await import('./token.ts')).token],
   ['secrets', async () => (await import('./secrets.ts')).secrets],
   ['escrow', async () => (await import('./escrow.ts')).escrow],
+  ['evidence', async () => (await import('./evidence.ts')).evidence],
   ['acts', async () => (await import('./acts.ts')).acts],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],

@@ -36,6 +36,8 @@ export interface Config {
   readonly buyerDeadlineMs: number;
   /** Backups that a serving process takes; undefined for none. */
   readonly backups: RegularBackups | undefined;
+  /** What the evidence log is published under; undefined for a name that is made of the deployment's secret. */
+  readonly logOrigin: string | undefined;
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
@@ -202,6 +204,13 @@ export const settings = {
     meaning: 'how many of them are kept, from 1 to 1000',
     read: parseBackupsKept,
   },
+  logOrigin: {
+    variable: 'ARTSEAL_LOG_ORIGIN',
+    fallback: '',
+    meaning:
+      'name of the evidence log for ever, a URL without its scheme such as log.example.com/artseal; made up if unset',
+    read: parseLogOrigin,
+  },
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
     fallback: 'simulated',
@@ -367,6 +376,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     drainDelayS: () => source.read(settings.drainDelay),
     buyerDeadlineMs: () => source.read(settings.buyerDeadline),
     backups: () => readBackups(source),
+    logOrigin: () => (source.isSet(settings.logOrigin) ? source.read(settings.logOrigin) : undefined),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
     retired: () =>
@@ -510,6 +520,16 @@ export function parseBackupsKept(text: string): number {
   const kept = /^\d{1,4}$/.test(text) ? Number(text) : 0;
   if (kept >= 1 && kept <= 1_000) return kept;
   throw new SettingRefused('must be a whole number from 1 to 1000');
+}
+
+const logOriginMax = 200;
+
+function parseLogOrigin(text: string): string {
+  const isGood = /^[!-*,-~]+$/.test(text) && !text.includes('://') && text.length <= logOriginMax;
+  if (isGood) return text;
+  throw new SettingRefused(
+    `must be a URL without its scheme, of ASCII without blanks and +, of at most ${logOriginMax} characters`,
+  );
 }
 
 function parseTimeZone(name: string): string {

@@ -7,6 +7,7 @@ import type { EscrowCommands } from './escrow-commands.ts';
 import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
+import type { LogCommands } from './log-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';
@@ -86,6 +87,7 @@ export interface StoreFiles {
 export interface Commands
   extends FilingCommands,
     EvidenceCommands,
+    LogCommands,
     EscrowCommands,
     ReconciliationCommands,
     CallerCommands,

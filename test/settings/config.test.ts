@@ -40,6 +40,7 @@ describe('without any setting', () => {
       drainDelayS: 0,
       buyerDeadlineMs: 3_600_000,
       backups: undefined,
+      logOrigin: undefined,
       institution: simulated,
       institutionSettings: {},
       retired: [],

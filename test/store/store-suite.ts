@@ -13,6 +13,7 @@ import { idempotencyPromises } from './promises/idempotency.ts';
 import { institutionPromises } from './promises/institutions.ts';
 import { keyAndTokenPromises } from './promises/keys-and-tokens.ts';
 import { knownCredentialPromises } from './promises/known-credentials.ts';
+import { logPromises } from './promises/log.ts';
 import { noncePromises } from './promises/nonces.ts';
 import { notificationPromises } from './promises/notifications.ts';
 import { numberPromises } from './promises/numbers.ts';
@@ -27,6 +28,7 @@ const parts = {
   numbers: numberPromises,
   filings: filingPromises,
   evidence: evidencePromises,
+  log: logPromises,
   escrows: escrowPromises,
   'order updates': orderUpdatePromises,
   operations: operationPromises,

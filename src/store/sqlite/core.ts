@@ -33,6 +33,7 @@ import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { databaseFile } from './location.ts';
+import { createLogHandlers } from './log.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
@@ -214,6 +215,7 @@ function createUnits(database: Database) {
   const handlers: Handlers = {
     ...createFilingHandlers(database, log),
     ...createEvidenceHandlers(database),
+    ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,
     ...createActHandlers(database),

@@ -13,6 +13,7 @@ import {
   done,
   knownAs,
   newKey,
+  newLogKey,
   newToken,
   noon,
   oneUnitHeld,
@@ -104,6 +105,22 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     return {
       command: { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
       acts: [['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }]],
+    };
+  },
+  RotateLogKey: async (store) => {
+    const [old, key] = [newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    const signing = { vkey: old.vkey, endsAtS: null };
+    const endsAtS = 1_790_000_500;
+    const after = {
+      keys: [
+        { vkey: key.vkey, endsAtS: null },
+        { ...signing, endsAtS },
+      ],
+    };
+    return {
+      command: { kind: 'RotateLogKey', by, key, endsAtS },
+      acts: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
     };
   },
   SetPlatformStatus: async (store) => {

@@ -11,6 +11,7 @@ import { type Reason, Refusal } from '../../../src/domain/reason.ts';
 import type { NewKey, NewToken, StoredKey } from '../../../src/store/caller-commands.ts';
 import type { EscrowFilter, Work } from '../../../src/store/escrow-commands.ts';
 import type { BusinessTime, CallerRef, FilingFilter } from '../../../src/store/filing-commands.ts';
+import type { NewLogKey } from '../../../src/store/log-commands.ts';
 import type { Page, PageQuery } from '../../../src/store/paging.ts';
 import type { PartyFilter } from '../../../src/store/party-commands.ts';
 import type { CaseSelection, EscrowCase, OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
@@ -96,6 +97,13 @@ export function newKey(over: Partial<NewKey> = {}): NewKey {
   // The name of a master key, NUL, and a seal.
   const sealedSecret = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
   return { keyId: `key_${word}`, apiKey: `ak_${word}`, sealedSecret, createdAtS: 1_790_000_000, ...over };
+}
+
+/** A key of the log as minted, as far as a store looks at it. */
+export function newLogKey(over: Partial<NewLogKey> = {}): NewLogKey {
+  const vkey = `log.example+${randomBytes(4).toString('hex')}+${randomBytes(33).toString('base64')}`;
+  const sealedSeed = Buffer.concat([Buffer.from('main\0'), randomBytes(60)]);
+  return { vkey, sealedSeed, addedAtS: 1_790_000_000, ...over };
 }
 
 /** A token as minted. */

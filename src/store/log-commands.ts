@@ -1,0 +1,67 @@
+import type { Actor } from '../domain/act.ts';
+
+/** What the evidence log is published under: its names, its keys and its checkpoints. */
+export interface LogCommands {
+  /** All of it. */
+  GetLog: { readonly takes: object; readonly gives: LogState };
+  /** Names a log that has no name yet, and adds its first key: a leaf KEY_ADDED. */
+  NameLog: {
+    readonly takes: { readonly origin: string; readonly key: NewLogKey };
+    readonly gives: undefined;
+  };
+  /** Adds a key, from now on beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. */
+  RotateLogKey: {
+    readonly takes: { readonly by: Actor; readonly key: NewLogKey; readonly endsAtS: number };
+    readonly gives: undefined;
+  };
+  /** Has a key sign no more, and erases its seed: a leaf KEY_RETIRED. Nothing if it was done before. */
+  EndLogKey: { readonly takes: { readonly vkey: string; readonly atS: number }; readonly gives: undefined };
+  /** Keeps a checkpoint in the place of all others that bear no time stamp. */
+  KeepCheckpoint: { readonly takes: KeptCheckpoint; readonly gives: undefined };
+}
+
+/** What the log is published under. */
+export interface LogState {
+  /** The names of the log, the one in force last; none before the log is first served. */
+  readonly names: readonly LogName[];
+  /** All keys that the log had, the newest first. */
+  readonly keys: readonly LogKey[];
+  /** The newest checkpoint under the name in force; undefined if there is none. */
+  readonly newest: KeptCheckpoint | undefined;
+}
+
+/** A name of the log. */
+export interface LogName {
+  /** The first line of its checkpoints, and the name of its keys. */
+  readonly origin: string;
+  /** The size of the tree from which on it is published under that name. */
+  readonly firstSize: number;
+}
+
+/** A key to be added. */
+export interface NewLogKey {
+  /** The verifier key, in the format of signed notes. */
+  readonly vkey: string;
+  /** The seed of the private key, as hex digits, sealed. */
+  readonly sealedSeed: Uint8Array;
+  /** Unix seconds. */
+  readonly addedAtS: number;
+}
+
+/** A key of the log. */
+export interface LogKey extends NewLogKey {
+  /** Unix seconds as of which it is to sign no more; null if that is not decided. */
+  readonly endsAtS: number | null;
+  /** Whether it signs no more; its seed is empty then. */
+  readonly isRetired: boolean;
+}
+
+/** A checkpoint that was published. */
+export interface KeptCheckpoint {
+  /** How many leaves the tree has. */
+  readonly size: number;
+  /** The signed note. */
+  readonly note: string;
+  /** Unix seconds. */
+  readonly publishedAtS: number;
+}

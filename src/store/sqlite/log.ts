@@ -1,0 +1,90 @@
+import { asc, desc, eq, isNull, ne, sql } from 'drizzle-orm';
+import type { LogCommands, LogKey, LogState, NewLogKey } from '../log-commands.ts';
+import type { NoteAct } from './acts.ts';
+import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import { logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
+
+/** Handlers of what the evidence log is published under. They are called once a second at most, so nothing is prepared. */
+export function createLogHandlers(
+  database: Database,
+  noteAct: NoteAct,
+  log: EvidenceLog,
+): Handlers<keyof LogCommands> {
+  const keys = (): readonly LogKey[] =>
+    database
+      .select()
+      .from(logKey)
+      .orderBy(desc(logKey.id))
+      .all()
+      .map(({ id: _, ...key }) => ({ ...key, isRetired: key.sealedSeed.length === 0 }));
+
+  function state(): LogState {
+    const { origin, firstSize } = logOrigin;
+    const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
+    const firstLine = `${names.at(-1)?.origin}\n`;
+    const { size, note, publishedAtS } = logCheckpoint;
+    const newest = database
+      .select({ size, note, publishedAtS })
+      .from(logCheckpoint)
+      .where(sql`substr(${note}, 1, length(${firstLine})) = ${firstLine}`)
+      .orderBy(desc(size))
+      .limit(1)
+      .get();
+    return { names, keys: keys(), newest };
+  }
+
+  function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey): void {
+    const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS };
+    database.insert(logKey).values(row).run();
+    log.appendAct('KEY_ADDED', addedAtS, { vkey });
+  }
+
+  const toldOfKeys = () => ({
+    keys: keys()
+      .filter(({ isRetired }) => !isRetired)
+      .map(({ vkey, endsAtS }) => ({ vkey, endsAtS })),
+  });
+
+  return {
+    GetLog: reads(state),
+    NameLog: writes(({ origin, key }) => {
+      if (database.select().from(logOrigin).get() !== undefined)
+        throw new Error('The evidence log has a name already.');
+      const firstSize = sql<number>`(SELECT coalesce(max(${logLeaf.id}) + 1, 0) FROM ${logLeaf})`;
+      database.insert(logOrigin).values({ origin, firstSize }).run();
+      addKey(key);
+      return undefined;
+    }),
+    RotateLogKey: writes(({ by, key, endsAtS }) => {
+      const before = toldOfKeys();
+      database
+        .update(logKey)
+        .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
+        .where(ne(logKey.sealedSeed, Buffer.alloc(0)))
+        .run();
+      addKey(key);
+      noteAct(by, 'evidence rotate-key', key.vkey, { before, after: toldOfKeys() });
+      return undefined;
+    }),
+    EndLogKey: writes(({ vkey, atS }) => {
+      const key = keys().find((known) => known.vkey === vkey);
+      if (key === undefined || key.isRetired) return undefined;
+      const ended = { sealedSeed: Buffer.alloc(0), endsAtS: Math.min(key.endsAtS ?? atS, atS) };
+      database.update(logKey).set(ended).where(eq(logKey.vkey, vkey)).run();
+      log.appendAct('KEY_RETIRED', atS, { vkey });
+      return undefined;
+    }),
+    KeepCheckpoint: writes(({ size, note, publishedAtS }) => {
+      database.delete(logCheckpoint).where(isNull(logCheckpoint.timeStamp)).run();
+      const row = { note, publishedAtS };
+      database
+        .insert(logCheckpoint)
+        .values({ size, ...row })
+        .onConflictDoUpdate({ target: logCheckpoint.size, set: row })
+        .run();
+      return undefined;
+    }),
+  };
+}

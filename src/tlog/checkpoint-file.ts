@@ -1,0 +1,58 @@
+import { open, readFile, rename, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** The file of a data folder that has the newest checkpoint, which is kept outside of the database. */
+export const checkpointFileName = 'log-checkpoint';
+
+/** Nobody else has to read it, although what it says is public. */
+const mode = 0o600;
+
+/** The newest checkpoint as it is kept beside the database. */
+export interface CheckpointFile {
+  readonly path: string;
+  /** The note that is there and since when, Unix milliseconds; undefined if there is no file. */
+  read(): Promise<{ readonly note: string; readonly writtenAtMs: number } | undefined>;
+  /** Puts a note in the place of the one before; it is on disk when this resolves. */
+  write(note: string): Promise<void>;
+}
+
+/** Keeps it in a data folder. */
+export function createCheckpointFile(dataDir: string): CheckpointFile {
+  const path = join(dataDir, checkpointFileName);
+  return {
+    path,
+    read: async () => {
+      try {
+        const [note, { mtimeMs }] = await Promise.all([readFile(path), stat(path)]);
+        // What is no UTF-8 becomes U+FFFD, which no signature fits.
+        return { note: note.toString(), writtenAtMs: mtimeMs };
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+        throw error;
+      }
+    },
+    write: async (note) => {
+      const draft = `${path}.new`;
+      const file = await open(draft, 'w', mode);
+      try {
+        await file.writeFile(note);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(draft, path);
+      await syncFolder(dataDir);
+    },
+  };
+}
+
+/** Resolves when the names in a folder are on disk. Windows has no such thing. */
+async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const opened = await open(folder, 'r');
+  try {
+    await opened.sync();
+  } finally {
+    await opened.close();
+  }
+}

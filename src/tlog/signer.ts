@@ -1,0 +1,118 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../domain/clock.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
+import type { LogKey } from '../store/log-commands.ts';
+import type { Execute } from '../store/store.ts';
+import { signCheckpoint } from './checkpoint.ts';
+import type { CheckpointFile } from './checkpoint-file.ts';
+import type { Publication, PublishedCheckpoint } from './publication.ts';
+import { createSigningKeys, mintLogKey } from './signing-keys.ts';
+import { createWaiting } from './waiting.ts';
+
+/** How often it is looked whether the tree grew, in milliseconds: checkpoints are no closer to each other. */
+export const signEveryMs = 1_000;
+
+/** Signs what the evidence log grew to, and publishes it. */
+export interface Signer extends Publication {
+  /**
+   * Names the log and makes its first key if it has none, and publishes its newest checkpoint; from then on looks
+   * regularly whether the tree grew. Throws LogRefused if what was published and the database do not agree.
+   */
+  start(): Promise<void>;
+  /** Signs what has grown meanwhile, as the last one. */
+  stop(): Promise<void>;
+}
+
+/** What the signer works with. */
+export interface SignerDependencies {
+  readonly execute: Execute;
+  readonly keyRing: KeyRing;
+  /** What the log is to be called, if it has no name yet. */
+  readonly origin: string;
+  readonly file: CheckpointFile;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createSigner({ execute, keyRing, origin, file, clock, log }: SignerDependencies): Signer {
+  const signingKeys = createSigningKeys(keyRing);
+  const waiting = createWaiting(clock);
+  let current: PublishedCheckpoint | undefined;
+  let keys: readonly LogKey[] = [];
+  let callOff = () => {};
+  let isStopped = false;
+  let underWay = Promise.resolve();
+  /** Why the last attempt failed. */
+  let failure: string | undefined;
+
+  const nowS = () => Math.floor(clock.nowMs() / 1000);
+
+  /** Publishes the tree as it is, if it grew. */
+  async function publish(): Promise<void> {
+    await endKeys();
+    const tree = await execute({ kind: 'GetTree' });
+    if (tree.size === current?.size) return;
+    const state = await execute({ kind: 'GetLog' });
+    keys = state.keys;
+    const name = state.names.at(-1);
+    if (name === undefined) throw new Error('The evidence log has no name.');
+    const checkpoint = signCheckpoint({ origin: name.origin, ...tree }, signingKeys.open(keys));
+    await file.write(checkpoint.note);
+    const { size, note } = checkpoint;
+    await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: nowS() });
+    current = checkpoint;
+    waiting.tell(checkpoint);
+  }
+
+  /** Ends the keys whose time is over. */
+  async function endKeys(): Promise<void> {
+    const atS = nowS();
+    for (const { vkey, endsAtS, isRetired } of keys)
+      if (!isRetired && endsAtS !== null && endsAtS <= atS) await execute({ kind: 'EndLogKey', vkey, atS });
+  }
+
+  async function attempt(): Promise<void> {
+    try {
+      await publish();
+      if (failure !== undefined) log.info('checkpoints of the evidence log are signed again');
+      failure = undefined;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== failure)
+        log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
+      failure = reason;
+    }
+  }
+
+  async function run(): Promise<void> {
+    const beganMs = clock.monotonicMs();
+    await attempt();
+    if (isStopped) return;
+    const passedMs = clock.monotonicMs() - beganMs;
+    callOff = clock.after(Math.max(0, signEveryMs - passedMs), () => {
+      underWay = run();
+    });
+  }
+
+  return {
+    current: () => current,
+    covering: (leafIndex, withinMs) =>
+      current !== undefined && leafIndex < current.size
+        ? Promise.resolve(current)
+        : waiting.until(leafIndex, withinMs),
+    verifierKeys: () => keys.filter(({ isRetired }) => !isRetired).map(({ vkey }) => vkey),
+    start: async () => {
+      const { names } = await execute({ kind: 'GetLog' });
+      if (names.length === 0)
+        await execute({ kind: 'NameLog', origin, key: mintLogKey(origin, keyRing, nowS()) });
+      underWay = run();
+      await underWay;
+    },
+    stop: async () => {
+      callOff();
+      isStopped = true;
+      await underWay;
+      await attempt();
+    },
+  };
+}

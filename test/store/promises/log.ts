@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KeptCheckpoint } from '../../../src/store/log-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { addPlatform, crashCopy, fileOne, newLogKey, openStore, type StoreEngine } from './fixtures.ts';
+
+/** The acts of the log of a store, without their times. */
+async function actLeaves(store: Store) {
+  const { size } = await perform(store, { kind: 'GetTree' });
+  const leaves = (size > 0 && (await perform(store, { kind: 'ReadLeaves', index: 0, width: size }))) || [];
+  return leaves
+    .map((leaf) => JSON.parse(leaf))
+    .filter(({ number }) => number === 'LOG')
+    .map(({ kind, detail }) => [kind, detail.vkey]);
+}
+
+const keep = (store: Store, checkpoint: KeptCheckpoint) =>
+  perform(store, { kind: 'KeepCheckpoint', ...checkpoint });
+
+const newestOf = async (store: Store) => (await perform(store, { kind: 'GetLog' })).newest;
+
+/** What the evidence log is published under. */
+export function logPromises(engine: StoreEngine): void {
+  test('a log is named once, with its first key, which is a leaf', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const empty = { names: [], keys: [], newest: undefined };
+    assert.deepEqual(await perform(store, { kind: 'GetLog' }), empty);
+    await fileOne(store, await addPlatform(store, 'gallery'));
+    const key = newLogKey();
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key });
+    await assert.rejects(perform(store, { kind: 'NameLog', origin: 'other.example', key: newLogKey() }));
+    const { names, keys } = await perform(await openStore(t, engine, crashCopy(t, dataDir)), {
+      kind: 'GetLog',
+    });
+    assert.deepEqual(names, [{ origin: 'log.example', firstSize: 2 }]);
+    assert.deepEqual(
+      keys.map(({ sealedSeed, ...rest }) => ({ ...rest, sealedSeed: Buffer.from(sealedSeed) })),
+      [{ ...key, endsAtS: null, isRetired: false }],
+    );
+    assert.deepEqual(await actLeaves(store), [
+      ['LOG_BEGUN', undefined],
+      ['KEY_ADDED', key.vkey],
+    ]);
+  });
+
+  test('a rotated key ends, none later than before, and its seed is erased with it', async (t) => {
+    const store = await openStore(t, engine);
+    const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
+    await perform(store, { kind: 'RotateLogKey', by: tester, key: second, endsAtS: 500 });
+    await perform(store, { kind: 'RotateLogKey', by: tester, key: third, endsAtS: 900 });
+    const ends = async () =>
+      (await perform(store, { kind: 'GetLog' })).keys.map(({ vkey, endsAtS, isRetired, sealedSeed }) => [
+        ...[vkey, endsAtS, isRetired, sealedSeed.length > 0],
+      ]);
+    assert.deepEqual(await ends(), [
+      [third.vkey, null, false, true],
+      [second.vkey, 900, false, true],
+      [first.vkey, 500, false, true],
+    ]);
+    const end = { kind: 'EndLogKey', vkey: first.vkey, atS: 600 } as const;
+    for (const _ of ['first', 'again']) await perform(store, end);
+    await perform(store, { kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: 400 });
+    assert.deepEqual((await ends()).slice(1), [
+      [third.vkey, 400, false, true],
+      [second.vkey, 400, false, true],
+      [first.vkey, 500, true, false],
+    ]);
+    assert.deepEqual((await actLeaves(store)).slice(1, -1), [
+      ['KEY_ADDED', first.vkey],
+      ['KEY_ADDED', second.vkey],
+      ['KEY_ADDED', third.vkey],
+      ['KEY_RETIRED', first.vkey],
+    ]);
+  });
+
+  test('the newest checkpoint of the name in force is kept, and takes the place of the one before', async (t) => {
+    const store = await openStore(t, engine);
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+    const checkpoint = (size: number, origin = 'log.example') => ({
+      ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
+    });
+    for (const size of [2, 5]) await keep(store, checkpoint(size));
+    assert.deepEqual(await newestOf(store), checkpoint(5));
+    const cosigned = { ...checkpoint(5), note: 'log.example\n5\ncosigned\n' };
+    await keep(store, cosigned);
+    assert.deepEqual(await newestOf(store), cosigned);
+    await keep(store, checkpoint(9, 'log.example/2'));
+    assert.equal(await newestOf(store), undefined);
+  });
+}
