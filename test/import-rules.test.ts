@@ -23,13 +23,29 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/any.ts': {
     allowed: ['./rest/routes.ts', './payment/institutions.ts', 'node:http', 'pino'],
     refused: [
-      ...['./payment/stripe/settings.ts', ...drivers, '@connectrpc/connect-node', 'prom-client'],
+      ...[
+        './payment/stripe/settings.ts',
+        './verifier/index.ts',
+        ...drivers,
+        '@connectrpc/connect-node',
+        'prom-client',
+      ],
       '@opentelemetry/api',
     ],
   },
   'src/cli/any.ts': {
     allowed: ['../app.ts', 'node:fs'],
-    refused: ['../payment/simulated/simulator.ts', ...drivers, '@connectrpc/connect-node'],
+    refused: [
+      ...['../payment/simulated/simulator.ts', '../verifier/index.ts', ...drivers],
+      '@connectrpc/connect-node',
+    ],
+  },
+  'src/cli/verify.ts': {
+    allowed: ['./command.ts', '../verifier/index.ts', 'node:fs'],
+    refused: [
+      ...['../verifier/inner/part.ts', '../domain/merkle.ts', '../settings/config.ts', '../tlog/note.ts'],
+      ...['pino', ...drivers],
+    ],
   },
   'src/domain/any.ts': {
     allowed: ['./money.ts', 'node:crypto'],
@@ -244,6 +260,13 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/program/any.ts': {
     allowed: ['./packaged-files.ts', '../../package.json', 'node:fs', 'node:sea'],
     refused: ['../settings/config.ts', '../domain/money.ts', '../main.ts', 'pino', ...drivers, ...connect],
+  },
+  'src/verifier/any.ts': {
+    allowed: ['./tree.ts', '@noble/hashes/sha2.js', '@noble/curves/ed25519.js'],
+    refused: [
+      ...['../domain/merkle.ts', '../domain/leaf.ts', '../json/strict-json.ts', '../../gen/a_pb.ts', 'pino'],
+      ...['node:crypto', 'node:fs', ...drivers, ...connect, ...web],
+    ],
   },
   'src/client/any.ts': {
     allowed: [

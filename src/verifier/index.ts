@@ -1,0 +1,11 @@
+/**
+ * Checks evidence without trusting whoever handed it over. Runs in Node and in browsers alike, needs neither network nor
+ * files, and shares no code with what writes the log.
+ */
+export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
+export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
+export { type FailureKind, VerificationFailure } from './failure.ts';
+export { type Note, readVerifierKey, type VerifierKey } from './note.ts';
+export { compareWithPin, type PinComparison } from './pin.ts';
+export type { EvidenceRecord } from './record.ts';
+export { type Proven, prove, type Trust, type Verdict, verdictOf, verifyBundle } from './verify.ts';

@@ -1,0 +1,63 @@
+import { malformed } from './failure.ts';
+import { type JsonObject, membersOf, readCanonical } from './json.ts';
+import { filingNumber, type RecordLeaf } from './leaf.ts';
+
+/** A record as it was hashed, by what kind of record it is. */
+export interface EvidenceRecord {
+  readonly kind: RecordLeaf['kind'];
+  /** The filing number. */
+  readonly number: string;
+  readonly sequence: number;
+  /** When a filing says that it was filed, Unix seconds; a later record has a date alone, and no instant. */
+  readonly timeS: number | undefined;
+  /** What it says, member by member. */
+  readonly members: JsonObject;
+}
+
+const filingTexts = ['author', 'condition', 'era', 'filingNo', 'material', 'size', 'timestamp'];
+const laterTexts = ['at', 'event', 'filingNo'];
+
+/** Reads the canonical JSON of a record. Throws VerificationFailure MALFORMED. */
+export function readRecord(text: string): EvidenceRecord {
+  const what = 'the record';
+  const members = readCanonical(text, what);
+  const isFiling = !members.has('event');
+  const texts = isFiling ? filingTexts : laterTexts;
+  const read = membersOf(members, [...texts, isFiling ? 'price' : 'sequence'], what);
+  for (const name of texts) read.text(name);
+  const number = read.text('filingNo');
+  if (!filingNumber.test(number)) throw malformed('filingNo of the record is not AS-<year>-<6 digits>');
+  if (isFiling) {
+    read.integer('price');
+    return { kind: 'FILING', number, sequence: 1, timeS: readInstant(read.text('timestamp')), members };
+  }
+  if (read.text('event') !== 'TRANSFER') throw malformed('event of the record is none that is known');
+  readDate(read.text('at'));
+  return { kind: 'TRANSFER', number, sequence: read.integer('sequence', 2), timeS: undefined, members };
+}
+
+const instantForm =
+  /^(\d{4})-(\d\d)-(\d\d)T([01]\d|2[0-3]):([0-5]\d):([0-5]\d)([+-])([01]\d|2[0-3]):([0-5]\d)$/;
+
+/** The Unix seconds of an RFC 3339 timestamp with whole seconds and a numeric offset. */
+function readInstant(text: string): number {
+  const [, year, month, day, hour, minute, second, sign, offsetHours, offsetMinutes] =
+    instantForm.exec(text) ?? [];
+  if (year === undefined) {
+    throw malformed('timestamp of the record is not RFC 3339 with whole seconds and a numeric offset');
+  }
+  const midnightMs = readDate(`${year}-${month}-${day}`);
+  const localS = midnightMs / 1000 + Number(hour) * 3600 + Number(minute) * 60 + Number(second);
+  const offsetS = Number(offsetHours) * 3600 + Number(offsetMinutes) * 60;
+  return sign === '+' ? localS - offsetS : localS + offsetS;
+}
+
+/** The Unix milliseconds of the midnight, in UTC, that a date begins with. */
+function readDate(text: string): number {
+  const date = new Date(`${text}T00:00:00.000Z`);
+  // Some engines take the 30th of February for the 2nd of March.
+  if (Number.isNaN(date.getTime()) || date.toISOString().slice(0, 10) !== text) {
+    throw malformed('the record has a date that is not in the calendar');
+  }
+  return date.getTime();
+}

@@ -1,0 +1,256 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  type KeyObject,
+  randomBytes,
+  sign,
+} from 'node:crypto';
+
+/**
+ * A small evidence log, written for the tests of the verifier from RFC 6962 and the C2SP specifications: a counterpart that
+ * shares nothing with the service's own. Everything is recomputed from the leaves by the recursions of the RFC.
+ */
+
+const sha256 = (...parts: readonly (Uint8Array | string)[]): Buffer => {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part);
+  return hash.digest();
+};
+
+/** The hash of the data of a leaf. */
+export const hashOfLeaf = (data: string | Uint8Array): Buffer => sha256(Buffer.of(0), data);
+
+/** Nodes that were computed, by the leaves that they are above: a tree of six hundred is asked for a thousand times. */
+export function createTree(leaves: readonly Uint8Array[]) {
+  const known = new Map<number, Buffer>();
+
+  /** MTH(D[from:to]) of RFC 6962, section 2.1. */
+  function root(from: number, to: number): Buffer {
+    if (to === from) return sha256();
+    if (to - from === 1) return Buffer.from(leaves[from] ?? Buffer.alloc(0));
+    const place = from * 0x10_0000 + to;
+    const computed =
+      known.get(place) ??
+      sha256(Buffer.of(1), root(from, from + split(to - from)), root(from + split(to - from), to));
+    known.set(place, computed);
+    return computed;
+  }
+
+  /** PATH(m, D[from:to]) of section 2.1.1. */
+  function path(index: number, from: number, to: number): Buffer[] {
+    if (to - from <= 1) return [];
+    const middle = from + split(to - from);
+    return index < middle
+      ? [...path(index, from, middle), root(middle, to)]
+      : [...path(index, middle, to), root(from, middle)];
+  }
+
+  /** SUBPROOF(m, D[from:to], b) of section 2.1.2. */
+  function subproof(size: number, from: number, to: number, isWhole: boolean): Buffer[] {
+    if (size === to) return isWhole ? [] : [root(from, to)];
+    const middle = from + split(to - from);
+    return size <= middle
+      ? [...subproof(size, from, middle, isWhole), root(middle, to)]
+      : [...subproof(size, middle, to, false), root(from, middle)];
+  }
+
+  return {
+    root: (size: number) => root(0, size),
+    inclusion: (index: number, size: number) => path(index, 0, size),
+    consistency: (older: number, newer: number) => (older === 0 ? [] : subproof(older, 0, newer, true)),
+    /** The root of a complete subtree, for tiles. */
+    subtree: (level: number, place: number) => root(place * 2 ** level, (place + 1) * 2 ** level),
+  };
+}
+
+function split(leaves: number): number {
+  let power = 1;
+  while (power * 2 < leaves) power *= 2;
+  return power;
+}
+
+/** A key of a log. */
+export interface SmallKey {
+  readonly name: string;
+  readonly vkey: string;
+  /** A signature line over the text of a note. */
+  line(text: string): string;
+}
+
+/** The Ed25519 key of a seed, by default a new one. */
+export function createKey(name: string, seed: Uint8Array = randomBytes(32)): SmallKey {
+  // What PKCS #8 has before the seed.
+  const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]);
+  const privateKey: KeyObject = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
+  const publicKey = createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(-32);
+  const material = Buffer.concat([Buffer.of(1), publicKey]);
+  const id = sha256(`${name}\n`, material).subarray(0, 4);
+  return {
+    name,
+    vkey: `${name}+${id.toString('hex')}+${material.toString('base64')}`,
+    line: (text) => {
+      const signature = sign(null, Buffer.from(text), privateKey);
+      return `\u2014 ${name} ${Buffer.concat([id, signature]).toString('base64')}\n`;
+    },
+  };
+}
+
+/** A record as it goes into a bundle, before it is logged. */
+export interface SmallRecord {
+  readonly kind: 'FILING' | 'TRANSFER';
+  readonly number: string;
+  readonly sequence: number;
+  readonly timeS: number;
+  readonly text: string;
+}
+
+/** A filing at a time, Unix seconds; `changes` replaces members. */
+export function filingAt(
+  timeS: number,
+  place = 1,
+  changes: Readonly<Record<string, unknown>> = {},
+): SmallRecord {
+  const timestamp = `${new Date((timeS + 8 * 3600) * 1000).toISOString().slice(0, 19)}+08:00`;
+  const number = `AS-${timestamp.slice(0, 4)}-${String(place).padStart(6, '0')}`;
+  const text = sortedJson({
+    ...{ author: 'Qi Baishi', condition: 'two restored creases', era: '1947', filingNo: number },
+    ...{ material: 'ink and colour on paper', price: 128_000_000, size: '68 x 136 cm', timestamp },
+    ...changes,
+  });
+  return { kind: 'FILING', number, sequence: 1, timeS, text };
+}
+
+/** The TRANSFER of a filing with that sequence. */
+export function transferAt(timeS: number, number: string, sequence: number): SmallRecord {
+  const at = new Date((timeS + 8 * 3600) * 1000).toISOString().slice(0, 10);
+  return {
+    kind: 'TRANSFER',
+    number,
+    sequence,
+    timeS,
+    text: sortedJson({ at, event: 'TRANSFER', filingNo: number, sequence }),
+  };
+}
+
+/** JSON with the members in order. */
+export function sortedJson(object: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(object).sort(([one], [other]) => (one < other ? -1 : 1))),
+  );
+}
+
+/** A bundle as JSON has it. */
+export interface SmallBundle {
+  format: string;
+  version: number;
+  record: string;
+  hash: string;
+  salt: string;
+  leaf: string;
+  proof: string;
+}
+
+/** The leaf of a record: its data, and the salt that opens its commitment. */
+export function commit(
+  { kind, number, sequence, timeS, text }: SmallRecord,
+  salt: Uint8Array = randomBytes(32),
+) {
+  const commitment = sha256(salt, sha256(text)).toString('hex');
+  return { salt, data: sortedJson({ commitment, kind, number, sequence, time: timeS, version: 1 }) };
+}
+
+/** The leaf of an act of the log. */
+export function actAt(
+  kind: string,
+  timeS: number,
+  sequence: number,
+  detail: Readonly<Record<string, unknown>>,
+): string {
+  return sortedJson({
+    detail: JSON.parse(sortedJson(detail)),
+    kind,
+    number: 'LOG',
+    sequence,
+    time: timeS,
+    version: 1,
+  });
+}
+
+/** A log that is signed with these keys. */
+export class SmallLog {
+  readonly origin: string;
+  readonly keys: SmallKey[];
+  /** The data of the leaves; whoever changes them lies. */
+  readonly leaves: string[] = [];
+  readonly #records = new Map<number, { readonly record: SmallRecord; readonly salt: Uint8Array }>();
+
+  constructor(origin = 'log.example/artworks', keys: SmallKey[] = [createKey(origin)]) {
+    this.origin = origin;
+    this.keys = keys;
+  }
+
+  /** The arguments that give all of its keys. */
+  get keyWords(): string[] {
+    return this.keys.flatMap(({ vkey }) => ['--key', vkey]);
+  }
+
+  /** Appends the data of a leaf; its index. */
+  append(data: string): number {
+    return this.leaves.push(data) - 1;
+  }
+
+  /** Appends a record; the index of its leaf. */
+  record(record: SmallRecord): number {
+    const { salt, data } = commit(record);
+    const index = this.append(data);
+    this.#records.set(index, { record, salt });
+    return index;
+  }
+
+  tree() {
+    return createTree(this.leaves.map(hashOfLeaf));
+  }
+
+  /** The signed checkpoint of the first `size` leaves, or of a root that is made up. */
+  checkpoint(size = this.leaves.length, root: Uint8Array = this.tree().root(size)): string {
+    const text = `${this.origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
+    return `${text}\n${this.keys.map((key) => key.line(text)).join('')}`;
+  }
+
+  /** The tlog-proof of a leaf. */
+  proof(index: number, size = this.leaves.length, checkpoint = this.checkpoint(size)): string {
+    const path = this.tree().inclusion(index, size);
+    const lines = [
+      'c2sp.org/tlog-proof@v1',
+      `index ${index}`,
+      ...path.map((hash) => hash.toString('base64')),
+    ];
+    return `${lines.join('\n')}\n\n${checkpoint}`;
+  }
+
+  /** The bundle of a record that was appended. */
+  bundle(index: number, size = this.leaves.length): SmallBundle {
+    const { record, salt } = this.#records.get(index) ?? { record: filingAt(0), salt: Buffer.alloc(32) };
+    return {
+      format: 'artseal-evidence',
+      version: 1,
+      record: record.text,
+      hash: sha256(record.text).toString('hex'),
+      salt: Buffer.from(salt).toString('hex'),
+      leaf: this.leaves[index] ?? '',
+      proof: this.proof(index, size),
+    };
+  }
+}
+
+/** A log with the leaf that begins it and so many filings, a second each from 2026-11-21T01:15:00Z. */
+export function smallLog(filings: number): SmallLog {
+  const log = new SmallLog();
+  log.append(actAt('LOG_BEGUN', begunS, 1, { adopted: 0 }));
+  for (let place = 1; place <= filings; place += 1) log.record(filingAt(begunS + place, place));
+  return log;
+}
+
+/** When the small log was begun, Unix seconds. */
+export const begunS = Date.UTC(2026, 10, 21, 1, 15) / 1000;
