@@ -6,6 +6,7 @@ import type { PaymentStatus } from '../src/domain/payment.ts';
 import { ledgerFileName } from '../src/payment/simulated/ledger-file-name.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
 import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
+import { type BookedLog, readLog } from './evidence.ts';
 import { instructionOf } from './shapes.ts';
 
 /** An instruction as the service has written it down. */
@@ -94,6 +95,7 @@ export interface Books {
   readonly keys: ReadonlySet<string>;
   /** Calls counted, by caller. */
   readonly usage: ReadonlyMap<number, number>;
+  readonly log: BookedLog;
 }
 
 type OrderRow = Omit<BookedOrder, 'history' | 'afterPayout' | 'told' | 'operations' | 'hold' | 'given'>;
@@ -180,6 +182,7 @@ function readService(client: Sqlite.Database) {
     ),
     keys: new Set(client.prepare<[], string>('SELECT key FROM idempotency_key').pluck().all()),
     usage: pairs<number, number>('SELECT caller_id, sum(calls) FROM usage GROUP BY caller_id'),
+    log: readLog(client),
     orders: all<OrderRow>(
       `SELECT id, escrow_id AS escrowId, filing_no AS filingNo, state, amount, buyer_id AS buyerId, review,
          (SELECT name FROM filing JOIN caller ON caller.id = filing.caller_id

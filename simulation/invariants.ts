@@ -1,6 +1,7 @@
 import type { EscrowState, InstructionKind } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
 import type { BookedOrder, Books, GivenOperation } from './books.ts';
+import { checkLog } from './evidence.ts';
 import { isDiffering, nameOf, namesIn, sellerId } from './parties.ts';
 import { must } from './violation.ts';
 import type { Witness } from './witness.ts';
@@ -60,6 +61,7 @@ export function checkAlways(books: Books, witness: Witness): void {
   checkProvenance(books);
   checkNumbers(books);
   checkUniqueness(books);
+  checkLog(books.log, witness.trees());
   witness.check(books);
 }
 

@@ -95,6 +95,7 @@ export const strikesMs = {
   weather: 60_000,
   lapse: 40_000,
   decision: 15_000,
+  look: 10_000,
 } as const;
 
 /** How much goes wrong at the institution for a while. */

@@ -14,6 +14,7 @@ import { type ShapeName, shapeNames } from './shapes.ts';
 import { createTally, type Tally } from './tally.ts';
 import { createTrace, everybody } from './trace.ts';
 import { Violation } from './violation.ts';
+import { runWatcher } from './watcher.ts';
 import { createWitness } from './witness.ts';
 import { deployment, turn, type World } from './world.ts';
 
@@ -147,6 +148,7 @@ class Simulation {
     this.#bank.changeWeather();
     this.#strike();
     runPerson(world, life, () => working === 0 && this.#isOver).catch(world.fail);
+    runWatcher(world, life, () => this.#isOver).catch(world.fail);
     for (let client = 0; client < worldLimits.clientsAtOnce; client += 1) work().catch(world.fail);
     await this.#passUntil(() => working === 0);
   }

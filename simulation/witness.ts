@@ -27,6 +27,10 @@ export interface Witness {
   sent(call: SignedCall): void;
   /** The call with that nonce was answered. */
   answered(nonce: string, answer: Answer): void;
+  /** Somebody was shown the tree of the evidence log: its size, and its root in hex. */
+  sawTree(size: number, root: string): void;
+  /** The roots that were shown, by their sizes. */
+  trees(): ReadonlyMap<number, string>;
   /** Throws a Violation if the books are not as clients were told. */
   check(books: Books): void;
 }
@@ -40,6 +44,7 @@ export function createWitness(): Witness {
   const closings = new Set<string>();
   const orderOf = new Map<string, string>();
   const attempts = new Map<string, Attempt>();
+  const trees = new Map<number, string>();
 
   function checkOne(escrowId: string, history: readonly string[] = []): void {
     for (const state of states.get(escrowId) ?? []) {
@@ -83,6 +88,12 @@ export function createWitness(): Witness {
       const attempt = attempts.get(nonce);
       if (attempt !== undefined) attempts.set(nonce, { ...attempt, answer });
     },
+    sawTree: (size, root) => {
+      const before = trees.get(size) ?? root;
+      must(before === root, 'world', `two trees of ${size} leaves were shown`);
+      trees.set(size, root);
+    },
+    trees: () => trees,
     check: (books) => {
       const histories = new Map(books.orders.map(({ escrowId, told }) => [escrowId, told]));
       checkAdmissions(books, attempts);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type Sqlite from 'better-sqlite3';
 import { type Assembled, type Assembly, real } from '../../simulation/assembly.ts';
 import { SimulationFailed, simulate } from '../../simulation/simulate.ts';
 import { watchStatements } from '../../simulation/statements.ts';
@@ -8,6 +9,7 @@ import type { PaymentStatus } from '../../src/domain/payment.ts';
 import type { PaymentInstruction } from '../../src/payment/institution.ts';
 import type { ServiceParts } from '../../src/service.ts';
 import type { EscrowCase, OrderUpdate } from '../../src/store/reconciliation-commands.ts';
+import { adoptRecords } from '../../src/store/sqlite/adoption.ts';
 import { type Executed, type Kind, perform, type Store, type Unit } from '../../src/store/store.ts';
 
 /** A service with something wrong about it, which the simulation has to find. */
@@ -97,6 +99,54 @@ const committingHalves: Partial<Assembly> = {
     watchStatements(options.dataDir, ({ source, client }, run) => {
       const result = run();
       if (source.startsWith('insert into "filing"')) client.exec('COMMIT; BEGIN IMMEDIATE');
+      return result;
+    });
+    return real.openCore(options);
+  },
+};
+
+/** Changes what triggers keep from being changed. */
+function forge(client: Sqlite.Database, change: () => void): void {
+  const triggers = client
+    .prepare<[], { name: string; sql: string }>(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
+    .all();
+  for (const { name } of triggers) client.exec(`DROP TRIGGER "${name}"`);
+  change();
+  for (const { sql } of triggers) client.exec(sql);
+}
+
+/** The leaf that is forged, and the one before it is as well where two are exchanged. */
+const forgedLeaf = 20;
+
+/** A service in whose database something is changed, in the transaction that writes a certain leaf. */
+const forging = (sql: string): Partial<Assembly> => ({
+  openCore: (options) => {
+    watchStatements(options.dataDir, ({ source, client }, run) => {
+      const result = run();
+      const isForged =
+        source.startsWith('insert into "log_leaf"') &&
+        client.prepare('SELECT max(id) FROM log_leaf').pluck().get() === forgedLeaf;
+      if (isForged) forge(client, () => client.exec(sql));
+      return result;
+    });
+    return real.openCore(options);
+  },
+});
+
+/** A service that makes its log anew, of the same records with other salts, whenever it starts. */
+const rewritingTheLog: Partial<Assembly> = {
+  openCore: (options) => {
+    const { dataDir } = options;
+    let isOpened = false;
+    watchStatements(dataDir, ({ source, client }, run) => {
+      const result = run();
+      if (source !== 'BEGIN IMMEDIATE' || isOpened) return result;
+      isOpened = true;
+      forge(client, () => {
+        client.exec(`DELETE FROM log_leaf; DELETE FROM log_act; UPDATE filing SET leaf_index = NULL, salt = NULL;
+          UPDATE provenance_record SET leaf_index = NULL, salt = NULL`);
+        adoptRecords(client);
+      });
       return result;
     });
     return real.openCore(options);
@@ -323,6 +373,46 @@ const mutants: readonly Mutant[] = [
     assembly: committingHalves,
     found:
       /left a part of what was not committed|its records are|calls to file .* were let in .*; it is filed \d times|calls that count; \d+ are counted/,
+  },
+  {
+    name: 'loses a leaf of its log',
+    assembly: forging(`DELETE FROM log_leaf WHERE id = ${forgedLeaf}`),
+    found:
+      /leaf 20 of the log is missing|a tree of 21 leaves was shown; there are 20|20 has no leaf|have one leaf/,
+  },
+  {
+    name: 'commits to something else than it stores',
+    assembly: forging(`UPDATE filing SET salt = zeroblob(32) WHERE leaf_index = ${forgedLeaf}`),
+    found: /leaf 20 is not of what FILING/,
+  },
+  {
+    name: 'changes a filing with its hash',
+    assembly:
+      forging(`UPDATE filing SET timestamp = '2019' || substr(timestamp, 5), hash = '${'0'.repeat(64)}'
+      WHERE leaf_index = ${forgedLeaf}`),
+    found: /leaf 20 is not of what FILING/,
+  },
+  {
+    name: 'exchanges two leaves of its log',
+    assembly: forging(`UPDATE log_leaf SET id = -id WHERE id >= ${forgedLeaf - 1};
+      UPDATE log_leaf SET id = ${2 * forgedLeaf - 1} + id WHERE id < 0`),
+    found: /leaf (19|20) is stored with hashes of another tree/,
+  },
+  {
+    name: 'keeps a record beside the leaf of another',
+    assembly: forging(`UPDATE filing SET leaf_index = ${2 * forgedLeaf - 1} - leaf_index
+      WHERE leaf_index >= ${forgedLeaf - 1}`),
+    found: /leaf \d+ is not of what \S+ AS-\S+ \d is/,
+  },
+  {
+    name: 'forgets an act of its log',
+    assembly: forging('DELETE FROM log_act'),
+    found: /leaf 0 is of nothing that is there/,
+  },
+  {
+    name: 'makes its log anew',
+    assembly: rewritingTheLog,
+    found: /the tree of \d+ leaves is another than was shown|two trees of \d+ leaves were shown/,
   },
 ];
 

@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import type Sqlite from 'better-sqlite3';
+import { must } from './violation.ts';
+
+/** A leaf as it is stored. */
+export interface BookedLeaf {
+  readonly id: number;
+  readonly data: string;
+  readonly hashes: Buffer;
+}
+
+/** What has to be a leaf, as its own row tells it. */
+export interface BookedEntry {
+  readonly leafIndex: number | null;
+  readonly kind: string;
+  readonly number: string;
+  readonly sequence: number;
+  /** When it happened, Unix seconds. */
+  readonly atS: number;
+  /** What its leaf says of it besides: the commitment to a record, or the detail of an act of the log. */
+  readonly content: { readonly commitment: string } | { readonly detail: unknown };
+}
+
+/** The evidence log, and what it is about. */
+export interface BookedLog {
+  /** In the order of their indexes. */
+  readonly leaves: readonly BookedLeaf[];
+  readonly entries: readonly BookedEntry[];
+}
+
+interface RecordRow extends Omit<BookedEntry, 'content'> {
+  readonly salt: Buffer;
+  /** The members that its evidence hash covers, in the order of their names. */
+  readonly evidence: string;
+}
+
+const selectRecords = `
+  SELECT leaf_index AS leafIndex, 'FILING' AS kind, filing_no AS number, 1 AS sequence, filed_at_s AS atS, salt,
+    json_object('author', author, 'condition', condition, 'era', era, 'filingNo', filing_no, 'material', material,
+      'price', price, 'size', size, 'timestamp', timestamp) AS evidence FROM filing
+  UNION ALL
+  SELECT leaf_index, event, filing_no, position, recorded_at_s, salt,
+    json_object('at', at, 'event', event, 'filingNo', filing_no, 'sequence', position) FROM provenance_record`;
+
+const selectActs = `
+  SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_act`;
+
+/** Reads the log of a service's database. */
+export function readLog(client: Sqlite.Database): BookedLog {
+  const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
+  const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
+    ...record,
+    content: { commitment: sha256(salt, sha256(evidence)).toString('hex') },
+  }));
+  const acts = all<Omit<BookedEntry, 'content'> & { detail: string }>(selectActs).map(
+    ({ detail, ...act }) => ({
+      ...act,
+      content: { detail: sorted(JSON.parse(detail)) },
+    }),
+  );
+  return {
+    leaves: all('SELECT id, data, hashes FROM log_leaf ORDER BY id'),
+    entries: [...records, ...acts],
+  };
+}
+
+/**
+ * Throws a Violation unless tree, leaves and rows agree, and the tree begins with each of those that somebody was shown:
+ * their roots in hex, by their sizes. Hashes are made here anew, by nothing of the service.
+ */
+export function checkLog({ leaves, entries }: BookedLog, shown: ReadonlyMap<number, string>): void {
+  checkTree(leaves, shown);
+  checkLeaves(leaves);
+  checkEntries(leaves, entries);
+}
+
+/** Nothing is missing, the stored hashes are those of RFC 6962, and the trees that were shown are its beginnings. */
+function checkTree(leaves: readonly BookedLeaf[], shown: ReadonlyMap<number, string>): void {
+  const largest = Math.max(0, ...shown.keys());
+  must(
+    largest <= leaves.length,
+    'world',
+    `a tree of ${largest} leaves was shown; there are ${leaves.length}`,
+  );
+  /** The roots of the complete subtrees so far, from left to right. */
+  const roots: Buffer[] = [];
+  for (const [index, { id, data, hashes }] of leaves.entries()) {
+    must(id === index, 'world', `leaf ${index} of the log is missing; the next is ${id}`);
+    const completed = [sha256(Buffer.of(0), data)];
+    for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) {
+      completed.push(node(roots.pop(), completed.at(-1)));
+    }
+    roots.push(completed.at(-1) as Buffer);
+    must(
+      Buffer.concat(completed).equals(hashes),
+      'world',
+      `leaf ${index} is stored with hashes of another tree`,
+    );
+    const root = shown.get(index + 1);
+    const isSame =
+      root === undefined || roots.reduceRight((right, left) => node(left, right)).equals(fromHex(root));
+    must(isSame, 'world', `the tree of ${index + 1} leaves is another than was shown`);
+  }
+}
+
+/** A leaf is never older than the one before it. */
+function checkLeaves(leaves: readonly BookedLeaf[]): void {
+  let newestS = 0;
+  for (const { id, data } of leaves) {
+    const { kind, time } = JSON.parse(data) as { kind: string; time: number };
+    must(
+      time >= newestS || kind === 'CLOCK_ACCEPTED',
+      'world',
+      `leaf ${id} is of ${time}, the one before of ${newestS}`,
+    );
+    newestS = time;
+  }
+}
+
+/** Everything that happened has its leaf, which says just that, and there is no other leaf. */
+function checkEntries(leaves: readonly BookedLeaf[], entries: readonly BookedEntry[]): void {
+  const ofLeaf = new Map<number, BookedEntry>();
+  for (const entry of entries) {
+    const { leafIndex, kind, number, sequence, atS, content } = entry;
+    const what = `${kind} ${number} ${sequence}`;
+    const data = leaves[leafIndex ?? -1]?.data;
+    must(leafIndex !== null && data !== undefined, number, `${what} has no leaf; it names ${leafIndex}`);
+    const other = ofLeaf.get(leafIndex);
+    must(other === undefined, number, `${what} and ${other?.kind} ${other?.number} have one leaf`);
+    ofLeaf.set(leafIndex, entry);
+    const { time } = JSON.parse(data) as { time: number };
+    const expected = JSON.stringify({ ...content, kind, number, sequence, time, version: 1 });
+    must(data === expected, number, `leaf ${leafIndex} is not of what ${what} is; it says ${kindIn(data)}`);
+    must(time >= atS, number, `${what} is of ${atS}, and its leaf of ${time}`);
+  }
+  const spare = leaves.find(({ id }) => !ofLeaf.has(id));
+  must(spare === undefined, 'world', `leaf ${spare?.id} is of nothing that is there`);
+}
+
+/** What a leaf says without its commitment, which no two runs have in common. */
+function kindIn(data: string): string {
+  const { kind, number, sequence } = JSON.parse(data) as Record<string, string | number>;
+  return `${kind} ${number} ${sequence}`;
+}
+
+/** The members of an object in the order of their names. */
+const sorted = (members: object): object =>
+  Object.fromEntries(Object.entries(members).toSorted(([one], [other]) => (one < other ? -1 : 1)));
+
+function sha256(...parts: readonly (string | Uint8Array)[]): Buffer {
+  const sum = createHash('sha256');
+  for (const part of parts) sum.update(part);
+  return sum.digest();
+}
+
+const node = (left: Buffer = Buffer.alloc(0), right: Buffer = Buffer.alloc(0)): Buffer =>
+  sha256(Buffer.of(1), left, right);
+
+const fromHex = (text: string): Buffer => Buffer.from(text, 'hex');
