@@ -1,115 +1,28 @@
 import assert from 'node:assert/strict';
-import { Agent, request } from 'node:http';
-import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { Agent } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
 import { serveCommand } from '../support/command.ts';
+import {
+  type Answered,
+  connections,
+  type Prepared,
+  post,
+  postAll,
+  prepare,
+  readDatabase,
+  storedFilings,
+} from '../support/filing-load.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork } from '../support/samples.ts';
-import { headersOf, type RestAnswer, send } from '../support/signed-request.ts';
+import { type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
 
 const filings = 1_000;
-const connections = 64;
 /** So many that no platform's share is beyond its burst of 200. */
 const platforms = 8;
 const target = '/api/v1/filing';
-
-/** A filing that was signed in advance; sent again as it is, it is the same bytes. */
-interface Prepared {
-  readonly platform: IssuedPlatform;
-  readonly author: string;
-  readonly idempotencyKey: string;
-  readonly body: string;
-  readonly headers: Record<string, string | string[]>;
-}
-
-/** A filing and the answer that its caller got. */
-interface Answered extends Prepared {
-  readonly filingNo: string;
-  readonly hash: string;
-  readonly timestamp: string;
-}
-
-function prepare(issued: readonly IssuedPlatform[]): Prepared[] {
-  return Array.from({ length: filings }, (_, place) => {
-    const platform = issued[place % issued.length] as IssuedPlatform;
-    const author = `Author ${place + 1} 齐白石`;
-    const idempotencyKey = `filing-${place + 1}`;
-    const body = JSON.stringify({ ...artwork, author, price: place });
-    const headers = headersOf(platform, { target, body, headers: { 'Idempotency-Key': idempotencyKey } });
-    return { platform, author, idempotencyKey, body, headers };
-  });
-}
-
-/** Posts the bytes over an agent's connection; undefined if the connection broke before all of the answer came. */
-function post(agent: Agent, baseUrl: string, { headers, body }: Prepared): Promise<RestAnswer | undefined> {
-  const { promise, resolve } = Promise.withResolvers<RestAnswer | undefined>();
-  const { hostname, port } = new URL(baseUrl);
-  const lost = () => resolve(undefined);
-  request({ hostname, port, agent, method: 'POST', path: target, headers }, (incoming) => {
-    text(incoming).then((answer) => {
-      const { statusCode: status = 0, headers: received } = incoming;
-      if (incoming.complete) resolve({ status, headers: received, text: answer, json: JSON.parse(answer) });
-      else lost();
-    }, lost);
-  })
-    .on('error', lost)
-    .end(body);
-  return promise;
-}
-
-/** Posts all that wait over 64 keep-alive connections, until none waits or `stop` is told to be true. */
-async function postAll(
-  baseUrl: string,
-  waiting: Prepared[],
-  onAnswer: (answered: Answered) => void,
-  stop: () => boolean = () => false,
-): Promise<Prepared[]> {
-  const unanswered: Prepared[] = [];
-  async function work(): Promise<void> {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    for (let next = waiting.shift(); next !== undefined; next = stop() ? undefined : waiting.shift()) {
-      const answer = await post(agent, baseUrl, next);
-      if (answer === undefined) unanswered.push(next);
-      else {
-        assert.equal(answer.status, 200, answer.text);
-        onAnswer({ ...next, ...answer.json });
-      }
-    }
-    agent.destroy();
-  }
-  await Promise.all(Array.from({ length: connections }, work));
-  return unanswered;
-}
-
-interface StoredFiling {
-  readonly filingNo: string;
-  readonly author: string;
-  readonly hash: string;
-  readonly timestamp: string;
-}
-
-function readDatabase<T>(dataDir: string, read: (client: Sqlite.Database) => T): T {
-  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
-  try {
-    return read(client);
-  } finally {
-    client.close();
-  }
-}
-
-const storedFilings = (dataDir: string): StoredFiling[] =>
-  readDatabase(
-    dataDir,
-    (client) =>
-      client
-        .prepare('SELECT filing_no AS filingNo, author, hash, timestamp FROM filing ORDER BY id')
-        .all() as StoredFiling[],
-  );
 
 const numbers = (count: number, year: string): string[] =>
   Array.from({ length: count }, (_, place) => `AS-${year}-${String(place + 1).padStart(6, '0')}`);
@@ -194,7 +107,7 @@ test('an answered call is on disk: kill -9 under load loses none', { timeout: 30
   const dataDir = temporaryFolder(t);
   const issued = await issueInto(dataDir, platforms);
   const env = { ARTSEAL_DATA_DIR: dataDir };
-  const waiting = prepare(issued.platforms);
+  const waiting = prepare(issued.platforms, filings);
   const answered: Answered[] = [];
   const lost: Prepared[] = [];
   const killAfter = [250, 650];

@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import Sqlite from 'better-sqlite3';
+import type { IssuedPlatform } from './issued.ts';
+import { artwork } from './samples.ts';
+import { headersOf, type RestAnswer } from './signed-request.ts';
+
+/** Connections over which filings are sent, each with one request in flight. */
+export const connections = 64;
+
+const target = '/api/v1/filing';
+
+/** A filing that was signed in advance; sent again as it is, it is the same bytes. */
+export interface Prepared {
+  readonly platform: IssuedPlatform;
+  readonly author: string;
+  readonly idempotencyKey: string;
+  readonly body: string;
+  readonly headers: Record<string, string | string[]>;
+}
+
+/** A filing and the answer that its caller got. */
+export interface Answered extends Prepared {
+  readonly filingNo: string;
+  readonly hash: string;
+  readonly timestamp: string;
+}
+
+/** Signs filings, each of an author of its own from `first` on; the platforms take turns. */
+export function prepare(issued: readonly IssuedPlatform[], filings: number, first = 1): Prepared[] {
+  return Array.from({ length: filings }, (_, nth) => {
+    const place = first - 1 + nth;
+    const platform = issued[place % issued.length] as IssuedPlatform;
+    const author = `Author ${place + 1} 齐白石`;
+    const idempotencyKey = `filing-${place + 1}`;
+    const body = JSON.stringify({ ...artwork, author, price: place });
+    const headers = headersOf(platform, { target, body, headers: { 'Idempotency-Key': idempotencyKey } });
+    return { platform, author, idempotencyKey, body, headers };
+  });
+}
+
+/** Posts the bytes over an agent's connection; undefined if the connection broke before all of the answer came. */
+export function post(
+  agent: Agent,
+  baseUrl: string,
+  { headers, body }: Prepared,
+): Promise<RestAnswer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<RestAnswer | undefined>();
+  const { hostname, port } = new URL(baseUrl);
+  const lost = () => resolve(undefined);
+  request({ hostname, port, agent, method: 'POST', path: target, headers }, (incoming) => {
+    text(incoming).then((answer) => {
+      const { statusCode: status = 0, headers: received } = incoming;
+      if (incoming.complete) resolve({ status, headers: received, text: answer, json: JSON.parse(answer) });
+      else lost();
+    }, lost);
+  })
+    .on('error', lost)
+    .end(body);
+  return promise;
+}
+
+/** Posts all that wait over 64 keep-alive connections, until none waits or `stop` is told to be true. */
+export async function postAll(
+  baseUrl: string,
+  waiting: Prepared[],
+  onAnswer: (answered: Answered) => void,
+  stop: () => boolean = () => false,
+): Promise<Prepared[]> {
+  const unanswered: Prepared[] = [];
+  async function work(): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    for (let next = waiting.shift(); next !== undefined; next = stop() ? undefined : waiting.shift()) {
+      const answer = await post(agent, baseUrl, next);
+      if (answer === undefined) unanswered.push(next);
+      else {
+        assert.equal(answer.status, 200, answer.text);
+        onAnswer({ ...next, ...answer.json });
+      }
+    }
+    agent.destroy();
+  }
+  await Promise.all(Array.from({ length: connections }, work));
+  return unanswered;
+}
+
+/** A filing as it is in the database. */
+export interface StoredFiling {
+  readonly filingNo: string;
+  readonly author: string;
+  readonly hash: string;
+  readonly timestamp: string;
+}
+
+/** Reads the database of a data folder, which may be in use. */
+export function readDatabase<T>(dataDir: string, read: (client: Sqlite.Database) => T): T {
+  const client = new Sqlite(join(dataDir, 'artseal.db'), { readonly: true });
+  try {
+    return read(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** All filings that are stored, in their order. */
+export const storedFilings = (dataDir: string): StoredFiling[] =>
+  readDatabase(
+    dataDir,
+    (client) =>
+      client
+        .prepare('SELECT filing_no AS filingNo, author, hash, timestamp FROM filing ORDER BY id')
+        .all() as StoredFiling[],
+  );
