@@ -175,9 +175,12 @@ async function publishLog(
   { execute, keyRing, store }: Registry,
 ): Promise<Signer> {
   const madeUp = Buffer.from(store.keyFor('log origin')).toString('hex').slice(0, 16);
-  const origin = config.logOrigin ?? `artseal.invalid/${madeUp}`;
-  const file = createCheckpointFile(config.dataDir);
-  const signer = createSigner({ execute, keyRing, origin, file, clock, log });
+  const signer = createSigner({
+    ...{ execute, keyRing, clock, log },
+    origin: config.logOrigin,
+    madeUpOrigin: `artseal.invalid/${madeUp}`,
+    file: createCheckpointFile(config.dataDir),
+  });
   await signer.start();
   opened.defer(signer.stop);
   return signer;

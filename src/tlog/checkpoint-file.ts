@@ -7,13 +7,23 @@ export const checkpointFileName = 'log-checkpoint';
 /** Nobody else has to read it, although what it says is public. */
 const mode = 0o600;
 
+/** More bytes than any note has. */
+const bytesMax = 1_000_000;
+
 /** The newest checkpoint as it is kept beside the database. */
 export interface CheckpointFile {
   readonly path: string;
-  /** The note that is there and since when, Unix milliseconds; undefined if there is no file. */
-  read(): Promise<{ readonly note: string; readonly writtenAtMs: number } | undefined>;
+  /** What is there; undefined if there is no file. */
+  read(): Promise<WrittenNote | undefined>;
   /** Puts a note in the place of the one before; it is on disk when this resolves. */
   write(note: string): Promise<void>;
+}
+
+/** A note that was written. */
+export interface WrittenNote {
+  readonly note: string;
+  /** Unix milliseconds. */
+  readonly writtenAtMs: number;
 }
 
 /** Keeps it in a data folder. */
@@ -23,9 +33,10 @@ export function createCheckpointFile(dataDir: string): CheckpointFile {
     path,
     read: async () => {
       try {
-        const [note, { mtimeMs }] = await Promise.all([readFile(path), stat(path)]);
-        // What is no UTF-8 becomes U+FFFD, which no signature fits.
-        return { note: note.toString(), writtenAtMs: mtimeMs };
+        const { mtimeMs, size } = await stat(path);
+        // What is too long to be a note is not read, and what is no UTF-8 becomes U+FFFD, which no signature fits.
+        const note = size > bytesMax ? '' : await readFile(path, 'utf8');
+        return { note, writtenAtMs: mtimeMs };
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
         throw error;

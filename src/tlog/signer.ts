@@ -1,8 +1,9 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import type { LogKey } from '../store/log-commands.ts';
+import type { LogKey, LogState } from '../store/log-commands.ts';
 import type { Execute } from '../store/store.ts';
+import { readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { signCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
@@ -27,14 +28,17 @@ export interface Signer extends Publication {
 export interface SignerDependencies {
   readonly execute: Execute;
   readonly keyRing: KeyRing;
-  /** What the log is to be called, if it has no name yet. */
-  readonly origin: string;
+  /** What the log is to be called, as set; undefined if it is not. */
+  readonly origin: string | undefined;
+  /** What it is called where that is not set. */
+  readonly madeUpOrigin: string;
   readonly file: CheckpointFile;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-export function createSigner({ execute, keyRing, origin, file, clock, log }: SignerDependencies): Signer {
+export function createSigner(dependencies: SignerDependencies): Signer {
+  const { execute, keyRing, origin, madeUpOrigin, file, clock, log } = dependencies;
   const signingKeys = createSigningKeys(keyRing);
   const waiting = createWaiting(clock);
   let current: PublishedCheckpoint | undefined;
@@ -52,16 +56,25 @@ export function createSigner({ execute, keyRing, origin, file, clock, log }: Sig
     await endKeys();
     const tree = await execute({ kind: 'GetTree' });
     if (tree.size === current?.size) return;
-    const state = await execute({ kind: 'GetLog' });
-    keys = state.keys;
-    const name = state.names.at(-1);
-    if (name === undefined) throw new Error('The evidence log has no name.');
-    const checkpoint = signCheckpoint({ origin: name.origin, ...tree }, signingKeys.open(keys));
+    const state = await readState();
+    await readAgreed({ execute, state, file, last: current });
+    const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, signingKeys.open(keys));
     await file.write(checkpoint.note);
     const { size, note } = checkpoint;
     await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: nowS() });
     current = checkpoint;
     waiting.tell(checkpoint);
+  }
+
+  async function readState(): Promise<LogState> {
+    const state = await execute({ kind: 'GetLog' });
+    keys = state.keys;
+    return state;
+  }
+
+  /** Names the log, and makes its first key. */
+  async function name(as: string): Promise<void> {
+    await execute({ kind: 'NameLog', origin: as, key: mintLogKey(as, keyRing, nowS()) });
   }
 
   /** Ends the keys whose time is over. */
@@ -102,9 +115,10 @@ export function createSigner({ execute, keyRing, origin, file, clock, log }: Sig
         : waiting.until(leafIndex, withinMs),
     verifierKeys: () => keys.filter(({ isRetired }) => !isRetired).map(({ vkey }) => vkey),
     start: async () => {
-      const { names } = await execute({ kind: 'GetLog' });
-      if (names.length === 0)
-        await execute({ kind: 'NameLog', origin, key: mintLogKey(origin, keyRing, nowS()) });
+      const state = await readState();
+      refuseOtherOrigin(state, origin);
+      current = await readAgreed({ execute, state, file, last: undefined });
+      if (state.names.length === 0) await name(origin ?? madeUpOrigin);
       underWay = run();
       await underWay;
     },
@@ -115,4 +129,11 @@ export function createSigner({ execute, keyRing, origin, file, clock, log }: Sig
       await attempt();
     },
   };
+}
+
+/** The name in force. */
+function nameOf({ names }: LogState): string {
+  const name = names.at(-1);
+  if (name === undefined) throw new Error('The evidence log has no name.');
+  return name.origin;
 }

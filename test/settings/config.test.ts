@@ -429,6 +429,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_BUYER_DEADLINE',
         'ARTSEAL_BACKUP_EVERY',
         'ARTSEAL_BACKUP_KEEP',
+        'ARTSEAL_LOG_ORIGIN',
         'ARTSEAL_PAYMENT_INSTITUTION',
       ],
     );

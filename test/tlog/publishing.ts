@@ -21,7 +21,7 @@ export interface Publishing extends TestService {
 
 /** Starts a service on a clock that stands still. */
 export async function startPublishing(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   { clock = createManualClock(), ...options }: ServiceOptions & { clock?: ManualClock } = {},
 ): Promise<Publishing> {
   const service = await startService(t, { ...options, clock });

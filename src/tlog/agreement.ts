@@ -1,0 +1,139 @@
+import type { LogState } from '../store/log-commands.ts';
+import type { Execute } from '../store/store.ts';
+import { type ReadCheckpoint, readCheckpoint } from './checkpoint.ts';
+import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
+import { NoteMalformed, readVerifierKey } from './note.ts';
+import type { PublishedCheckpoint } from './publication.ts';
+
+/** What was published and the database do not agree, so that nothing is signed; the message is for the operator. */
+export class LogRefused extends Error {
+  override name = 'LogRefused';
+}
+
+const forkAccepted =
+  'artseal evidence fork --accept begins a new log that names the last checkpoint of this one';
+const wayOn = `or, if there is none, ${forkAccepted}`;
+
+/** What is held against each other. */
+export interface Published {
+  readonly execute: Execute;
+  readonly state: LogState;
+  readonly file: CheckpointFile;
+  /** What this process published last; undefined if it published nothing yet. */
+  readonly last: PublishedCheckpoint | undefined;
+}
+
+/**
+ * The newest checkpoint that was published, as the file has it: it is of this log, signed by one of its keys, no older than
+ * what the database and this process know of, and the tree of the database begins with it. Undefined if there was none yet.
+ * Throws LogRefused if one of that is not so. It takes a few reads by key, however large the tree is.
+ */
+export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
+  const { execute, state, file, last } = published;
+  const { newest } = state;
+  const written = await file.read();
+  if (written === undefined) {
+    const known = newest ?? last;
+    if (known === undefined) return undefined;
+    throw new LogRefused(
+      `${file.path} is missing, although a checkpoint of ${known.size} leaves was published: what was published since is not ` +
+        `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
+    );
+  }
+  const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
+  const at = new Date(written.writtenAtMs).toISOString();
+  const { size } = await execute({ kind: 'GetTree' });
+  if (agreed.size > size)
+    throw new LogRefused(
+      `the database is behind what was published: it has ${size} leaves, and ${file.path}, written ${at}, has a checkpoint of ` +
+        `${agreed.size}. It was restored from a backup, replaced by an older copy, or lost its write-ahead log. ` +
+        `Put the newest database back, ${wayOn}.`,
+    );
+  const known = [
+    ...(newest === undefined ? [] : [readKept(newest.note)]),
+    ...(last === undefined ? [] : [last]),
+  ];
+  const newer = known.find((checkpoint) => checkpoint.size > agreed.size);
+  if (newer !== undefined)
+    throw new LogRefused(
+      `${file.path}, written ${at}, has a checkpoint of ${agreed.size} leaves, and is not the newest one: one of ${newer.size} ` +
+        `was published. Put the newest one back, ${wayOn}.`,
+    );
+  const roots = new Map(
+    [agreed, ...known].map(({ size, root }) => [`${size} ${hexOf(root)}`, { size, root }]),
+  );
+  for (const { size, root } of roots.values()) {
+    const own = await execute({ kind: 'GetRoot', size });
+    if (own !== undefined && hexOf(own) === hexOf(root)) continue;
+    throw new LogRefused(
+      `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +
+        `${own && hexOf(own)}, and that of the checkpoint ${hexOf(root)}. What was recorded before was changed or exchanged. ` +
+        `Keep a copy of this database, and find out who changed it. Put the right one back, ${wayOn}.`,
+    );
+  }
+  return agreed;
+}
+
+const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+
+/** The checkpoint of the file. Throws LogRefused if it is none of this log. */
+function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckpoint {
+  const origin = state.names.at(-1)?.origin;
+  const checkpoint = readOr(note, state, (why) => {
+    throw new LogRefused(`${file.path} is damaged: ${why}. Put the newest one of this log back, ${wayOn}.`);
+  });
+  if (origin === undefined)
+    throw new LogRefused(
+      `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
+        'nothing: it is older, or another one. Put the database of that log back, or move the file away if it is not yours.',
+    );
+  if (checkpoint.origin !== origin)
+    throw new LogRefused(
+      `${file.path} is of the log ${checkpoint.origin}, and this database is that of ${origin}. Put file and database of ` +
+        `one log together, ${wayOn}.`,
+    );
+  if (!checkpoint.isSigned)
+    throw new LogRefused(
+      `${file.path} has a checkpoint of ${checkpoint.size} leaves that is signed by no key of this database: the database is ` +
+        `older than the key, or of another deployment with the same ARTSEAL_LOG_ORIGIN, or the file was forged. Put the right ` +
+        `one back, ${wayOn}.`,
+    );
+  return checkpoint;
+}
+
+function readOr(note: string, { keys }: LogState, refuse: (why: string) => never): ReadCheckpoint {
+  try {
+    return readCheckpoint(
+      note,
+      keys.map(({ vkey }) => readVerifierKey(vkey)),
+    );
+  } catch (error) {
+    if (error instanceof NoteMalformed) return refuse(error.message);
+    throw error;
+  }
+}
+
+/** The checkpoint that the database keeps. */
+function readKept(note: string): ReadCheckpoint {
+  try {
+    return readCheckpoint(note, []);
+  } catch (error) {
+    if (!(error instanceof NoteMalformed)) throw error;
+    throw new LogRefused(
+      `the checkpoint that the database keeps is damaged: ${error.message}. Put the right database back, ${wayOn}.`,
+    );
+  }
+}
+
+/**
+ * Refuses a setting that would give another name to a log that has one: `origin` as set, undefined if it is not. Throws
+ * LogRefused.
+ */
+export function refuseOtherOrigin({ names }: LogState, origin: string | undefined): void {
+  const inForce = names.at(-1)?.origin;
+  if (origin === undefined || inForce === undefined || names.some((name) => name.origin === origin)) return;
+  throw new LogRefused(
+    `ARTSEAL_LOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
+      `check it have. Set it to ${inForce} or unset it; ${forkAccepted}.`,
+  );
+}
