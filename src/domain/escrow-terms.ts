@@ -1,4 +1,4 @@
-import { filingNotFound } from './filing.ts';
+import { filingErased, filingNotFound } from './filing.ts';
 import { checkMoney } from './money.ts';
 import { transfersMax } from './provenance.ts';
 import { Refusal } from './reason.ts';
@@ -32,6 +32,8 @@ export interface FilingForSale {
   readonly filingNo: string;
   /** Who filed it: its caller id; undefined if the number names no filing. */
   readonly filedBy: number | undefined;
+  /** Whether it was erased, its retention being over. */
+  readonly isErased: boolean;
   /** Its order that is UNPAID or FROZEN. */
   readonly active: { readonly escrowId: string; readonly callerId: number } | undefined;
   /** How many TRANSFER records it has. */
@@ -43,8 +45,9 @@ export interface FilingForSale {
  * FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED.
  */
 export function refuseUnsaleable(filing: FilingForSale, owner: number | undefined): void {
-  const { filingNo, filedBy, active, transfers } = filing;
+  const { filingNo, filedBy, isErased, active, transfers } = filing;
   if (filedBy === undefined) throw filingNotFound();
+  if (isErased) throw filingErased();
   if (owner !== undefined && filedBy !== owner) {
     throw new Refusal(
       'PERMISSION_DENIED',

@@ -136,3 +136,11 @@ export function evidenceHash(evidence: Evidence): string {
 export function filingNotFound(): Refusal {
   return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
+
+/** The refusal for the number of a filing that was erased, which says so. */
+export function filingErased(): Refusal {
+  return new Refusal(
+    'FILING_NOT_FOUND',
+    `filingNo names a filing that was erased: its retention of ${retentionYears} years is over.`,
+  );
+}

@@ -11,6 +11,7 @@ import type { LogCommands } from './log-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';
+import type { RetentionCommands } from './retention-commands.ts';
 
 /**
  * The durable store.
@@ -94,7 +95,8 @@ export interface Commands
     PartyCommands,
     ActCommands,
     FigureCommands,
-    RestorationCommands {
+    RestorationCommands,
+    RetentionCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
   Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */

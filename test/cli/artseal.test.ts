@@ -201,6 +201,7 @@ for (const name of [
   'key',
   'token',
   'escrow',
+  'retention',
   'acts',
   'sign',
   'call',

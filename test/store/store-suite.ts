@@ -21,6 +21,7 @@ import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
 import { partyPromises } from './promises/parties.ts';
 import { quotaPromises } from './promises/quotas.ts';
+import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
 
 /** What every engine of the store promises, in parts. */
@@ -29,6 +30,7 @@ const parts = {
   filings: filingPromises,
   evidence: evidencePromises,
   log: logPromises,
+  retention: retentionPromises,
   escrows: escrowPromises,
   'order updates': orderUpdatePromises,
   operations: operationPromises,

@@ -38,6 +38,7 @@ import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
 import { createRestorationHandlers } from './restorations.ts';
+import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
 
 /** What became of a unit: executed, or why not. */
@@ -221,6 +222,7 @@ function createUnits(database: Database) {
     ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database),
+    ...createRetentionHandlers(database, noteAct, log),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
     }),

@@ -22,10 +22,10 @@ export function createEscrowHandlers(database: Database, books: EscrowBooks): Ha
   const { rows, instructions, history, provenance, parties, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createEscrowSequence(database);
-  const filed = prepareRaw<{ caller_id: number }>(
+  const filed = prepareRaw<{ caller_id: number; erased_at_s: number | null }>(
     database,
     database
-      .select({ callerId: filing.callerId })
+      .select({ callerId: filing.callerId, erasedAtS: filing.erasedAtS })
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
@@ -42,13 +42,16 @@ export function createEscrowHandlers(database: Database, books: EscrowBooks): Ha
   return {
     OpenEscrow: writes(({ terms, violations, parties: needed, at, work, owner }) => {
       const { filingNo } = terms;
-      const filedBy = filed.get({ filingNo })?.caller_id;
+      const source = filed.get({ filingNo });
+      const filedBy = source?.caller_id;
       // A platform names parties of its own for whatever filing, so that it cannot learn of those of another.
       const callerId = owner ?? filedBy;
       const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
       refuseViolations([...violations, ...(known ? unknownParties(known) : [])]);
       const active = rows.activeOf(filingNo);
-      refuseUnsaleable({ filingNo, filedBy, active, transfers: provenance.transfersOf(filingNo) }, owner);
+      const isErased = source !== undefined && source.erased_at_s !== null;
+      const transfers = provenance.transfersOf(filingNo);
+      refuseUnsaleable({ filingNo, filedBy, isErased, active, transfers }, owner);
       const year = yearOf(at.timestamp);
       const id = rows.insert({
         ...terms,

@@ -1,15 +1,20 @@
 import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
-import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
-import { rowsFor } from './paging.ts';
 import { filing, latestFiling } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** Finds the filings of one caller: those of a year are a chain, in which each names the one before it. */
 export interface FilingChains {
-  /** Ids of the rows for a page of the filings of a caller, of one year or of all, newest number first. */
-  idsOf(owner: number, year: number | undefined, page: PageQuery): number[];
+  /** The filings of a caller, of one year or of all, or those behind one of them; newest number first. */
+  newestFirst(owner: number, year: number | undefined, from: number | undefined): Iterable<ListedFiling>;
+}
+
+/** A filing as far as a list needs it, under the column names of the database. */
+export interface ListedFiling {
+  readonly id: number;
+  /** Null unless it was erased. */
+  readonly erased_at_s: number | null;
 }
 
 /** A year that no filing number has, and that is behind all that they have. */
@@ -22,10 +27,15 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
 
 /** Prepares the statements that follow the chains. */
 export function createFilingChains(database: Database): FilingChains {
-  const selectLink = prepareRaw<{ filing_no: string; previous_id: number | null }>(
+  const selectLink = prepareRaw<ListedFiling & { filing_no: string; previous_id: number | null }>(
     database,
     database
-      .select({ filingNo: filing.filingNo, previousId: filing.previousId })
+      .select({
+        id: filing.id,
+        filingNo: filing.filingNo,
+        previousId: filing.previousId,
+        erasedAtS: filing.erasedAtS,
+      })
       .from(filing)
       .where(and(eq(filing.id, sql.placeholder('id')), eq(filing.callerId, sql.placeholder('owner')))),
   );
@@ -48,16 +58,15 @@ export function createFilingChains(database: Database): FilingChains {
    * A chain from one of its filings on. One that is deleted ends it; its id may have been given to a filing that is not of
    * the chain.
    */
-  function* chainFrom(first: number | null, owner: number, year: number): Generator<number> {
+  function* chainFrom(first: number | null, owner: number, year: number): Generator<ListedFiling> {
     for (let id = first; id !== null; ) {
       const link = selectLink.get({ id, owner });
       if (link === undefined || yearOfFiling(link.filing_no) !== year) return;
-      yield id;
+      yield link;
       id = link.previous_id;
     }
   }
 
-  /** The filings of a caller, or those behind one of them. */
   function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
     let newest = year ?? endOfYears;
     if (from !== undefined) {
@@ -75,7 +84,5 @@ export function createFilingChains(database: Database): FilingChains {
     }
   }
 
-  return {
-    idsOf: (owner, year, page) => newestFirst(owner, year, page.from).take(rowsFor(page)).toArray(),
-  };
+  return { newestFirst };
 }

@@ -3,17 +3,17 @@ import { dateOf, yearOf } from '../../domain/calendar.ts';
 import {
   evidenceHash,
   type Filing,
+  filingErased,
   filingNumber,
   filingSequenceMax,
   nextFilingNumber,
 } from '../../domain/filing.ts';
 import type { FilingCommands } from '../filing-commands.ts';
-import type { PageQuery } from '../paging.ts';
+import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { createFilingChains, latestOfYear } from './filing-chains.ts';
+import { createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
-import { pageOf, rowsFor } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
@@ -42,10 +42,10 @@ export function createFilingHandlers(database: Database, log: EvidenceLog): Hand
   const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
   const provenance = createProvenanceRecords(database, log);
-  const selectSource = prepareRaw<{ author: string; timestamp: string }>(
+  const selectSource = prepareRaw<{ author: string; timestamp: string; erased_at_s: number | null }>(
     database,
     database
-      .select({ author: filing.author, timestamp: filing.timestamp })
+      .select({ author: filing.author, timestamp: filing.timestamp, erasedAtS: filing.erasedAtS })
       .from(filing)
       .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
   );
@@ -55,14 +55,15 @@ export function createFilingHandlers(database: Database, log: EvidenceLog): Hand
     .where(sql`${filing.id} IN (SELECT value FROM json_each(${sql.placeholder('ids')}))`)
     .orderBy(desc(filing.filingNo))
     .prepare();
-  const ofOwner = (owner: number, year: number | undefined, page: PageQuery) =>
-    selectByIds.all({ ids: JSON.stringify(chains.idsOf(owner, year, page)) });
   const ofAnybody = (year: number | undefined, page: PageQuery) =>
-    filings()
-      .where(and(numberedIn(year), before(page)))
-      .orderBy(desc(filing.filingNo))
-      .limit(rowsFor(page))
-      .all();
+    prepareRaw<ListedFiling>(
+      database,
+      database
+        .select({ id: filing.id, erasedAtS: filing.erasedAtS })
+        .from(filing)
+        .where(and(numberedIn(year), before(page)))
+        .orderBy(desc(filing.filingNo)),
+    ).iterate({});
 
   return {
     FileArtwork: writesAtOnce(({ artwork, at, by }) => {
@@ -91,19 +92,41 @@ export function createFilingHandlers(database: Database, log: EvidenceLog): Hand
       const row = filings()
         .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
         .get();
-      return row === undefined ? undefined : toFiling(row);
+      if (row === undefined) return undefined;
+      if (row.erasedAtS !== null) throw filingErased();
+      return toFiling(row);
     }),
     ListFilings: reads(({ filter: { owner, year }, page }) => {
-      const rows = owner === undefined ? ofAnybody(year, page) : ofOwner(owner, year, page);
-      return pageOf(rows, page, toFiling);
+      const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
+      const { items, next } = keptOf(listed, page);
+      return { items: selectByIds.all({ ids: JSON.stringify(items) }).map(toFiling), next };
     }),
     GetProvenance: reads(({ filingNo }) => {
       const source = selectSource.get({ filingNo });
       if (source === undefined) return undefined;
+      if (source.erased_at_s !== null) throw filingErased();
       const submitted = { event: 'SUBMITTED', at: dateOf(source.timestamp) } as const;
       return { filingNo, author: source.author, records: [submitted, ...provenance.of(filingNo)] };
     }),
   };
+}
+
+/** Filings that a page of a list looks at, those that were erased included: it may then be short, and not the last. */
+const listedMax = 10_000;
+
+/** The ids of a page of filings that are not erased. */
+function keptOf(listed: Iterable<ListedFiling>, { size }: PageQuery): Page<number> {
+  const items: number[] = [];
+  let last: number | undefined;
+  let looked = 0;
+  for (const { id, erased_at_s: erasedAtS } of listed) {
+    const isKept = erasedAtS === null;
+    if (looked === listedMax || (isKept && items.length === size)) return { items, next: last };
+    if (isKept) items.push(id);
+    last = id;
+    looked += 1;
+  }
+  return { items, next: undefined };
 }
 
 const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));

@@ -11,6 +11,7 @@ import {
   allPages,
   crashCopy,
   done,
+  fileOne,
   knownAs,
   newKey,
   newLogKey,
@@ -22,6 +23,7 @@ import {
   refused,
   type StoreEngine,
   stopped,
+  time,
   toRegister,
   underKey,
 } from './fixtures.ts';
@@ -203,6 +205,15 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     return {
       command: { kind: 'Decide', by, ...named },
       acts: [['escrow resolve', escrowId, before, after]],
+    };
+  },
+  EraseFilings: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    const at = time('2012-02-29T12:00:00+00:00');
+    const filingNos = [await fileOne(store, gallery, at), await fileOne(store, gallery, at)];
+    return {
+      command: { kind: 'EraseFilings', by, filingNos },
+      acts: [['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }]],
     };
   },
   CloseOrder: async (store) => {

@@ -138,6 +138,8 @@ const commands: { readonly [K in Kind]: Command<K> } = {
     isTrial: false,
     by: tester,
   },
+  ListExpired: { kind: 'ListExpired', nowS, page },
+  EraseFilings: { kind: 'EraseFilings', by: tester, filingNos: [] },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 

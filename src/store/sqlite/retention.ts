@@ -1,0 +1,101 @@
+import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
+import { retentionYears } from '../../domain/filing.ts';
+import type { RetentionCommands } from '../retention-commands.ts';
+import type { NoteAct } from './acts.ts';
+import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { escrow, filing, provenanceRecord } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+
+/** Handlers of erasing what was kept long enough. */
+export function createRetentionHandlers(
+  database: Database,
+  noteAct: NoteAct,
+  log: EvidenceLog,
+): Handlers<keyof RetentionCommands> {
+  const { $client: client } = database;
+  const selectEnd = prepareRaw<{ before: number }>(
+    database,
+    database.select({ before: endOfRetention(sql.placeholder('nowS')).as('before') }).from(sql`(SELECT 1)`),
+  );
+  /** Up to when what was recorded may go. The triggers go by the clock of SQLite, so both clocks have to say so. */
+  const endAt = (nowS: number) => selectEnd.get({ nowS })?.before ?? 0;
+  const expired = expiredBy(database, sql.placeholder('before'));
+  const eraseFiling = prepareRaw(
+    database,
+    database
+      .update(filing)
+      .set({
+        ...{ author: '', era: '', size: '', material: '', condition: '', price: 0n, hash: '', salt: null },
+        erasedAtS: sql`${sql.placeholder('atS')}`,
+      })
+      .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
+  );
+  const eraseSalts = prepareRaw(
+    database,
+    database
+      .update(provenanceRecord)
+      .set({ salt: null })
+      .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo'))),
+  );
+  const records = database
+    .select({ records: sql<number>`1 + count(*)` })
+    .from(provenanceRecord)
+    .where(eq(provenanceRecord.filingNo, filing.filingNo));
+
+  /** Erases one filing, if that may be; how many records went. */
+  function erase(filingNo: string, before: number, atS: number): number {
+    return eraseFiling.run({ filingNo, before, atS }) === 0 ? 0 : 1 + eraseSalts.run({ filingNo });
+  }
+
+  return {
+    ListExpired: reads(({ nowS, page }) => {
+      const rows = database
+        .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records})` })
+        .from(filing)
+        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${endAt(nowS)}`)))
+        .orderBy(asc(filing.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(rows, page, ({ id, ...found }) => found);
+    }),
+    EraseFilings: writes(({ by, filingNos }) => {
+      // What is erased is overwritten in the file as well, also where that means to write a page more.
+      client.pragma('secure_delete = ON');
+      const before = endAt(by.atS);
+      const gone = filingNos
+        .map((filingNo) => ({ filingNo, records: erase(filingNo, before, by.atS) }))
+        .filter(({ records }) => records > 0);
+      const [first, last] = [gone.at(0), gone.at(-1)];
+      if (first === undefined || last === undefined) return [];
+      const records = gone.reduce((sum, each) => sum + each.records, 0);
+      log.appendAct('RECORDS_ERASED', by.atS, { records, before });
+      const after = { filings: gone.length, records };
+      noteAct(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
+      return gone;
+    }),
+  };
+}
+
+/** The earlier of two instants: the retention before the one that is given, and before the one that SQLite's clock tells. */
+const endOfRetention = (nowS: SQL | ReturnType<typeof sql.placeholder>) =>
+  sql<number>`min(unixepoch(${nowS}, 'unixepoch', ${ago}), unixepoch('now', ${ago}))`;
+
+const ago = `-${retentionYears} years`;
+
+/** Filings of which every record is as old, that have no open order, and that are not erased. */
+function expiredBy(database: Database, before: SQL | ReturnType<typeof sql.placeholder>): SQL | undefined {
+  const younger = database
+    .select({ one: sql`1` })
+    .from(provenanceRecord)
+    .where(
+      and(eq(provenanceRecord.filingNo, filing.filingNo), sql`${provenanceRecord.recordedAtS} > ${before}`),
+    );
+  const open = database
+    .select({ one: sql`1` })
+    .from(escrow)
+    .where(and(eq(escrow.filingNo, filing.filingNo), inArray(escrow.state, ['UNPAID', 'FROZEN'])));
+  return and(isNull(filing.erasedAtS), lte(filing.filedAtS, before), notExists(younger), notExists(open));
+}

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { openDatabase } from '../../src/store/sqlite/database.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
+import { perform } from '../../src/store/store.ts';
+import { filingOf, makeEarlierDatabase } from '../store/earlier-database.ts';
+import { addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
+import { runHere } from '../support/artseal.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** In the texts of all filings that are to go. */
+const going = 'who is to be forgotten';
+const mark = (place: number) => `author ${place} ${going}.`;
+
+/** A registry with so many filings of 2015, another one of 2016, and one of today. */
+async function registryOfOld(t: TestContext, old: number) {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  const by = store.findKey(platforms[0]?.apiKey ?? '') ?? assert.fail();
+  const file = (author: string, timestamp: string) => {
+    const artwork = { ...painting, author, condition: `${author} `.repeat(60) };
+    return perform(store, { kind: 'FileArtwork', artwork, at: time(timestamp), by });
+  };
+  await Promise.all(
+    Array.from({ length: old }, (_, place) => file(mark(place), '2015-06-01T12:00:00+00:00')),
+  );
+  await file(mark(old), '2016-06-01T12:00:00+00:00');
+  const { filingNo } = await file('author who stays', `${new Date().toISOString().slice(0, 19)}+00:00`);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  return { dataDir, env, store, kept: filingNo, purge: (...words: string[]) => purge(env, ...words) };
+}
+
+async function purge(env: Record<string, string>, ...words: string[]): Promise<readonly string[]> {
+  const { code, printed, errors } = await runHere(['retention', 'purge', ...words], env);
+  assert.deepEqual([code, errors], [0, []]);
+  return printed;
+}
+
+/** The files of a folder that hold a text. */
+const holding = (dataDir: string, text: string): string[] =>
+  readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
+
+test('a purge shows what would go and changes nothing; with --erase it is gone from every file', async (t) => {
+  const { dataDir, env, store, kept, purge } = await registryOfOld(t, 520);
+  await store.close();
+  const bytes = readFileSync(join(dataDir, 'artseal.db'));
+  const years = [
+    '2015: 520 filings with 520 records, AS-2015-000001 to AS-2015-000520',
+    '2016: 1 filings with 1 records, AS-2016-000001 to AS-2016-000001',
+  ];
+  assert.deepEqual(await purge(), [
+    ...years,
+    'to be erased: 521 filings with 521 records',
+    'nothing was changed: --erase erases them for good',
+  ]);
+  assert.deepEqual(readFileSync(join(dataDir, 'artseal.db')), bytes);
+  assert.deepEqual(holding(dataDir, going), ['artseal.db']);
+
+  const erased = await purge('--erase', '--reason', 'yearly');
+  assert.deepEqual(erased.slice(0, 3), [...years, 'erased: 521 filings with 521 records']);
+  assert.match(erased[3] ?? '', /artseal\.db was rewritten: nothing of what was erased is left in it/);
+  for (let place = 0; place <= 520; place += 1)
+    assert.deepEqual(holding(dataDir, mark(place)), [], mark(place));
+  assert.deepEqual(holding(dataDir, 'author who stays'), ['artseal.db']);
+
+  const { printed } = await runHere(['acts', '--json'], env);
+  const acts = printed.map((line) => JSON.parse(line)).filter(({ action }) => action === 'retention purge');
+  assert.deepEqual(
+    acts.map(({ subject, reason, after }) => [subject, reason, after.filings]),
+    [
+      ['AS-2015-000501 to AS-2016-000001', 'yearly', 21],
+      ['AS-2015-000001 to AS-2015-000500', 'yearly', 500],
+    ],
+  );
+  assert.deepEqual((await purge('--erase')).slice(0, 1), ['erased: 0 filings with 0 records']);
+  const again = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => again.close());
+  assert.ok(await perform(again, { kind: 'GetFiling', filingNo: kept, owner: undefined }));
+});
+
+test('beside a server what was erased is gone from its files as well, and the server goes on', async (t) => {
+  const { dataDir, store, kept, purge } = await registryOfOld(t, 60);
+  t.after(() => store.close());
+  await store.beginServing();
+  assert.ok(holding(dataDir, going).includes('artseal.db-wal'));
+  const printed = await purge('--erase');
+  assert.match(printed.join('\n'), /the server runs, so .* was not rewritten/);
+  assert.deepEqual(holding(dataDir, going), []);
+  const filter = { owner: undefined, year: undefined };
+  const listed = await perform(store, { kind: 'ListFilings', filter, page: { from: undefined, size: 10 } });
+  assert.deepEqual(
+    listed.items.map(({ filingNo }) => filingNo),
+    [kept],
+  );
+  await addPlatform(store, 'later');
+});
+
+test('what an upgrade left in unused parts of the file goes when the server is stopped, and its copy is named', async (t) => {
+  const { dataDir, open } = makeEarlierDatabase(t, 9);
+  writeFileSync(join(dataDir, 'master-key'), `main:${'7'.repeat(64)}\n`, { mode: 0o600 });
+  const raw = open();
+  raw.exec("UPDATE deployment SET currency = 'CNY'");
+  const at = time('2015-06-01T12:00:00+00:00');
+  const insert = raw.prepare(
+    `INSERT INTO filing VALUES (?, ?, 1, ?, 'b', 'c', 'd', 'e', 1, 'f', '${at.timestamp}', ${at.atMs / 1000})`,
+  );
+  for (let place = 0; place < 400; place += 1)
+    insert.run(place + 10, `AS-2015-${String(place + 1).padStart(6, '0')}`, mark(place).repeat(5));
+  raw.close();
+  openDatabase({ dataDir, ...sandbox }).$client.close();
+  const copy = copyBefore(join(dataDir, 'artseal.db'), 9);
+  const printed = await purge({ ARTSEAL_DATA_DIR: dataDir }, '--erase');
+  assert.ok(printed.includes(`${copy}, from before an upgrade, has what was erased as well: remove it`));
+  rmSync(copy);
+  assert.deepEqual(holding(dataDir, going), []);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  assert.ok(await perform(store, { kind: 'GetFiling', filingNo: filingOf('UNPAID'), owner: undefined }));
+});

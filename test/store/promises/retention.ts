@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/merkle.ts';
+import { type Reason, Refusal } from '../../../src/domain/reason.ts';
+import type { BusinessTime } from '../../../src/store/filing-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
+import {
+  addPlatform,
+  allPages,
+  anyFiling,
+  fileOne,
+  openStore,
+  resolved,
+  type StoreEngine,
+  settled,
+  time,
+  toOpen,
+} from './fixtures.ts';
+
+const dayMs = 86_400_000;
+
+/** So many years before today, and so many days later. */
+function yearsAgo(years: number, days: number): BusinessTime {
+  const atMs = Temporal.Now.zonedDateTimeISO('UTC').subtract({ years }).epochMilliseconds + days * dayMs;
+  return time(`${new Date(atMs).toISOString().slice(0, 19)}+00:00`);
+}
+
+const nowS = () => Math.floor(Date.now() / 1000);
+const whole = { from: undefined, size: 100 };
+
+async function expiredIn(store: Store, atS = nowS()): Promise<string[]> {
+  const { items } = await perform(store, { kind: 'ListExpired', nowS: atS, page: whole });
+  return items.map(({ filingNo }) => filingNo);
+}
+
+/** The numbers of those that went. */
+async function erase(store: Store, filingNos: readonly string[], atS = nowS()): Promise<string[]> {
+  const gone = await perform(store, { kind: 'EraseFilings', by: { ...tester, atS }, filingNos });
+  return gone.map(({ filingNo }) => filingNo);
+}
+
+async function saysErased(work: Promise<unknown>): Promise<void> {
+  await assert.rejects(work, (error) => {
+    assert.ok(error instanceof Refusal);
+    assert.equal(error.reason, 'FILING_NOT_FOUND' satisfies Reason);
+    assert.match(error.message, /was erased: its retention of 5 years is over/);
+    return true;
+  });
+}
+
+/** All leaves of a store, which make up its root. */
+async function leavesOf(store: Store): Promise<readonly string[]> {
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+  let tree = emptyTree;
+  for (const leaf of leaves) tree = appendLeaf(tree, leafHash(leaf)).tree;
+  assert.deepEqual(Buffer.from(rootOf(tree.roots)), Buffer.from(root));
+  return leaves;
+}
+
+/** Erasing what was kept long enough. */
+export function retentionPromises(engine: StoreEngine): void {
+  test('what may be erased: every record is over five years old, and no order is open', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [long, old, young] = [yearsAgo(7, 0), yearsAgo(5, -2), yearsAgo(5, 2)];
+    const [plain, sold, soldLately, beingSold] = [
+      await fileOne(store, by, long),
+      await fileOne(store, by, long),
+      await fileOne(store, by, long),
+      await fileOne(store, by, long),
+    ];
+    const orders: string[] = [];
+    for (const filingNo of [sold, soldLately, beingSold]) {
+      const { order } = await perform(store, toOpen(by, filingNo, { at: old }));
+      await settled(store, order.escrowId, { to: 'FROZEN' }, old);
+      orders.push(order.escrowId);
+    }
+    await resolved(store, by, orders[0] ?? '', 'RELEASE', old);
+    await resolved(store, by, orders[1] ?? '', 'RELEASE', young);
+    const almost = await fileOne(store, by, young);
+    assert.deepEqual(await perform(store, { kind: 'ListExpired', nowS: nowS(), page: whole }), {
+      items: [
+        { filingNo: plain, records: 1 },
+        { filingNo: sold, records: 2 },
+      ],
+      next: undefined,
+    });
+    const all = [plain, sold, soldLately, beingSold, almost, 'AS-1999-000001'];
+    assert.deepEqual(await erase(store, all), [plain, sold]);
+    assert.deepEqual(await erase(store, all), []);
+    assert.deepEqual(await expiredIn(store), []);
+    for (const filingNo of [soldLately, beingSold, almost])
+      assert.ok(await perform(store, { kind: 'GetFiling', filingNo, owner: undefined }), filingNo);
+    // Given back at last, its record of five years ago is all that there is.
+    await resolved(store, by, orders[2] ?? '', 'REFUND');
+    assert.deepEqual(await expiredIn(store), [beingSold]);
+  });
+
+  test('neither clock by itself makes a retention end', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [old, young] = [
+      await fileOne(store, by, yearsAgo(5, -2)),
+      await fileOne(store, by, yearsAgo(5, 2)),
+    ];
+    const [behind, ahead] = [nowS() - 10 * 86_400, nowS() + 10 * 86_400];
+    assert.deepEqual(await expiredIn(store, behind), []);
+    assert.deepEqual(await erase(store, [old, young], behind), []);
+    assert.deepEqual(await expiredIn(store, ahead), [old]);
+    assert.deepEqual(await erase(store, [old, young], ahead), [old]);
+  });
+
+  test('an erased filing says so to those who ask for it, and is in no list', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const at = yearsAgo(6, 0);
+    const numbers: string[] = [];
+    for (let nth = 0; nth < 7; nth += 1) numbers.push(await fileOne(store, by, at));
+    const latest = await fileOne(store, by, yearsAgo(0, 0));
+    const gone = numbers.filter((_, place) => [0, 1, 3, 6].includes(place));
+    assert.deepEqual(await erase(store, gone), gone);
+    const [filingNo = ''] = gone;
+    await saysErased(perform(store, { kind: 'GetFiling', filingNo, owner: by.callerId }));
+    await saysErased(perform(store, { kind: 'GetProvenance', filingNo }));
+    await saysErased(perform(store, toOpen(by, filingNo)));
+    const strange = { kind: 'GetFiling', filingNo, owner: other.callerId } as const;
+    assert.equal(await perform(store, strange), undefined);
+    const record = { kind: 'FindRecord', filingNo, sequence: 1, owner: by.callerId } as const;
+    assert.deepEqual(await perform(store, record), { content: undefined, leafIndex: 1 });
+    const kept = [latest, ...numbers.filter((number) => !gone.includes(number)).reverse()];
+    for (const owner of [undefined, by.callerId])
+      for (const size of [1, 2, 3, 10]) {
+        const filter = { ...anyFiling, owner };
+        const pages = await allPages((page) => perform(store, { kind: 'ListFilings', filter, page }), size);
+        assert.deepEqual(
+          pages.flat().map((filing) => filing.filingNo),
+          kept,
+        );
+        assert.equal(pages.length, Math.ceil(kept.length / size));
+      }
+  });
+
+  test('numbers, leaves and proofs are what they were, and a leaf tells how much went', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const at = yearsAgo(6, 0);
+    const [first, second] = [await fileOne(store, by, at), await fileOne(store, by, at)];
+    const before = await leavesOf(store);
+    const proven = { kind: 'ProveInclusion', index: 1, size: before.length } as const;
+    const proof = await perform(store, proven);
+    await erase(store, [first, second]);
+    const leaves = await leavesOf(store);
+    assert.deepEqual(leaves.slice(0, before.length), before);
+    const [told, ...more] = leaves.slice(before.length).map((leaf) => JSON.parse(leaf));
+    assert.deepEqual(more, []);
+    assert.partialDeepStrictEqual(told, { kind: 'RECORDS_ERASED', number: 'LOG', detail: { records: 2 } });
+    assert.ok(told.detail.before > at.atMs / 1000 && told.detail.before < nowS());
+    assert.deepEqual(await perform(store, proven), proof);
+    assert.equal(await fileOne(store, by, yearsAgo(6, 1)), first.replace('-000001', '-000003'));
+    await erase(store, [first]);
+    assert.equal((await leavesOf(store)).length, leaves.length + 1);
+  });
+}
