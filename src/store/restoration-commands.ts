@@ -2,7 +2,10 @@
 export interface RestorationCommands {
   /** The last restoration of the store; undefined if it was never restored. */
   FindRestoration: { readonly takes: object; readonly gives: Restoration | undefined };
-  /** Notes that the store is served, Unix seconds, if it was restored and not served since. */
+  /**
+   * Notes that the store is served, Unix seconds, if it was restored and not served since: the filing numbers that are left out for
+   * that are leaves of the evidence log from now on, NUMBERS_SKIPPED.
+   */
   NoteServed: { readonly takes: { readonly atS: number }; readonly gives: undefined };
 }
 

@@ -211,6 +211,34 @@ test('a store that was never restored knows no gap; a restored one keeps when it
   assert.deepEqual(await found(again), [11]);
 });
 
+test('numbers that are left out are leaves of the evidence log, once each, as of the first time that they are served', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const acts = async (store: typeof original.store) => {
+    const { size } = await perform(store, { kind: 'GetTree' });
+    const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+    const told = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
+    return told.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
+  };
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  const noonS = noon.atMs / 1000;
+  const begun = ['LOG_BEGUN', 1, noonS, { adopted: 0 }];
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store, file } = await openRegistryIn(t, into);
+  assert.deepEqual(await acts(store), [begun]);
+  for (const atS of [noonS + 7, noonS + 9]) await serve(store, atS);
+  const skipped = ['NUMBERS_SKIPPED', 2, noonS + 7, { year: 2026, after: 1, through: 500_000 }];
+  assert.deepEqual(await acts(store), [begun, skipped]);
+  await file('2026-11-21T13:00:00+00:00');
+  const again = (await restored(t, await backedUp(t, into), { numbersAfter: 'AS-2026-500009' })).into;
+  const { store: second } = await openRegistryIn(t, again);
+  await serve(second, noonS + 7_200);
+  assert.deepEqual(await acts(second), [
+    ...[begun, skipped],
+    ['NUMBERS_SKIPPED', 3, noonS + 7_200, { year: 2026, after: 500_001, through: 500_009 }],
+  ]);
+});
+
 test('where a year has too few numbers left for a safe gap, the last number is asked for', async (t) => {
   const original = await newRegistry(t);
   await original.file();

@@ -153,6 +153,41 @@ test('the records of before are leaves of the evidence log, filings first, and a
   assert.throws(() => open().exec('UPDATE filing SET salt = randomblob(32)'), /never changes/);
 });
 
+for (const [what, hasRecords] of [
+  ['with records', true],
+  ['without records', false],
+] as const)
+  test(`numbers that were left out before are leaves behind the beginning of the log: ${what}`, async (t) => {
+    const { dataDir, open } = makeEarlierDatabase(t, 14);
+    const raw = open();
+    raw.exec("UPDATE deployment SET currency = 'CNY'");
+    if (!hasRecords) {
+      for (const trigger of ['filing_is_retained', 'provenance_record_is_retained'])
+        raw.exec(`DROP TRIGGER ${trigger}`);
+      raw.pragma('foreign_keys = OFF');
+      for (const table of ['provenance_record', 'filing']) raw.exec(`DELETE FROM ${table}`);
+    }
+    const [earlier, later] = [openedAtS + 50, openedAtS + 90];
+    raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, ${later}), (2, 1, 1, ${earlier}), (3, 1, 1, NULL)`);
+    raw.exec(`INSERT INTO number_gap VALUES ('FILING', 2026, 900, 905, 1), ('FILING', 2025, 6, 9, 2),
+      ('FILING', 2026, 20, 30, 2), ('ESCROW', 2026, 4, 40, 1), ('FILING', 2026, 950, 960, 3)`);
+    raw.close();
+    const store = createSqliteStore({ dataDir, ...sandbox });
+    t.after(() => store.close());
+    const { size } = await perform(store, { kind: 'GetTree' });
+    const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+    const acts = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
+    assert.deepEqual(
+      acts.map(({ kind, time, detail }) => [kind, time, detail]),
+      [
+        ['LOG_BEGUN', hasRecords ? openedAtS : earlier, { adopted: hasRecords ? 5 : 0 }],
+        ['NUMBERS_SKIPPED', earlier, { after: 6, through: 9, year: 2025 }],
+        ['NUMBERS_SKIPPED', earlier, { after: 20, through: 30, year: 2026 }],
+        ['NUMBERS_SKIPPED', later, { after: 900, through: 905, year: 2026 }],
+      ],
+    );
+  });
+
 /** Adds to such a database a second platform, and filings of both in two years. */
 function addEarlierFilings(raw: Sqlite.Database): void {
   raw.exec("INSERT INTO caller VALUES (2, 'auction house', 'ENTERPRISE', NULL)");

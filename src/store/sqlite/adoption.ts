@@ -12,11 +12,13 @@ interface Adopted {
   readonly atS: number;
 }
 type FilingRow = Adopted & { readonly number: string; readonly hash: string };
+type SkippedRow = { readonly servedAtS: number } & Readonly<Record<'year' | 'after' | 'through', number>>;
 type TransferRow = Adopted & LaterRecord;
 
 /**
  * Takes the records that were stored before there was an evidence log up into it: all filings in their order, then what
- * followed them. The leaf behind them says how many they are. Inside the transaction that made the tables.
+ * followed them. The leaf behind them says how many they are, and those behind that which numbers were left out before.
+ * Inside the transaction that made the tables.
  */
 export function adoptRecords(client: Sqlite.Database): void {
   const log = createEvidenceLog(drizzle({ client }));
@@ -62,14 +64,22 @@ export function adoptRecords(client: Sqlite.Database): void {
     keepOfTransfer.run(salt, leafIndex, number, sequence);
   });
   client.exec('DROP TABLE temp.transfer');
-  if (adopted === 0) return;
-  log.appendAct('LOG_BEGUN', newestS, { adopted });
+  const gaps = client.prepare<[], SkippedRow>(selectSkipped).all();
+  if (adopted === 0 && gaps.length === 0) return;
+  const begunS = adopted > 0 ? newestS : (gaps[0]?.servedAtS ?? 0);
+  log.appendAct('LOG_BEGUN', begunS, { adopted });
+  for (const { servedAtS, ...gap } of gaps) log.appendAct('NUMBERS_SKIPPED', servedAtS, gap);
   log.write();
   log.committed();
 }
 
 const selectFilings = `SELECT id AS place, filing_no AS number, filed_at_s AS atS, hash FROM filing
   WHERE id > ? ORDER BY id LIMIT ?`;
+
+/** Those of a restoration that is not served yet become leaves when it is. */
+const selectSkipped = `SELECT year, after, through, served_at_s AS servedAtS
+  FROM number_gap JOIN restoration ON restoration.id = restoration_id
+  WHERE kind = 'FILING' AND served_at_s IS NOT NULL ORDER BY served_at_s, year, after`;
 
 /** They are kept in the order of their filings; a leaf is to be behind those that were recorded before. */
 const numberTransfers = `CREATE TEMP TABLE transfer AS

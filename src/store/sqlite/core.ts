@@ -221,7 +221,7 @@ function createUnits(database: Database) {
     ...callerHandlers,
     ...createActHandlers(database),
     ...createFigureHandlers(database),
-    ...createRestorationHandlers(database),
+    ...createRestorationHandlers(database, log),
     ...createRetentionHandlers(database, noteAct, log),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);

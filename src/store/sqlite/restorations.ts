@@ -1,22 +1,37 @@
-import { desc, eq, isNull, max, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, isNull, max, sql } from 'drizzle-orm';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { RestorationCommands } from '../restoration-commands.ts';
 import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseRefused } from './location.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 
 /** Handlers of what a restored database has to know. */
-export function createRestorationHandlers(database: Database): Handlers<keyof RestorationCommands> {
+export function createRestorationHandlers(
+  database: Database,
+  log: EvidenceLog,
+): Handlers<keyof RestorationCommands> {
+  const unserved = isNull(restoration.servedAtS);
+  const newGaps = () =>
+    database
+      .select({ year: numberGap.year, after: numberGap.after, through: numberGap.through })
+      .from(numberGap)
+      .innerJoin(restoration, eq(restoration.id, numberGap.restorationId))
+      .where(and(unserved, eq(numberGap.kind, 'FILING')))
+      .orderBy(asc(numberGap.year), asc(numberGap.after))
+      .all();
+
   return {
     FindRestoration: reads(() => {
       const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
       return latest && { servedAtS: latest.servedAtS ?? undefined };
     }),
     NoteServed: writes(({ atS }) => {
-      database.update(restoration).set({ servedAtS: atS }).where(isNull(restoration.servedAtS)).run();
+      for (const gap of newGaps()) log.appendAct('NUMBERS_SKIPPED', atS, gap);
+      database.update(restoration).set({ servedAtS: atS }).where(unserved).run();
       return undefined;
     }),
   };
