@@ -7,11 +7,13 @@ interface Part {
   readonly isFlag: boolean;
   /** What the value of a flag is called; undefined for a flag without one. */
   readonly value: string | undefined;
+  /** Whether it may be given more than once. */
+  readonly isRepeatable: boolean;
   readonly isRequired: boolean;
 }
 
-/** `[` if it may be left out, then `--flag`, `--flag VALUE` or `WORD`. */
-const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\]]*))?|([A-Z][A-Z_]*))/g;
+/** `[` if it may be left out, then `--flag`, `--flag VALUE`, `--flag VALUE...` if that may be repeated, or `WORD`. */
+const partPattern = /(\[?)(?:--([a-z-]+)(?: ([A-Z][^\s\].]*)(\.\.\.)?)?|([A-Z][A-Z_]*))/g;
 
 /** Of flags whose use does not show why they are required. */
 const whyRequired: Readonly<Record<string, string>> = {
@@ -26,37 +28,38 @@ export function readWords(usage: string, args: string[]): Words {
   const parts = partsOf(usage);
   const { given, faults } = match(parts, args);
   for (const part of parts) {
-    const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name);
+    const isMissing = part.isFlag ? !given.has(part.name) : !given.get(part.name)?.[0];
     if (part.isRequired && isMissing) faults.push(`needs ${shown(part)}${whyRequired[part.name] ?? ''}`);
   }
   if (faults.length > 0) throw new UsageError(faults.join(' and '));
   return {
     required: (name) => {
-      const value = given.get(name);
+      const value = given.get(name)?.[0];
       if (value === undefined) throw new Error(`'${usage}' does not require ${name}.`);
       return value;
     },
-    text: (name) => given.get(name),
+    text: (name) => given.get(name)?.[0],
+    texts: (name) => given.get(name) ?? [],
     has: (flag) => given.has(flag),
   };
 }
 
 /** Gives each argument to its part; what fits none is a fault. */
-function match(parts: readonly Part[], args: string[]): { given: Map<string, string>; faults: string[] } {
+function match(parts: readonly Part[], args: string[]): { given: Map<string, string[]>; faults: string[] } {
   const flags = new Map(parts.filter(({ isFlag }) => isFlag).map((part) => [part.name, part]));
   const free = parts.filter(({ isFlag }) => !isFlag);
-  const given = new Map<string, string>();
+  const given = new Map<string, string[]>();
   const faults: string[] = [];
   const surplus: string[] = [];
   for (const token of tokensOf(args, flags)) {
     if (token.kind === 'option') {
       const fault = faultOf(token, flags.get(token.name), given.has(token.name));
       if (fault !== undefined) faults.push(fault);
-      given.set(token.name, token.value ?? '');
+      given.set(token.name, [...(given.get(token.name) ?? []), token.value ?? '']);
     } else if (token.kind === 'positional') {
       const part = free.shift();
       if (part === undefined) surplus.push(`'${token.value}'`);
-      else given.set(part.name, token.value);
+      else given.set(part.name, [token.value]);
     }
   }
   if (surplus.length > 0) faults.push(`takes no ${surplus.join(', ')} (a value with spaces needs quotes)`);
@@ -77,10 +80,11 @@ export function readTarget(word: string): string {
 }
 
 function partsOf(usage: string): Part[] {
-  return [...usage.matchAll(partPattern)].map(([, bracket, flag, value, word = '']) => ({
+  return [...usage.matchAll(partPattern)].map(([, bracket, flag, value, dots, word = '']) => ({
     name: flag ?? word,
     isFlag: flag !== undefined,
     value,
+    isRepeatable: dots !== undefined,
     // A flag without a value is a choice: whether one has to be made, its action knows.
     isRequired: bracket === '' && (flag === undefined || value !== undefined),
   }));
@@ -109,7 +113,7 @@ function faultOf(
   isRepeated: boolean,
 ): string | undefined {
   if (flag === undefined) return `takes no ${rawName}`;
-  if (isRepeated) return `takes ${rawName} once`;
+  if (isRepeated && !flag.isRepeatable) return `takes ${rawName} once`;
   if (flag.value === undefined) return value === undefined ? undefined : `takes ${rawName} without a value`;
   // The next flag, taken for the value of this one.
   const isFlagLike = inlineValue !== true && value !== undefined && /^-./.test(value);

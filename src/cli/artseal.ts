@@ -35,6 +35,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['acts', async () => (await import('./acts.ts')).acts],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
+  ['verify', async () => (await import('./verify.ts')).verify],
   ['demo', async () => (await import('./demo.ts')).demo],
   ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);

@@ -30,6 +30,8 @@ export interface Words {
   required(name: string): string;
   /** What it leaves open; undefined if it was not given. */
   text(name: string): string | undefined;
+  /** All values of what may be given more than once, in order. */
+  texts(name: string): readonly string[];
   /** Whether a flag without a value was given. */
   has(flag: string): boolean;
 }

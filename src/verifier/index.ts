@@ -4,8 +4,16 @@
  */
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
 export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
-export { type FailureKind, VerificationFailure } from './failure.ts';
+export { base64, hex, readUtf8 } from './encoding.ts';
+export { type FailureKind, malformed, VerificationFailure } from './failure.ts';
+export type { JsonObject, JsonValue } from './json.ts';
 export { type Note, readVerifierKey, type VerifierKey } from './note.ts';
 export { compareWithPin, type PinComparison } from './pin.ts';
+export {
+  consistencyPath,
+  createPublishedLog,
+  type PublishedLog,
+  type ReadPublished,
+} from './published-log.ts';
 export type { EvidenceRecord } from './record.ts';
 export { type Proven, prove, type Trust, type Verdict, verdictOf, verifyBundle } from './verify.ts';

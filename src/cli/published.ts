@@ -1,0 +1,92 @@
+import { existsSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { createPublishedLog, type PublishedLog, type ReadPublished } from '../verifier/index.ts';
+import { UsageError } from './command.ts';
+import { readBounded } from './pin-file.ts';
+
+/** How often a request is sent before it is given up, and how long is waited before it is sent again: twice as long each time. */
+const attemptsMax = 5;
+const firstPauseMs = 200;
+/** How long one request may take, its body included. */
+const requestTimeoutMs = 30_000;
+
+/**
+ * The log that is published under a prefix, `https://host/log`, or whose files lie in a folder. Throws UsageError for what is
+ * neither. Requests that fail are sent again; the promises of the log reject with Error where that does not help.
+ */
+export function openPublished(place: string, word: string): PublishedLog {
+  if (/^https?:\/\//.test(place)) return createPublishedLog(httpReader(prefixOf(place, word)));
+  if (!statSync(place, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new UsageError(
+      `needs ${word}: the http:// or https:// address of a log, or a folder with its files, not '${place}'`,
+    );
+  }
+  return createPublishedLog(async (path, bytesMax) => {
+    const file = join(place, path);
+    if (!existsSync(file)) return undefined;
+    return bounded(await readBounded(file, bytesMax), bytesMax, file);
+  });
+}
+
+function prefixOf(place: string, word: string): string {
+  const url = URL.canParse(place) ? new URL(place) : undefined;
+  if (url === undefined || url.search + url.hash + url.username + url.password !== '') {
+    throw new UsageError(
+      `needs ${word} as the address of a log alone, such as https://registry.example/log, not '${place}'`,
+    );
+  }
+  return url.href.replace(/\/+$/, '');
+}
+
+/** A request whose repetition may help. */
+class Unreachable extends Error {}
+
+function httpReader(prefix: string): ReadPublished {
+  return async (path, bytesMax) => {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await get(`${prefix}/${path}`, bytesMax);
+      } catch (error) {
+        if (!(error instanceof Unreachable) || attempt === attemptsMax) throw error;
+        await setTimeout(firstPauseMs * 2 ** (attempt - 1));
+      }
+    }
+  };
+}
+
+async function get(url: string, bytesMax: number): Promise<Uint8Array | undefined> {
+  let response: Response;
+  try {
+    response = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(requestTimeoutMs) });
+    if (response.status === 200) return bounded(await bodyOf(response, bytesMax), bytesMax, url);
+    await response.body?.cancel();
+  } catch (error) {
+    if (error instanceof TooLong) throw error;
+    throw new Unreachable(`${url} could not be fetched`, { cause: (error as Error).cause ?? error });
+  }
+  if (response.status === 404) return undefined;
+  const message = `${url} was answered with HTTP ${response.status}`;
+  if (response.status === 429 || response.status >= 500) throw new Unreachable(message);
+  throw new Error(
+    response.status >= 300 && response.status < 400 ? `${message}, and redirects are not followed` : message,
+  );
+}
+
+async function bodyOf({ body }: Response, bytesMax: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of body ?? []) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > bytesMax) break;
+  }
+  return Buffer.concat(chunks);
+}
+
+class TooLong extends Error {}
+
+function bounded(bytes: Uint8Array, bytesMax: number, from: string): Uint8Array {
+  if (bytes.length > bytesMax) throw new TooLong(`${from} is longer than ${bytesMax} bytes`);
+  return bytes;
+}

@@ -1,0 +1,50 @@
+import {
+  type FailureKind,
+  readVerifierKey,
+  VerificationFailure,
+  type VerifierKey,
+} from '../verifier/index.ts';
+import { type Terminal, UsageError } from './command.ts';
+
+/** The exit codes of what does not verify; beside them 0 is good, 1 that it could not be found out, 2 a wrong command line. */
+const verdictCodes: Readonly<Record<FailureKind, number>> = {
+  MALFORMED: 3,
+  HASH_MISMATCH: 4,
+  NOT_INCLUDED: 5,
+  BAD_SIGNATURE: 6,
+  FORKED: 7,
+};
+
+/** What the help of a command says of them. */
+export const verdictCodesHelp = [
+  'Exit codes: 0 good, 3 malformed, 4 the record is not what was logged, 5 not in the log, 6 no valid signature of a',
+  'given key, 7 the log contradicts itself or the pin; 1 could not be found out, 2 the command line is wrong.',
+];
+
+/** Tells what does not verify; the exit code. */
+export function tellFailure(
+  { kind, message }: VerificationFailure,
+  isJson: boolean,
+  terminal: Terminal,
+): number {
+  if (isJson) terminal.print(JSON.stringify({ verified: false, kind, what: message }));
+  else terminal.printError(`NOT VERIFIED (${kind}): ${message}`);
+  return verdictCodes[kind];
+}
+
+/** The verifier keys of the command line. Throws UsageError. */
+export function readKeys(vkeys: readonly string[]): readonly VerifierKey[] {
+  return vkeys.map((vkey) => {
+    try {
+      return readVerifierKey(vkey);
+    } catch (error) {
+      if (!(error instanceof VerificationFailure)) throw error;
+      throw new UsageError(`cannot use --key ${vkey}: ${error.message}`);
+    }
+  });
+}
+
+/** Unix seconds in RFC 3339. */
+export function instant(s: number): string {
+  return new Date(s * 1000).toISOString().replace('.000Z', 'Z');
+}

@@ -1,0 +1,147 @@
+import { readUtf8 } from './encoding.ts';
+import { malformed } from './failure.ts';
+import { leafBytesMax } from './leaf.ts';
+import { hashBytes, nodeHash } from './tree.ts';
+
+/** A log as it is published: c2sp.org/tlog-tiles. */
+
+/** Hashes of a full tile, and leaves of a full bundle of entries. */
+export const tileWidth = 256;
+
+/** The most bytes of a checkpoint that is fetched. */
+const checkpointBytesMax = 512 * 1024;
+
+/**
+ * Reads what a log publishes by its path below the prefix of the log, such as `tile/0/x001/234`, of at most so many bytes;
+ * undefined if it is not there. Throws errors of network or disk.
+ */
+export type ReadPublished = (path: string, bytesMax: number) => Promise<Uint8Array | undefined>;
+
+/** What a log publishes, read and not checked. All throw VerificationFailure MALFORMED if it is not there or of another form. */
+export interface PublishedLog {
+  /** The newest checkpoint: its note. */
+  checkpoint(): Promise<string>;
+  /** The first `width` hashes of a tile. */
+  tile(level: number, place: number, width: number): Promise<readonly Uint8Array[]>;
+  /** The data of the first `width` leaves of a bundle. */
+  entries(place: number, width: number): Promise<readonly Uint8Array[]>;
+}
+
+/** A log that is published where this reads. */
+export function createPublishedLog(read: ReadPublished): PublishedLog {
+  async function readWhole(path: string, bytesMax: number): Promise<Uint8Array> {
+    const bytes = await read(path, bytesMax);
+    if (bytes === undefined)
+      throw malformed(`the log does not have ${path}, although its checkpoint says so`);
+    return bytes;
+  }
+
+  /** A tile or bundle, of which only the first so many parts are needed: once it is full, a partial one may be gone. */
+  async function readPart(path: string, width: number, bytesOfOne: number): Promise<Uint8Array> {
+    const bytesMax = tileWidth * bytesOfOne;
+    const partial = width < tileWidth ? await read(`${path}.p/${width}`, bytesMax) : undefined;
+    return partial ?? readWhole(path, bytesMax);
+  }
+
+  return {
+    checkpoint: async () => readUtf8(await readWhole('checkpoint', checkpointBytesMax), 'the checkpoint'),
+    tile: async (level, place, width) => {
+      const path = `tile/${level}/${placePath(place)}`;
+      const bytes = await readPart(path, width, hashBytes);
+      if (bytes.length !== width * hashBytes && bytes.length !== tileWidth * hashBytes) {
+        throw malformed(`${path} has ${bytes.length} bytes, which are not ${width} hashes`);
+      }
+      return Array.from({ length: width }, (_, at) => bytes.subarray(at * hashBytes, (at + 1) * hashBytes));
+    },
+    entries: async (place, width) => {
+      const path = `tile/entries/${placePath(place)}`;
+      return readEntries(await readPart(path, width, 2 + leafBytesMax), width, path);
+    },
+  };
+}
+
+/** The data of leaves, each behind its length in two bytes. */
+function readEntries(bytes: Uint8Array, width: number, path: string): readonly Uint8Array[] {
+  const entries: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length; ) {
+    const start = at + 2;
+    at = start + 256 * (bytes[at] ?? 0) + (bytes[at + 1] ?? 0);
+    if (at > bytes.length) throw malformed(`${path} ends within a leaf`);
+    entries.push(bytes.subarray(start, at));
+  }
+  if (entries.length !== width && entries.length !== tileWidth) {
+    throw malformed(`${path} has ${entries.length} leaves, not ${width}`);
+  }
+  return entries.slice(0, width);
+}
+
+/** The place of a tile in its path: three digits each, all but the last behind an x. */
+function placePath(place: number): string {
+  const digits = String(place);
+  const groups = digits.padStart(Math.ceil(digits.length / 3) * 3, '0').match(/\d{3}/g) ?? [];
+  return groups.map((group, at) => (at === groups.length - 1 ? group : `x${group}`)).join('/');
+}
+
+/** How many hashes the tiles of a level have together, for a tree of that size. */
+export function hashesOfLevel(level: number, size: number): number {
+  return Math.floor(size / tileWidth ** level);
+}
+
+/** The hashes that prove, if they do, that the tree of size `newer` begins with that of size `older`, made from tiles: RFC 6962, 2.1.2. */
+export async function consistencyPath(
+  log: PublishedLog,
+  older: number,
+  newer: number,
+): Promise<readonly Uint8Array[]> {
+  const tiles = new Map<string, Promise<readonly Uint8Array[]>>();
+
+  function tile(level: number, place: number): Promise<readonly Uint8Array[]> {
+    const name = `${level}/${place}`;
+    const width = Math.min(tileWidth, hashesOfLevel(level, newer) - place * tileWidth);
+    const found = tiles.get(name) ?? log.tile(level, place, width);
+    tiles.set(name, found);
+    return found;
+  }
+
+  /** The hash of the leaves from `start`, which a complete subtree of that width begins with. */
+  async function hashOf(start: number, end: number): Promise<Uint8Array> {
+    const width = end - start;
+    const middle = start + largestPowerBelow(width);
+    const isComplete = width === 1 || middle - start === end - middle;
+    if (!isComplete) return nodeHash(await hashOf(start, middle), await hashOf(middle, end));
+    const level = Math.floor(Math.log2(width) / 8);
+    const first = start / tileWidth ** level;
+    const hashes = await tile(level, Math.floor(first / tileWidth));
+    const count = width / tileWidth ** level;
+    return fold(hashes.slice(first % tileWidth, (first % tileWidth) + count));
+  }
+
+  async function subproof(start: number, end: number, isWhole: boolean): Promise<readonly Uint8Array[]> {
+    if (older === end) return isWhole ? [] : [await hashOf(start, end)];
+    const middle = start + largestPowerBelow(end - start);
+    return older <= middle
+      ? [...(await subproof(start, middle, isWhole)), await hashOf(middle, end)]
+      : [...(await subproof(middle, end, false)), await hashOf(start, middle)];
+  }
+
+  return older === 0 || older === newer ? [] : subproof(0, newer, true);
+}
+
+/** The root above so many hashes of one level, which are a power of two. */
+export function fold(hashes: readonly Uint8Array[]): Uint8Array {
+  let row = hashes;
+  while (row.length > 1) {
+    const below = row;
+    row = Array.from({ length: below.length / 2 }, (_, at) =>
+      nodeHash(below[2 * at] ?? new Uint8Array(), below[2 * at + 1] ?? new Uint8Array()),
+    );
+  }
+  return row[0] ?? new Uint8Array();
+}
+
+/** The largest power of two less than a number, which is 2 or more; 1 for less. */
+function largestPowerBelow(number: number): number {
+  let power = 1;
+  while (power * 2 < number) power *= 2;
+  return power;
+}
