@@ -1,0 +1,178 @@
+import { type Check, checkBundle, type Outcome } from './outcome.ts';
+
+/** Largest file that is read, in bytes: a bundle has some thousands, and no file is to make the browser stand still. */
+const fileBytesMax = 1_000_000;
+
+/** The bundle that was chosen. */
+interface Chosen {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+let chosen: Chosen | undefined;
+
+const form = byId('form', HTMLFormElement);
+const noBundle = 'No bundle chosen.';
+const bundleName = byId('bundle-name', HTMLElement);
+const key = byId('key', HTMLTextAreaElement);
+const pin = byId('pin', HTMLTextAreaElement);
+const verdict = byId('verdict', HTMLElement);
+const result = byId('result', HTMLElement);
+
+onFile('bundle', takeBundle);
+onFile('key-file', takeKey);
+onFile('pin-file', takePin);
+// An answer never stands beside other inputs than it was found from.
+for (const input of [key, pin]) input.addEventListener('input', clear);
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  show();
+});
+// Texts that are dropped are left to the field that they are dropped on.
+document.addEventListener('dragover', (event) => {
+  if (event.dataTransfer?.types.includes('Files')) event.preventDefault();
+});
+document.addEventListener('drop', (event) => {
+  const files = Array.from(event.dataTransfer?.files ?? []);
+  if (files.length === 0) return;
+  event.preventDefault();
+  void take(files, takeAny);
+});
+
+/** A file with its content, as far as it is read. */
+type Taker = (file: Chosen) => void;
+
+/** Reads files and passes them on; then answers, if there is all that it takes. */
+async function take(files: readonly File[], taker: Taker): Promise<void> {
+  clear();
+  try {
+    for (const file of files) taker(await read(file));
+  } catch (error) {
+    // Nothing that was chosen before is answered for in its place.
+    chosen = undefined;
+    bundleName.textContent = noBundle;
+    complain(error instanceof Error ? error.message : String(error));
+    return;
+  }
+  if (chosen !== undefined && key.value.trim() !== '') show();
+}
+
+async function read(file: File): Promise<Chosen> {
+  const { name, size } = file;
+  if (size > fileBytesMax) {
+    throw new Error(`${name} is too large: it has ${size} bytes, and at most ${fileBytesMax} are read.`);
+  }
+  return { name, bytes: new Uint8Array(await file.arrayBuffer()) };
+}
+
+function onFile(id: string, taker: Taker): void {
+  const input = byId(id, HTMLInputElement);
+  input.addEventListener('change', () => {
+    const files = Array.from(input.files ?? []);
+    // Else the same file could not be chosen again after it was changed.
+    input.value = '';
+    void take(files, taker);
+  });
+}
+
+function takeBundle(file: Chosen): void {
+  chosen = file;
+  bundleName.textContent = `Chosen: ${file.name}, ${file.bytes.length} bytes.`;
+}
+
+function takeKey({ bytes }: Chosen): void {
+  key.value = textOf(bytes);
+}
+
+function takePin({ bytes }: Chosen): void {
+  pin.value = textOf(bytes);
+}
+
+/** A dropped file is known by its content: keys are lines with two plus signs, a checkpoint has signatures. */
+function takeAny(file: Chosen): void {
+  const text = textOf(file.bytes);
+  if (/^[^\s+]+\+[0-9a-f]{8}\+\S+\s*$/m.test(text) && !text.includes('\n\n')) takeKey(file);
+  else if (!text.startsWith('{') && text.includes('\n\n\u2014 ')) takePin(file);
+  else takeBundle(file);
+}
+
+const textOf = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
+
+/** Answers for what was chosen, or says what is missing. */
+function show(): void {
+  clear();
+  if (chosen === undefined) complain('Choose the bundle first.');
+  else if (key.value.trim() === '')
+    complain('The verifier key is missing: paste it, or choose a file with it.');
+  else showOutcome(checkBundle(chosen.bytes, key.value, pin.value));
+}
+
+function showOutcome(outcome: Outcome): void {
+  verdict.className = outcome.isProven ? 'good' : 'bad';
+  verdict.textContent = outcome.verdict;
+  result.append(...rendered(outcome));
+  result.hidden = false;
+}
+
+function clear(): void {
+  verdict.textContent = '';
+  verdict.className = '';
+  result.replaceChildren();
+  result.hidden = true;
+}
+
+function complain(words: string): void {
+  clear();
+  verdict.textContent = words;
+}
+
+function rendered({ isProven, proven, notProven, checks, record, fields }: Outcome): HTMLElement[] {
+  return [
+    ...(isProven ? [element('h2', 'What is proven'), list(proven)] : []),
+    ...(checks.length === 0 ? [] : [element('h2', 'The checks'), checkList(checks)]),
+    ...(isProven ? [element('h2', 'What is not proven'), list(notProven)] : []),
+    ...(fields.length === 0
+      ? []
+      : [
+          element('h2', isProven ? 'The record' : 'What the file says: none of it is proven'),
+          element('dl', ...fields.flatMap(([name, value]) => [element('dt', name), element('dd', value)])),
+        ]),
+    ...(record === undefined
+      ? []
+      : [
+          element(
+            'details',
+            element('summary', 'The record exactly as it was hashed'),
+            element('pre', record),
+          ),
+        ]),
+  ];
+}
+
+const list = (sentences: readonly string[]): HTMLElement =>
+  element('ul', ...sentences.map((sentence) => element('li', sentence)));
+
+const marks = { passed: '\u2713 passed', failed: '\u2717 failed', open: '\u2013 not looked at' } as const;
+
+function checkList(checks: readonly Check[]): HTMLElement {
+  const items = checks.map(({ state, name, words }) => {
+    const item = element('li', element('b', marks[state]), ` \u00b7 ${name}: ${words}`);
+    item.className = { passed: 'good', failed: 'bad', open: '' }[state];
+    return item;
+  });
+  const checkItems = element('ol', ...items);
+  checkItems.className = 'checks';
+  return checkItems;
+}
+
+/** An element with texts and elements in it: never markup, whatever the texts say. */
+function element(name: string, ...children: readonly (string | HTMLElement)[]): HTMLElement {
+  const made = document.createElement(name);
+  made.append(...children);
+  return made;
+}
+
+function byId<T extends HTMLElement>(id: string, type: new () => T): T {
+  const found = document.getElementById(id);
+  if (!(found instanceof type)) throw new Error(`The page has no ${id}.`);
+  return found;
+}

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
+import {
+  exampleBundle,
+  exampleCheckpoint,
+  exampleKey,
+  exampleOrigin,
+  noteKey,
+} from '../support/evidence-example.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const skip = skipUnlessInstalled('chromium');
+const pageFile = join(import.meta.dirname, '..', '..', 'docs', 'verify.html');
+const folder = temporaryFolder(fileScope);
+
+/** Writes a file that somebody has in hand; its path. */
+function file(name: string, content: string | Uint8Array): string {
+  const path = join(folder, name);
+  writeFileSync(path, content);
+  return path;
+}
+
+const good = exampleBundle(2);
+const forgedLog = noteKey(exampleOrigin, '11'.repeat(32));
+const files = {
+  good: file('good.json', JSON.stringify(good)),
+  transfer: file('transfer.json', JSON.stringify(exampleBundle(4))),
+  author: file(
+    'author.json',
+    JSON.stringify({ ...good, record: good.record.replace('Qi Baishi', 'Xu Beihong') }),
+  ),
+  garbage: file(
+    'garbage.bin',
+    Uint8Array.from({ length: 5_000 }, (_, place) => (place * 151) % 256),
+  ),
+  huge: file('huge.json', JSON.stringify({ ...good, salt: '0'.repeat(2_000_000) })),
+  key: file('log.vkey', `${exampleKey.vkey}\n`),
+  wrongKey: file('other.vkey', `${forgedLog.vkey}\n`),
+  pin: file('pin.txt', exampleCheckpoint()),
+  earlierPin: file('earlier.txt', exampleCheckpoint(3)),
+  forkedPin: file('forked.txt', exampleKey.sign(`${exampleOrigin}\n5\n${'A'.repeat(43)}=\n`)),
+} as const;
+
+/** Chooses a file as the dialogue does when somebody has picked it. */
+async function choose(page: BrowserPage, input: string, path: string): Promise<void> {
+  const opened = page.next('Page.fileChooserOpened');
+  await page.send('Page.setInterceptFileChooserDialog', { enabled: true });
+  // A click by hand: scripts may not open the dialogue.
+  await page.value(`document.getElementById('${input}').scrollIntoView()`);
+  const { x, y } = await page.value<{ x: number; y: number }>(
+    `(({ x, y }) => ({ x: x + 20, y: y + 10 }))(document.getElementById('${input}').getBoundingClientRect())`,
+  );
+  for (const type of ['mousePressed', 'mouseReleased']) {
+    await page.send('Input.dispatchMouseEvent', { type, x, y, button: 'left', clickCount: 1 });
+  }
+  const { backendNodeId } = await opened;
+  await page.send('DOM.setFileInputFiles', { backendNodeId, files: [path] });
+}
+
+/** Drops files on the page. */
+async function drop(page: BrowserPage, ...paths: readonly string[]): Promise<void> {
+  const data = { items: [], files: paths, dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop']) {
+    await page.send('Input.dispatchDragEvent', { type, x: 200, y: 200, data });
+  }
+}
+
+/** What the page says first of files that are dropped together. */
+async function verdictOn(page: BrowserPage, ...paths: readonly string[]): Promise<string> {
+  // The page takes a verdict away as soon as there are other files, and finds the next one later.
+  await page.value('document.getElementById("verdict").textContent = ""');
+  await drop(page, ...paths);
+  return verdictOf(page);
+}
+
+async function verdictOf(page: BrowserPage): Promise<string> {
+  const verdict = 'document.getElementById("verdict").textContent';
+  await page.until(`${verdict} !== ""`);
+  return page.value<string>(verdict);
+}
+
+/** All that the page shows of what it found. */
+const shown = (page: BrowserPage) => page.value<string>('document.getElementById("result").innerText');
+
+/** How the five checks ended. */
+async function marks(page: BrowserPage): Promise<string> {
+  const words = await page.value<string[]>(
+    'Array.from(document.querySelectorAll(".checks b"), ({ textContent }) => textContent)',
+  );
+  return words.map((word) => word.slice(0, 1)).join('');
+}
+
+/** The page asked for itself and for nothing else, and nothing in it went wrong. */
+function assertQuiet(page: BrowserPage, url: string): void {
+  assert.deepEqual(page.requests, [url]);
+  assert.deepEqual(page.complaints, []);
+}
+
+const fromDisk = pathToFileURL(pageFile).href;
+const chromium = skip === false ? await startChromium(fileScope) : undefined;
+const open = (url: string): Promise<BrowserPage> => (chromium as Browser).open(url);
+
+test('from disk: a bundle and the key, dropped together, prove what they prove and no more', {
+  skip,
+}, async () => {
+  const page = await open(fromDisk);
+  assert.equal(
+    await verdictOn(page, files.good, files.key),
+    'Proven: the filing AS-2026-000003 is in the log registry.example/log.',
+  );
+  assert.equal(await marks(page), '✓✓✓✓–');
+  const text = await shown(page);
+  for (const words of [
+    'entry 2 (counted from 0) of the 5 entries of the log registry.example/log, under the number AS-2026-000003',
+    'entered it at 2026-11-21 01:15:00 UTC, by its own clock',
+    exampleKey.vkey,
+    'Who made the work',
+    'That everybody is shown the same log',
+    'neither a chain nor judicial evidence',
+    'Qi Baishi',
+    '68 x 136 cm',
+    '128000000',
+  ]) {
+    assert.ok(text.includes(words), `${words} is not in ${text}`);
+  }
+  assert.doesNotMatch(text, /genuine|authentic/i);
+  assert.match(
+    await verdictOn(page, files.transfer),
+    /^Proven: record 2 \(TRANSFER\) of AS-2026-000003 is in/,
+  );
+  assertQuiet(page, fromDisk);
+});
+
+test('files can be chosen in the dialogue, and the key can be typed', { skip }, async () => {
+  const page = await open(fromDisk);
+  await choose(page, 'bundle', files.good);
+  await page.until('document.getElementById("bundle-name").textContent.startsWith("Chosen: good.json, ")');
+  await page.value('document.getElementById("key").focus()');
+  await page.send('Input.insertText', { text: exampleKey.vkey });
+  await page.value('document.querySelector("button").focus()');
+  for (const type of ['rawKeyDown', 'char', 'keyUp']) {
+    await page.send('Input.dispatchKeyEvent', { type, key: 'Enter', windowsVirtualKeyCode: 13, text: '\r' });
+  }
+  assert.match(await verdictOf(page), /^Proven: /);
+  await choose(page, 'key-file', files.wrongKey);
+  await page.until('document.getElementById("verdict").textContent.startsWith("Not proven: ")');
+  assertQuiet(page, fromDisk);
+});
+
+test('what is wrong is told in words, with the check that failed, and nothing is called proven', {
+  skip,
+}, async () => {
+  const page = await open(fromDisk);
+  for (const [paths, verdict, expected] of [
+    [[files.author, files.key], /^Not proven: the record does not have the hash beside it\.$/, '✓✗–––'],
+    [[files.garbage], /^Not proven: the file is not UTF-8 text\.$/, '✗––––'],
+    [[files.good, files.wrongKey], /^Not proven: no key that was given signed the checkpoint; /, '✓✓✓✗–'],
+    [
+      [files.good, files.key, files.forkedPin],
+      /^Not proven: .* two different trees .* Keep both files/,
+      '✓✓✓✓✗',
+    ],
+    [[files.huge], /^huge\.json is too large: it has 2000951 bytes, and at most 1000000 are read\.$/, ''],
+    [[files.wrongKey], /^$/, ''],
+  ] as const) {
+    if (verdict.test('')) await drop(page, ...paths);
+    else assert.match(await verdictOn(page, ...paths), verdict);
+    assert.equal(await marks(page), expected);
+    assert.doesNotMatch(await shown(page), /What is proven/);
+  }
+  assertQuiet(page, fromDisk);
+});
+
+test('a checkpoint that was kept is compared, and where it cannot be that is said', { skip }, async () => {
+  const page = await open(fromDisk);
+  await verdictOn(page, files.good, files.key, files.pin);
+  assert.equal(await marks(page), '✓✓✓✓✓');
+  assert.match(await shown(page), /the same log as that of the checkpoint that you kept/);
+  assert.match(await verdictOn(page, files.earlierPin), /^Proven: /);
+  assert.equal(await marks(page), '✓✓✓✓–');
+  assert.match(await shown(page), /3 leaves, this checkpoint of 5/);
+});
+
+test('an answer does not stay beside a key that was changed after it', { skip }, async () => {
+  const page = await open(fromDisk);
+  await verdictOn(page, files.good, files.key);
+  await page.value('document.getElementById("key").focus()');
+  await page.send('Input.insertText', { text: 'x' });
+  assert.equal(await page.value('document.getElementById("verdict").textContent'), '');
+  assert.equal(await shown(page), '');
+});
+
+test('what a record says is text, whatever it looks like', { skip }, async () => {
+  const page = await open(fromDisk);
+  const record = good.record.replace('Qi Baishi', '<img src=http://elsewhere.example onerror=alert(1)>');
+  const path = file('markup.json', JSON.stringify({ ...good, record }));
+  assert.match(await verdictOn(page, path, files.key), /^Not proven/);
+  assert.match(await shown(page), /<img src=http/);
+  assertQuiet(page, fromDisk);
+});
+
+test('the page is made for keyboards, screen readers and narrow screens', { skip }, async () => {
+  const page = await open(fromDisk);
+  await verdictOn(page, files.good, files.key);
+  assert.equal(await page.value('document.documentElement.lang'), 'en');
+  assert.equal(await page.value('document.getElementById("verdict").getAttribute("aria-live")'), 'polite');
+  assert.deepEqual(
+    await page.value(
+      'Array.from(document.querySelectorAll("input, textarea"), ({ labels }) => labels.length)',
+    ),
+    [1, 1, 1, 1, 1],
+  );
+  await page.send('Emulation.setDeviceMetricsOverride', {
+    ...{ width: 360, height: 740, deviceScaleFactor: 2, mobile: true },
+  });
+  assert.equal(await page.value('document.documentElement.scrollWidth'), 360);
+});
