@@ -12,6 +12,8 @@ export interface Plan {
   readonly warmUp: number;
   /** Filings in the service when its memory is read, at least. */
   readonly filings: number;
+  /** Leaves of the evidence log that is measured; undefined if none is. */
+  readonly logLeaves: number | undefined;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
   /** Further servers to compare to. */
@@ -29,6 +31,10 @@ export interface OtherServer {
   readonly name: string;
   readonly command: readonly string[];
 }
+
+/** What can be measured by itself: a call, or the evidence log. */
+const allParts = [...workloads, 'log'] as const;
+type Part = (typeof allParts)[number];
 
 /** The names of the servers that the bench knows by itself. */
 const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler'];
@@ -53,23 +59,25 @@ export function readPlan(words: readonly string[]): Plan {
   });
   const { smoke, only, rounds, filings, old } = values;
   const requests = smoke ? smokeRequests : requestsOver;
+  const parts: readonly Part[] = only === undefined ? allParts : [onePart(only)];
   return {
-    workloads: only === undefined ? workloads : [oneWorkload(only)],
+    workloads: workloads.filter((workload) => parts.includes(workload)),
     rounds: wholeNumber('rounds', rounds ?? (smoke ? '1' : '7'), 1),
     sendings: values.connections.split(',').map((text) => {
       const connections = wholeNumber('connections', text, 1, connectionsMax);
       return { connections, requests: requests[connections] ?? requests[256] ?? 0 };
     }),
     warmUp: smoke ? 100 : 10_000,
+    logLeaves: parts.includes('log') ? (smoke ? 2_000 : 1_000_000) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     old: old === undefined ? undefined : resolve(old),
     servers: otherServers(values.server),
   };
 }
 
-function oneWorkload(word: string): Workload {
-  const found = workloads.find((workload) => workload === word);
-  if (found === undefined) throw new Error(`--only must be one of ${workloads.join(', ')}.`);
+function onePart(word: string): Part {
+  const found = allParts.find((part) => part === word);
+  if (found === undefined) throw new Error(`--only must be one of ${allParts.join(', ')}.`);
   return found;
 }
 

@@ -13,6 +13,7 @@ import {
   startLine,
 } from './figures.ts';
 import { type Load, startLoad } from './generator.ts';
+import { measureLog } from './log.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
@@ -65,8 +66,15 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
 
 /** Does the plan and prints what it shows. */
 async function run(plan: Plan, dir: string): Promise<void> {
-  const bench = await start(plan, dir);
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
+  if (plan.workloads.length > 0) await runCalls(plan, dir);
+  if (plan.logLeaves === undefined) return;
+  for (const line of measureLog({ leaves: plan.logLeaves, rounds: plan.rounds }, dir)) print(line);
+}
+
+/** Compares the servers. */
+async function runCalls(plan: Plan, dir: string): Promise<void> {
+  const bench = await start(plan, dir);
   // The answers about provenance need filings.
   const warming = new Set<Workload>(plan.workloads);
   if (warming.has('provenance')) warming.add('filing');

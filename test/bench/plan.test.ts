@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import { readPlan } from '../../bench/plan.ts';
 
 test('without words all is measured, most of it over 64 connections', () => {
-  const { workloads, rounds, sendings, filings, old, servers } = readPlan([]);
+  const { workloads, logLeaves, rounds, sendings, filings, old, servers } = readPlan([]);
+  assert.equal(logLeaves, 1_000_000);
   assert.deepEqual(workloads, ['filing', 'provenance', 'typed']);
   assert.deepEqual(
     { rounds, filings, old, servers },
@@ -43,6 +44,11 @@ test('words choose the calls, the connections, the rounds and further servers', 
     [1, 16],
   );
   assert.deepEqual(servers, [{ name: 'go', command: ['/somewhere/server', '--quick'] }]);
+});
+
+test('the evidence log is measured by itself', () => {
+  const { workloads, logLeaves } = readPlan(['--smoke', '--only', 'log']);
+  assert.deepEqual({ workloads, logLeaves }, { workloads: [], logLeaves: 2_000 });
 });
 
 const refused = [

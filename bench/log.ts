@@ -1,0 +1,96 @@
+import { join } from 'node:path';
+import { median } from './figures.ts';
+import { type LoggingCore, openLoggingCore } from './logging-core.ts';
+
+/** How many leaves there are, and how often it is measured. */
+export interface LogPlan {
+  /** Of the large log; a million unless it is to be quick. */
+  readonly leaves: number;
+  readonly rounds: number;
+}
+
+/** Leaves of the small log that appending is compared to. */
+const fewLeaves = 1_000;
+/** Filings of a transaction, and transactions and questions of a round. */
+const filingsAtOnce = 32;
+const transactions = 50;
+const questions = 200;
+
+/** The most that an append to the large log may take, as a multiple of what it takes to the small one. */
+const appendRatioMax = 1.15;
+/** The most milliseconds that a proof may take. */
+const proofMsMax = 2;
+
+/**
+ * Measures the evidence log in the store's core, without doors: processor time of this thread, since a disk that is shared
+ * with others says nothing of the log. Returns lines to print.
+ */
+export function* measureLog({ leaves, rounds }: LogPlan, dir: string): Generator<string> {
+  const small = openLoggingCore(join(dir, 'log-small'), fewLeaves);
+  const large = openLoggingCore(join(dir, 'log-large'), leaves);
+  try {
+    yield `\nEvidence log of ${leaves} leaves; ${rounds} rounds`;
+    yield* appendLines(small, large, rounds);
+    yield* questionLines(large, rounds);
+  } finally {
+    small.close();
+    large.close();
+  }
+}
+
+function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): Generator<string> {
+  const [few, many] = [small.leaves(), large.leaves()];
+  const append = (log: LoggingCore) => () => log.file(transactions, filingsAtOnce);
+  const figures = Array.from({ length: rounds }, (_, round) => {
+    // Each round begins with the other, since what one leaves to the caches of the machine slows down the next.
+    const [first, second] = round % 2 === 0 ? [small, large] : [large, small];
+    const [one, other] = [cpuUs(append(first)), cpuUs(append(second))];
+    return round % 2 === 0 ? { ofFew: one, ofMany: other } : { ofFew: other, ofMany: one };
+  });
+  const filings = transactions * filingsAtOnce;
+  const ratios = figures.map(({ ofFew, ofMany }) => ofMany / ofFew);
+  yield line(`a filing, from ${few} leaves on`, median(figures.map(({ ofFew }) => ofFew)) / filings);
+  yield line(`a filing, from ${many} leaves on`, median(figures.map(({ ofMany }) => ofMany)) / filings);
+  const range = `${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)}`;
+  const bound = `required: at most ${appendRatioMax}`;
+  yield `  the latter ÷ the former          ${median(ratios).toFixed(2)} (rounds ${range})   ${bound}`;
+}
+
+function* questionLines(log: LoggingCore, rounds: number): Generator<string> {
+  const asked: Record<string, (nth: number) => void> = {
+    'the tree': () => log.ask({ kind: 'GetTree' }),
+    'an inclusion proof': (nth) =>
+      log.ask({ kind: 'ProveInclusion', index: log.someLeaf(nth), size: log.leaves() }),
+    'a consistency proof': (nth) =>
+      log.ask({ kind: 'ProveConsistency', from: log.someLeaf(nth), to: log.leaves() }),
+    'a full tile of level 0': (nth) => log.ask({ kind: 'ReadSubtrees', ...log.someTile(nth), level: 0 }),
+    'a full entry bundle': (nth) => {
+      const { place, width } = log.someTile(nth);
+      log.ask({ kind: 'ReadLeaves', index: place, width });
+    },
+  };
+  for (const [what, ask] of Object.entries(asked)) {
+    const ms: number[] = [];
+    const us = cpuUs(() => {
+      for (let nth = 0; nth < rounds * questions; nth += 1) ms.push(elapsedMs(() => ask(nth)));
+    });
+    const bound = what.endsWith('proof') ? `   required: below ${proofMsMax} ms` : '';
+    yield `${line(what, us / ms.length)}, median ${median(ms).toFixed(3)} ms${bound}`;
+  }
+}
+
+/** The processor time of this thread that something takes, in microseconds. */
+function cpuUs(work: () => void): number {
+  const before = process.threadCpuUsage();
+  work();
+  const { user, system } = process.threadCpuUsage(before);
+  return user + system;
+}
+
+function elapsedMs(work: () => void): number {
+  const before = performance.now();
+  work();
+  return performance.now() - before;
+}
+
+const line = (what: string, us: number): string => `  ${what.padEnd(32)} ${us.toFixed(1)} µs CPU`;
