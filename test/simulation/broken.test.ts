@@ -63,8 +63,13 @@ const committingLate = (isLate: (units: readonly Unit[]) => boolean): Partial<As
     let isLateNow = false;
     let commitLate = () => {};
     watchStatements(options.dataDir, ({ source, client }, run) => {
+      // A batch may need a second transaction, for what only reads of one that failed.
+      if (source.startsWith('BEGIN')) commitLate();
       if (source !== 'COMMIT' || !isLateNow) return run();
-      commitLate = () => client.exec('COMMIT');
+      commitLate = () => {
+        client.exec('COMMIT');
+        commitLate = () => {};
+      };
       // Nobody looks at what it returns.
       return undefined as ReturnType<typeof run>;
     });
@@ -73,7 +78,6 @@ const committingLate = (isLate: (units: readonly Unit[]) => boolean): Partial<As
       ...core,
       executeBatch: (units) => {
         commitLate();
-        commitLate = () => {};
         isLateNow = isLate(units);
         return core.executeBatch(units);
       },

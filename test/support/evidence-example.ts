@@ -1,4 +1,4 @@
-import { createPrivateKey, createPublicKey, hash, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, sign } from 'node:crypto';
 import { canonicalEvidence, type Evidence, evidenceHash } from '../../src/domain/filing.ts';
 import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
 import { inclusionPath, type LeafRange, leafHash, rootOf, subtreesOf } from '../../src/domain/merkle.ts';
