@@ -1,7 +1,13 @@
 import { existsSync } from 'node:fs';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
-import { countSeals, findUnopened, type SealedKey, type Seals } from '../keys/sealed-secrets.ts';
+import {
+  countSeals,
+  findUnopened,
+  type SealedKey,
+  type Seals,
+  sealedLogKeys,
+} from '../keys/sealed-secrets.ts';
 import { findLostDatabase } from '../registry.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
 import { type Config, readServingConfig, unknownSettings } from '../settings/config.ts';
@@ -156,12 +162,13 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they open the secrets: the database cannot be asked');
-  const unopened = countSeals(findUnopened(content.keys, keyRing, nowS), nowS);
+  const keys = [...content.keys, ...sealedLogKeys({ keys: content.logKeys })];
+  const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
       `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, calls of their keys are refused`,
     );
-  if (unopened.length === 0) yield ok(uses(keyRing, content.keys, nowS));
+  if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);
   if (serving !== undefined && !isKnown)
     yield warning(`the process that serves knows others than these settings give: kill -HUP ${serving.pid}`);

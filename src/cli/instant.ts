@@ -16,15 +16,18 @@ export function readInstant(
 ): number | undefined {
   const text = words.text(flag);
   if (text === undefined) return undefined;
-  const [, count, unit] = duration.exec(text) ?? [];
-  if (count !== undefined) {
-    const lengthS = Number(count) * unitsS[unit as keyof typeof unitsS];
-    return direction === 'AFTER' ? nowS + lengthS : nowS - lengthS;
-  }
+  const lengthS = secondsOf(text);
+  if (lengthS !== undefined) return direction === 'AFTER' ? nowS + lengthS : nowS - lengthS;
   const atMs = createCalendar(timeZone).startOf(text) ?? instantOf(text);
   if (atMs === undefined) {
     const forms = '2026-11-21, 2026-11-21T09:15:00+08:00, 90m, 12h or 7d';
     throw new UsageError(`takes --${flag} as in ${forms}, not '${text}'`);
   }
   return Math.floor(atMs / 1000);
+}
+
+/** The seconds of a duration such as 90m, 12h or 7d; undefined if it is none. */
+export function secondsOf(text: string): number | undefined {
+  const [, count, unit] = duration.exec(text) ?? [];
+  return count === undefined ? undefined : Number(count) * unitsS[unit as keyof typeof unitsS];
 }

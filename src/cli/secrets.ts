@@ -1,8 +1,17 @@
-import { countSeals, findUnopened, resealSecrets, type Seals } from '../keys/sealed-secrets.ts';
+import type { Actor } from '../domain/act.ts';
+import {
+  countSeals,
+  findUnopened,
+  resealSecrets,
+  type Seals,
+  sealedKeys,
+  sealedLogKeys,
+} from '../keys/sealed-secrets.ts';
 import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
+import { mintLogKey } from '../tlog/signing-keys.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
 import { withRegistry } from './registry.ts';
@@ -11,7 +20,7 @@ import { refuseUnknownToServing } from './sealing.ts';
 const reseal: Action = {
   usage: 'secrets reseal [--reason TEXT] [--json]',
   details: [
-    'seals every API secret anew under the first master key, so that the others can go. Works with the server running,',
+    'seals every API secret, and every key of the evidence log, anew under the first master key, so that the others can go. Works with the server running,',
     'which must know that key first: SIGHUP has it read the file anew. Cut off, it goes on where it was when run again.',
   ],
   run: (words, terminal) =>
@@ -55,16 +64,32 @@ const reissue: Action = {
           else
             for (const [name, value] of Object.entries(issued)) terminal.print(`${name.padEnd(9)} ${value}`);
         }
+        const logKeys = await reissueLogKeys(registry, by);
+        for (const { replaced, vkey } of logKeys)
+          terminal.print(words.has('json') ? JSON.stringify({ replaced, vkey }) : `${replaced} → ${vkey}`);
         if (words.has('json')) return;
+        const issued = lost.length + logKeys.length;
         terminal.print(
-          lost.length === 0
+          issued === 0
             ? 'every secret opens: there is nothing to issue anew'
-            : `${lost.length} issued anew. The secrets are shown this once; hand them over by a safe way.`,
+            : `${issued} issued anew. The secrets are shown this once; hand them over by a safe way.`,
         );
       },
       { isMasterKeyLost: true },
     ),
 };
+
+/** Ends the keys of the evidence log whose seeds do not open, and has another one sign in their place. */
+async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
+  const state = await execute({ kind: 'GetLog' });
+  const origin = state.names.at(-1)?.origin;
+  const lost = findUnopened(sealedLogKeys(state), keyRing, by.atS);
+  if (lost.length === 0 || origin === undefined) return [];
+  for (const { keyId } of lost) await execute({ kind: 'EndLogKey', vkey: keyId, atS: by.atS });
+  const key = mintLogKey(origin, keyRing, by.atS);
+  await execute({ kind: 'RotateLogKey', by, key, endsAtS: by.atS });
+  return lost.map(({ keyId }) => ({ replaced: keyId, vkey: key.vkey }));
+}
 
 /** `artseal secrets` */
 export const secrets: CommandGroup = {
@@ -77,8 +102,8 @@ function keysIn({ execute }: Registry): Promise<StoredKey[]> {
   return Array.fromAsync(allOf((page) => execute({ kind: 'ListKeys', page })));
 }
 
-async function sealsIn(registry: Registry): Promise<readonly Seals[]> {
-  return countSeals(await keysIn(registry), nowS());
+async function sealsIn({ execute }: Registry): Promise<readonly Seals[]> {
+  return countSeals(await Array.fromAsync(sealedKeys(execute)), nowS());
 }
 
 const nowS = (): number => Math.floor(Date.now() / 1000);

@@ -1,6 +1,7 @@
 import type { Actor } from '../domain/act.ts';
 import { statusAt } from '../domain/caller.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
+import type { LogState } from '../store/log-commands.ts';
 import { allOf } from '../store/paging.ts';
 import type { Execute } from '../store/store.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
@@ -12,6 +13,22 @@ export class MasterKeyRefused extends Error {
 
 /** What of a key its sealed secret is judged by. */
 export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
+
+/** Every key of a store with a secret: those of platforms, and those of the evidence log by their verifier keys. */
+export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
+  yield* allOf((page) => execute({ kind: 'ListKeys', page }));
+  yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
+}
+
+/** Those of the evidence log that have not ended: the seed of one that has is erased. */
+export function sealedLogKeys({ keys }: Pick<LogState, 'keys'>): readonly SealedKey[] {
+  return keys
+    .filter(({ isRetired }) => !isRetired)
+    .map(({ vkey, sealedSeed }) => ({
+      ...{ keyId: vkey, caller: 'evidence log', sealedSecret: sealedSeed },
+      ...{ status: 'ACTIVE', expiresAtS: null },
+    }));
+}
 
 /** Secrets that are sealed under master keys of one name. */
 export interface Seals {
@@ -29,7 +46,7 @@ const sealsPerUnit = 200;
  * that does not open.
  */
 export async function checkSealedSecrets(execute: Execute, keyRing: KeyRing, nowS: number): Promise<void> {
-  for await (const key of allOf((page) => execute({ kind: 'ListKeys', page }))) {
+  for await (const key of sealedKeys(execute)) {
     if (findUnopened([key], keyRing, nowS).length === 0) continue;
     throw new MasterKeyRefused(
       `the master key does not open the secret of ${key.keyId} (${key.caller}): ` +
@@ -81,14 +98,19 @@ export async function resealSecrets(
 ): Promise<number> {
   const [{ name: masterKey }] = keyRing.masterKeys;
   let resealed = 0;
+  async function reseal(keys: readonly SealedKey[]): Promise<void> {
+    const seals = keys.flatMap((key) => sealedAnew(key, keyRing));
+    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
+  }
   let from: number | undefined;
   do {
     beforeUnit();
     const page = await execute({ kind: 'ListKeys', page: { from, size: sealsPerUnit } });
-    const seals = page.items.flatMap((key) => sealedAnew(key, keyRing));
-    if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
+    await reseal(page.items);
     from = page.next;
   } while (from !== undefined);
+  beforeUnit();
+  await reseal(sealedLogKeys(await execute({ kind: 'GetLog' })));
   return resealed;
 }
 

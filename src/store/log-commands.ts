@@ -1,5 +1,8 @@
 import type { Actor } from '../domain/act.ts';
 
+/** How many keys may sign at a time: whoever reads a note need not take more than 16 signatures, and witnesses have theirs. */
+export const logKeysMax = 4;
+
 /** What the evidence log is published under: its names, its keys and its checkpoints. */
 export interface LogCommands {
   /** All of it. */
@@ -9,7 +12,10 @@ export interface LogCommands {
     readonly takes: { readonly origin: string; readonly key: NewLogKey };
     readonly gives: undefined;
   };
-  /** Adds a key, from now on beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. */
+  /**
+   * Adds a key, from now on beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. Refused with
+   * VALIDATION_FAILED if `logKeysMax` sign already.
+   */
   RotateLogKey: {
     readonly takes: { readonly by: Actor; readonly key: NewLogKey; readonly endsAtS: number };
     readonly gives: undefined;

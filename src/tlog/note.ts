@@ -89,11 +89,6 @@ export function readVerifierKey(vkey: string): VerifierKey {
   return { name, keyId, publicKey };
 }
 
-/** The name and the id of a verifier key, which signatures bear: `name+id`. */
-export function shortNameOf(vkey: string): string {
-  return vkey.slice(0, vkey.lastIndexOf('+'));
-}
-
 /** Reads a note. Throws NoteMalformed. */
 export function readNote(note: string): Note {
   if (note.length > noteCharactersMax) throw new NoteMalformed('it is too long for a note');

@@ -7,7 +7,7 @@ import { readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { signCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
-import { createSigningKeys, mintLogKey } from './signing-keys.ts';
+import { createSigningKeys, mintLogKey, signsAt } from './signing-keys.ts';
 import { createWaiting } from './waiting.ts';
 
 /** How often it is looked whether the tree grew, in milliseconds: checkpoints are no closer to each other. */
@@ -39,10 +39,10 @@ export interface SignerDependencies {
 
 export function createSigner(dependencies: SignerDependencies): Signer {
   const { execute, keyRing, origin, madeUpOrigin, file, clock, log } = dependencies;
-  const signingKeys = createSigningKeys(keyRing);
+  const openKeys = createSigningKeys(keyRing);
   const waiting = createWaiting(clock);
   let current: PublishedCheckpoint | undefined;
-  let keys: readonly LogKey[] = [];
+  let signing: readonly LogKey[] = [];
   let callOff = () => {};
   let isStopped = false;
   let underWay = Promise.resolve();
@@ -53,12 +53,12 @@ export function createSigner(dependencies: SignerDependencies): Signer {
 
   /** Publishes the tree as it is, if it grew. */
   async function publish(): Promise<void> {
-    await endKeys();
+    await endKeys(await readState());
+    const state = await readState();
     const tree = await execute({ kind: 'GetTree' });
     if (tree.size === current?.size) return;
-    const state = await readState();
     await readAgreed({ execute, state, file, last: current });
-    const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, signingKeys.open(keys));
+    const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
     await file.write(checkpoint.note);
     const { size, note } = checkpoint;
     await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: nowS() });
@@ -68,20 +68,20 @@ export function createSigner(dependencies: SignerDependencies): Signer {
 
   async function readState(): Promise<LogState> {
     const state = await execute({ kind: 'GetLog' });
-    keys = state.keys;
+    signing = state.keys.filter((key) => signsAt(key, nowS()));
     return state;
+  }
+
+  /** Ends the keys whose time is over. */
+  async function endKeys({ keys }: LogState): Promise<void> {
+    const atS = nowS();
+    for (const key of keys)
+      if (!key.isRetired && !signsAt(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
   }
 
   /** Names the log, and makes its first key. */
   async function name(as: string): Promise<void> {
     await execute({ kind: 'NameLog', origin: as, key: mintLogKey(as, keyRing, nowS()) });
-  }
-
-  /** Ends the keys whose time is over. */
-  async function endKeys(): Promise<void> {
-    const atS = nowS();
-    for (const { vkey, endsAtS, isRetired } of keys)
-      if (!isRetired && endsAtS !== null && endsAtS <= atS) await execute({ kind: 'EndLogKey', vkey, atS });
   }
 
   async function attempt(): Promise<void> {
@@ -113,7 +113,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       current !== undefined && leafIndex < current.size
         ? Promise.resolve(current)
         : waiting.until(leafIndex, withinMs),
-    verifierKeys: () => keys.filter(({ isRetired }) => !isRetired).map(({ vkey }) => vkey),
+    verifierKeys: () => signing.map(({ vkey }) => vkey),
     start: async () => {
       const state = await readState();
       refuseOtherOrigin(state, origin);

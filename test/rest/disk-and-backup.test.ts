@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { restoreBackup } from '../../src/backup/restore.ts';
@@ -76,6 +76,8 @@ test('a restored backup refuses all that may have been carried out after it, and
   const token = await original.token();
   const file = join(temporaryFolder(t), 'backup.tar');
   await takeBackup({ dataDir: original.dataDir, target: file, nowMs: clock.nowMs(), progress: () => {} });
+  // As if it were the newest one: what is published later has the restored database refused.
+  const checkpoint = readFileSync(join(original.dataDir, 'log-checkpoint'));
   const timestampIn = (seconds: number) => String(Math.floor(clock.nowMs() / 1000) + seconds);
   // As late as a request can be valid that is carried out now.
   const request = { nonce: newNonce(), timestamp: timestampIn(300) };
@@ -86,6 +88,7 @@ test('a restored backup refuses all that may have been carried out after it, and
   const calendar = createCalendar('UTC');
   const restoring = { file, into, calendar, currency: 'CNY', nowMs: clock.nowMs(), progress: () => {} };
   await restoreBackup({ ...restoring, numbersAfter: undefined });
+  writeFileSync(join(into, 'log-checkpoint'), checkpoint);
   // A start that fails, here since the address is that of another, says nothing about the original.
   const taken = await startService(t);
   const env = { ARTSEAL_PUBLIC_ADDR: taken.publicAddress };

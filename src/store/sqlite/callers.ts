@@ -31,6 +31,7 @@ import type { Page, PageQuery } from '../paging.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import { replaceLogSeal } from './log.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
@@ -151,7 +152,7 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
       .set({ sealedSecret: Buffer.from(to) })
       .where(isAsGiven)
       .run();
-    return changes > 0;
+    return changes > 0 || replaceLogSeal(database, { keyId, from, to });
   }
 
   function addPlatform(by: Actor, { name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {

@@ -3,9 +3,11 @@ import Sqlite from 'better-sqlite3';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
+import type { LogKey } from '../log-commands.ts';
 import { keyColumns } from './callers.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
 import { databaseFile } from './location.ts';
+import { logKeysIn } from './log.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { faultsBySqlite } from './snapshot.ts';
@@ -28,6 +30,8 @@ export interface Content {
   readonly currency: string | null;
   readonly institution: string | null;
   readonly keys: readonly StoredKey[];
+  /** Those of the evidence log. */
+  readonly logKeys: readonly LogKey[];
   /** Unix milliseconds; undefined if there is none. */
   readonly newestFilingMs: number | undefined;
 }
@@ -82,5 +86,12 @@ function contentOf(database: Database): Content | undefined {
     .orderBy(desc(filing.id))
     .limit(1)
     .get();
-  return { environment, currency, institution, keys, newestFilingMs: newest && newest.filedAtS * 1_000 };
+  return {
+    environment,
+    currency,
+    institution,
+    keys,
+    logKeys: logKeysIn(database),
+    newestFilingMs: newest && newest.filedAtS * 1_000,
+  };
 }

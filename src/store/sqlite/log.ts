@@ -1,10 +1,29 @@
-import { asc, desc, eq, isNull, ne, sql } from 'drizzle-orm';
-import type { LogCommands, LogKey, LogState, NewLogKey } from '../log-commands.ts';
+import { and, asc, desc, eq, isNull, ne, sql } from 'drizzle-orm';
+import { Refusal } from '../../domain/reason.ts';
+import type { NewSeal } from '../caller-commands.ts';
+import { type LogCommands, type LogKey, type LogState, logKeysMax, type NewLogKey } from '../log-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
+
+/** All keys that the log had, the newest first. */
+export function logKeysIn(database: Database): readonly LogKey[] {
+  const rows = database.select().from(logKey).orderBy(desc(logKey.id)).all();
+  return rows.map(({ id: _, ...key }) => ({ ...key, isRetired: key.sealedSeed.length === 0 }));
+}
+
+/** Replaces the seal of the key with that verifier key, if it is as given; whether it was. */
+export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
+  const isAsGiven = and(eq(logKey.vkey, keyId), eq(logKey.sealedSeed, Buffer.from(from)));
+  const { changes } = database
+    .update(logKey)
+    .set({ sealedSeed: Buffer.from(to) })
+    .where(isAsGiven)
+    .run();
+  return changes > 0;
+}
 
 /** Handlers of what the evidence log is published under. They are called once a second at most, so nothing is prepared. */
 export function createLogHandlers(
@@ -12,13 +31,7 @@ export function createLogHandlers(
   noteAct: NoteAct,
   log: EvidenceLog,
 ): Handlers<keyof LogCommands> {
-  const keys = (): readonly LogKey[] =>
-    database
-      .select()
-      .from(logKey)
-      .orderBy(desc(logKey.id))
-      .all()
-      .map(({ id: _, ...key }) => ({ ...key, isRetired: key.sealedSeed.length === 0 }));
+  const keys = () => logKeysIn(database);
 
   function state(): LogState {
     const { origin, firstSize } = logOrigin;
@@ -59,6 +72,7 @@ export function createLogHandlers(
     }),
     RotateLogKey: writes(({ by, key, endsAtS }) => {
       const before = toldOfKeys();
+      if (before.keys.length >= logKeysMax) throw tooManyKeys();
       database
         .update(logKey)
         .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
@@ -88,3 +102,9 @@ export function createLogHandlers(
     }),
   };
 }
+
+const tooManyKeys = () =>
+  new Refusal(
+    'VALIDATION_FAILED',
+    `${logKeysMax} keys sign the evidence log already: wait until the overlap of an earlier rotation is over.`,
+  );

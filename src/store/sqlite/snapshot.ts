@@ -118,10 +118,17 @@ export function factsOf(file: string): DatabaseFacts {
 const selectGaps = `SELECT kind, year, after, through, restored_at_s AS restoredAtS
   FROM number_gap JOIN restoration ON restoration.id = restoration_id ORDER BY kind DESC, year, after`;
 
-/** The sealed secrets of all keys in a copy that are not revoked. */
+/** The sealed secrets of all keys in a copy that are not revoked, those of the evidence log among them. */
 export function sealedSecretsOf(file: string): readonly Uint8Array[] {
-  const query = "SELECT sealed_secret FROM api_key WHERE status <> 'REVOKED'";
-  return read(file, (client) => client.prepare<[], Buffer>(query).pluck().all());
+  return read(file, (client) => {
+    const all = (query: string) => client.prepare<[], Buffer>(query).pluck().all();
+    const hasLog = all("SELECT 1 FROM sqlite_schema WHERE name = 'log_key'").length > 0;
+    return [
+      ...all("SELECT sealed_secret FROM api_key WHERE status <> 'REVOKED'"),
+      // An earlier schema has none.
+      ...(hasLog ? all("SELECT sealed_seed FROM log_key WHERE sealed_seed <> x''") : []),
+    ];
+  });
 }
 
 type FilingRow = Omit<Evidence, 'price'> & { readonly price: number; readonly hash: string };
