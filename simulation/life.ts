@@ -5,6 +5,7 @@ import type { SignedNotification } from '../src/payment/simulated/notifications.
 import type { SimulatorConnection } from '../src/payment/simulated/simulator.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { type Execute, executorOf, type Store } from '../src/store/store.ts';
+import type { Publication } from '../src/tlog/publication.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import { type Door, openDoor } from './door.ts';
@@ -12,6 +13,13 @@ import { simulatedLimits, worldLimits } from './limits.ts';
 import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
+
+/** Lives end at any point, and no checkpoint of the evidence log is signed in them. */
+const nothingPublished: Publication = {
+  current: () => undefined,
+  covering: async () => undefined,
+  verifierKeys: () => [],
+};
 
 /** One life of the service, from its start to its end, be it killed or stopped. */
 export interface Life {
@@ -109,6 +117,7 @@ export function beginLife(options: LifeOptions): Life {
     },
     calendar: createCalendar('Asia/Shanghai'),
     limits: simulatedLimits,
+    publication: nothingPublished,
   });
   const door = openDoor(calls);
   const { during } = callsUnderWay;

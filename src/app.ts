@@ -101,7 +101,7 @@ export async function startApp(
   let addresses: DoorAddresses | undefined;
   const payments = await openInstitution(start, () => addresses && ownDoor(addresses, tls));
   const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
-  const service = openService(start, shared, payments.observed);
+  const service = openService(start, { ...shared, publication }, payments.observed);
   const readiness = await openReadiness(start, store, registry.execute, payments.watch);
   const callFigures = createCallFigures();
   let backups: BackupSchedule | undefined;
@@ -210,7 +210,7 @@ async function openInstitution(
 /** The service between its store and its institution, until it is stopped. */
 function openService(
   { config, log, simulated, opened }: Start,
-  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar'>,
+  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar' | 'publication'>,
   institution: Institution,
 ): Service {
   const service = createService({

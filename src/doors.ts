@@ -51,7 +51,7 @@ export interface Doors {
 export interface DoorDependencies {
   readonly store: Store;
   readonly clock: Clock;
-  readonly service: Pick<Service, 'dispatcher' | 'notifications'>;
+  readonly service: Pick<Service, 'dispatcher' | 'notifications' | 'publicLog' | 'sharedEvidence'>;
   readonly calls: Calls;
   readonly readiness: Readiness;
   readonly clientOf: ClientOf;
@@ -100,6 +100,8 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
       openApi: readPackaged('openapi.yaml'),
       version: { version, commit, startedAt },
       readiness,
+      log: service.publicLog,
+      evidence: service.sharedEvidence,
     }),
     clientOf,
     tls: tls.public?.front,

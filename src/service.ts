@@ -10,12 +10,20 @@ import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
 import { createRecovery } from './reconciliation/recovery.ts';
+import type { PublicLog, SharedEvidence } from './rest/log-routes.ts';
 import { createAdminService } from './rpc/admin-service.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
+import { createEvidenceService } from './rpc/evidence-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import { executorOf, type Store } from './store/store.ts';
+import { createBundles } from './tlog/bundle.ts';
+import { createLinkTokens } from './tlog/links.ts';
+import { createOpenReads } from './tlog/open-reads.ts';
+import type { Publication } from './tlog/publication.ts';
+import { createSharedEvidence } from './tlog/shared-evidence.ts';
+import { createTiles } from './tlog/tiles.ts';
 
 /** What the service is made of. */
 export interface ServiceParts {
@@ -34,6 +42,8 @@ export interface ServiceParts {
   /** A name for an instruction, unique for ever. */
   readonly newInstructionId: () => string;
   readonly limits: ReconciliationLimits;
+  /** What is published of the evidence log. */
+  readonly publication: Publication;
   readonly log: Logger;
 }
 
@@ -41,6 +51,9 @@ export interface ServiceParts {
 export interface Service {
   readonly dispatcher: Dispatcher;
   readonly notifications: Notifications;
+  /** What anybody may ask for of the evidence log. */
+  readonly publicLog: PublicLog;
+  readonly sharedEvidence: SharedEvidence;
   /** Looks after the orders that an earlier process left, and from then on after all. */
   start(): Promise<void>;
   /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
@@ -49,7 +62,7 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, institution, clock, calendar, currency } = parts;
+  const { store, institution, clock, calendar, currency, publication } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const timestamp = (atMs: number) => calendar.timestamp(atMs);
@@ -60,14 +73,25 @@ export function createService(parts: ServiceParts): Service {
   const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
+  const openReads = createOpenReads(execute);
+  const tiles = createTiles({ execute: openReads, publication });
+  const bundles = createBundles(publication);
+  const linkTokens = createLinkTokens(store.keyFor('evidence links'));
   return {
     dispatcher: createDispatcher([
       createFilingService({ now, currency, paging }),
       createProvenanceService(),
+      createEvidenceService({ bundles, linkTokens, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),
+    publicLog: {
+      checkpoint: () => publication.current()?.note,
+      verifierKeys: publication.verifierKeys,
+      tile: tiles.read,
+    },
+    sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
     start: recovery.start,
     stop: async () => {
       recovery.stop();

@@ -16,6 +16,7 @@ import {
 } from '@bufbuild/protobuf';
 import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
 import { CreateEscrowRequestSchema, Escrow_State, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
@@ -61,12 +62,13 @@ import {
   type Parameter,
   type Schema,
 } from './support/openapi.ts';
+import { publishAll } from './support/publication.ts';
 import { artwork, escrowTerms } from './support/samples.ts';
 import { type ServiceOptions, startService } from './support/service.ts';
 import { documentedSignature, newNonce, type SignedRequest, send } from './support/signed-request.ts';
 
 const root = join(import.meta.dirname, '..');
-const routes = createRoutes([FilingService, ProvenanceService, EscrowService, AdminService]);
+const routes = createRoutes([FilingService, ProvenanceService, EvidenceService, EscrowService, AdminService]);
 const { description } = openApi.info;
 const { schemas, headers: headerComponents, securitySchemes } = openApi.components;
 
@@ -118,7 +120,14 @@ test('a reference to anything but a component by its name is refused', () => {
 });
 
 /** The paths that are no operations, which need no signature. */
-const unsignedPaths = ['/healthz', '/readyz', '/version'];
+const unsignedPaths = [
+  '/healthz',
+  '/readyz',
+  '/version',
+  '/evidence/{token}',
+  '/log/checkpoint',
+  '/log/vkey',
+];
 
 test('its operations are those of the annotations, under the names of their methods', () => {
   const documented = Object.entries(openApi.paths)
@@ -230,10 +239,16 @@ function objectsIn(schema: Schema): Schema[] {
 }
 
 /** Members that are there at times only. */
-const absentAtTimes: readonly string[] = ['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left'];
+const absentAtTimes: readonly string[] = [
+  ...['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left', 'timeStamp'],
+  ...['sequence', 'expiresInSeconds'],
+];
 
 /** Answers that keep their members. */
-const closedAnswers = ['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ApiError'];
+const closedAnswers = [
+  ...['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ApiError'],
+  ...['EvidenceBundle', 'EvidenceTimeStamp'],
+];
 
 test('requests and the answers of the first interface are closed; others may get further members', () => {
   const operations = Object.values(openApi.paths).flatMap((verbs) => Object.values(verbs));
@@ -252,7 +267,7 @@ test('requests and the answers of the first interface are closed; others may get
 test('the members of objects are always there, but for those that tell of a moment', () => {
   const objects = Object.values(schemas).flatMap(objectsIn);
   assert.ok(objects.length > 0);
-  for (const { properties = {}, required } of objects) {
+  for (const { properties = {}, required = [] } of objects) {
     const always = Object.keys(properties).filter((name) => !absentAtTimes.includes(name));
     assert.deepEqual(required, always);
   }
@@ -717,6 +732,7 @@ test('every example of a request is answered with success by a new sandbox', asy
   const requests = exampleRequests();
   assert.notEqual(requests.length, 0);
   for (const request of requests) {
+    await publishAll(service, clock);
     const answer = await send(service.publicUrl, platform, { timestamp, ...request });
     assert.equal(answer.status, 200, `${request.method} ${request.target} ${answer.text}`);
   }

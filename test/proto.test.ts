@@ -4,11 +4,18 @@ import { type DescService, getOption } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 
-const services: readonly DescService[] = [AdminService, EscrowService, FilingService, ProvenanceService];
+const services: readonly DescService[] = [
+  AdminService,
+  EscrowService,
+  EvidenceService,
+  FilingService,
+  ProvenanceService,
+];
 
 for (const { file, methods, typeName } of services) {
   test(`generated clients find ${typeName} where they always did`, () => {

@@ -137,6 +137,12 @@ export function filingNotFound(): Refusal {
   return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
 
+/** The refusal for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
+export function recordNotFound(sequence: number): Refusal {
+  if (sequence === 1) return filingNotFound();
+  return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing that has a record of this sequence.');
+}
+
 /** The refusal for the number of a filing that was erased, which says so. */
 export function filingErased(): Refusal {
   return new Refusal(

@@ -107,6 +107,27 @@ export function inclusionPath(index: number, size: number): readonly LeafRange[]
   return path.reverse();
 }
 
+/**
+ * The root of the tree of that size, by the hash of a leaf of it and those of its `inclusionPath`: it is the right one if
+ * they are those of that leaf.
+ */
+export function rootOfProof({
+  index,
+  size,
+  leaf,
+  path,
+}: {
+  readonly index: number;
+  readonly size: number;
+  readonly leaf: Uint8Array;
+  readonly path: readonly Uint8Array[];
+}): Uint8Array {
+  return inclusionPath(index, size).reduce((node, { end }, place) => {
+    const sibling = path[place] ?? emptyRoot;
+    return end <= index ? nodeHash(sibling, node) : nodeHash(node, sibling);
+  }, leaf);
+}
+
 /** The ranges whose hashes prove that the tree of size `to` begins with that of size `from`; `from` is at most `to`. */
 export function consistencyPath(from: number, to: number): readonly LeafRange[] {
   if (from === 0 || from === to) return [];

@@ -22,6 +22,8 @@ export interface RequestEvent {
   isForOperator?: boolean;
   /** Whether it asked for health, as somebody does every few seconds. */
   isProbe?: boolean;
+  /** Whether anybody may ask for it as often as they like, so that some are refused for want of room. */
+  isForAnybody?: boolean;
   /** Where calls are traced. */
   readonly span?: CallSpan | undefined;
 }
@@ -31,8 +33,8 @@ export interface RequestEvent {
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
-  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, isForOperator, isProbe, span } =
-    event;
+  const { requestId, client, caller, tokenId, claimedKey, operation, refusal, span } = event;
+  const { isForOperator, isProbe, isForAnybody } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
@@ -41,6 +43,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
+  else if (isForAnybody && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');
   else if (isForOperator) log.warn({ ...line, why: refusal?.message }, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
   else log.info(line, 'call');

@@ -1,8 +1,15 @@
 import type { IncomingMessage } from 'node:http';
-import { Refusal, unavailable } from '../domain/reason.ts';
+import { asRefusal, Refusal, unavailable } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { Readiness } from '../readiness/readiness.ts';
-import { type Answer, jsonAnswer } from './envelope.ts';
+import { type Answer, jsonAnswer, refusalAnswer } from './envelope.ts';
+import {
+  evidenceRoute,
+  logRoute,
+  type OpenRoute,
+  type PublicLog,
+  type SharedEvidence,
+} from './log-routes.ts';
 
 /** What the routes answer that need no signature. */
 export interface OpenRouteDependencies {
@@ -17,17 +24,21 @@ export interface OpenRouteDependencies {
     readonly startedAt: string;
   };
   readonly readiness: Pick<Readiness, 'check'>;
+  readonly log: PublicLog;
+  readonly evidence: SharedEvidence;
 }
 
-/** Finds how a request is answered that anybody may make; undefined for any other. The answer throws Refusal. */
+/** Finds how a request is answered that anybody may make; undefined for any other. */
 export type OpenRoutes = (request: IncomingMessage, event: RequestEvent) => Promise<Answer> | undefined;
 
 /** The paths that those ask who watch over the process, every few seconds. */
 const probes: readonly string[] = ['/healthz', '/readyz'];
 const methods = ['GET', 'HEAD'];
 
-/** The routes without signature: the OpenAPI document, health and version. */
-export function createOpenRoutes({ openApi, version, readiness }: OpenRouteDependencies): OpenRoutes {
+/** The routes without signature: the OpenAPI document, health and version, the evidence log, and links to evidence. */
+export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
+  const { openApi, version, readiness, log, evidence } = dependencies;
+
   async function ready(): Promise<Answer> {
     const faults = await readiness.check();
     if (faults.length === 0) return jsonAnswer(200, { status: 'ok' });
@@ -35,7 +46,7 @@ export function createOpenRoutes({ openApi, version, readiness }: OpenRouteDepen
     throw unavailable(`Not ready: ${faults.map(({ part }) => part).join(', ')}.`);
   }
 
-  const answers = new Map<string, () => Answer | Promise<Answer>>([
+  const answers = new Map<string, OpenRoute['answer']>([
     [
       '/openapi.yaml',
       () => ({ status: 200, headers: { 'Content-Type': 'application/yaml' }, body: openApi }),
@@ -45,21 +56,42 @@ export function createOpenRoutes({ openApi, version, readiness }: OpenRouteDepen
     ['/version', () => jsonAnswer(200, version)],
   ]);
 
+  function routeOf(path: string): OpenRoute | undefined {
+    const answer = answers.get(path);
+    if (answer !== undefined) return { operation: path, answer };
+    return logRoute(path, log) ?? evidenceRoute(path, evidence);
+  }
+
   return (request, event) => {
     const { url = '' } = request;
     const queryAt = url.indexOf('?');
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
-    const answer = answers.get(path);
-    if (answer === undefined) return undefined;
-    event.operation = path;
+    const route = routeOf(path);
+    if (route === undefined) return undefined;
+    event.operation = route.operation;
     event.isProbe = probes.includes(path);
-    return answerTo(request, answer);
+    event.isForAnybody = route.isForAnybody ?? false;
+    return answerTo(request, event, route);
   };
 }
 
+/** Answers a request, or refuses it: either with the headers of its route. */
 async function answerTo(
+  request: IncomingMessage,
+  event: RequestEvent,
+  { headers, answer }: OpenRoute,
+): Promise<Answer> {
+  const told = await answered(request, answer).catch((error) => {
+    event.refusal = asRefusal(error);
+    return refusalAnswer(event.refusal, event.requestId);
+  });
+  Object.assign(told.headers, headers);
+  return told;
+}
+
+async function answered(
   { method = '', url = '' }: IncomingMessage,
-  answer: () => Answer | Promise<Answer>,
+  answer: OpenRoute['answer'],
 ): Promise<Answer> {
   if (!methods.includes(method)) {
     throw new Refusal('METHOD_NOT_ALLOWED', 'This route takes GET and HEAD.', { allow: methods });

@@ -112,7 +112,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     const { headers } = answer;
     headers['Content-Length'] = String(Buffer.byteLength(answer.body));
     headers['X-Request-Id'] = event.requestId;
-    headers['Cache-Control'] = 'no-store';
+    headers['Cache-Control'] ??= 'no-store';
     const isBroken = isLast(connection, request);
     // A body that never came to its end would be timed, and answered a second time.
     const isClosing = isBroken || !server.listening || !request.complete || !isFollowed(request);

@@ -34,14 +34,31 @@ export interface EvidenceCommands {
    * A record of a filing of `owner`, or of anybody if that is undefined, with what its leaf hides: by its place among those of
    * the filing, of which 1 is the filing itself. Undefined if there is none.
    */
-  FindRecord: {
-    readonly takes: {
-      readonly filingNo: string;
-      readonly sequence: number;
-      readonly owner: number | undefined;
-    };
-    readonly gives: LoggedRecord | undefined;
+  FindRecord: { readonly takes: RecordName; readonly gives: LoggedRecord | undefined };
+  /**
+   * A link to a record, as it was handed over, or as it was first handed over under the same Idempotency-Key. Refused with
+   * FILING_NOT_FOUND if there is no such record, or it is erased.
+   */
+  ShareRecord: {
+    readonly takes: RecordName & { readonly link: EvidenceLink };
+    readonly gives: EvidenceLink;
   };
+}
+
+/** A record by its filing and its place, if it is one that `owner` may see: anybody if that is undefined. */
+export interface RecordName {
+  readonly filingNo: string;
+  /** The place among the records of the filing, from 1. */
+  readonly sequence: number;
+  readonly owner: number | undefined;
+}
+
+/** A link to evidence. */
+export interface EvidenceLink {
+  /** At the public door. */
+  readonly path: string;
+  /** RFC 3339, whole seconds, numeric offset. */
+  readonly expiresAt: string;
 }
 
 /** A tree of the log. */

@@ -10,6 +10,7 @@ import {
   type LeafRange,
   leafHash,
   rootOf,
+  rootOfProof,
   subtreesOf,
   type TreeHead,
 } from '../../src/domain/merkle.ts';
@@ -90,9 +91,18 @@ test('proofs are those of a naive recursion', () => {
   const { hashOf } = grown(leaves);
   for (const size of [1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 64, 65, 100, 127, 128, 130]) {
     const some = leaves.slice(0, size);
+    const root = hex(naiveRoot(some));
     for (let index = 0; index < size; index += 1) {
       const path = inclusionPath(index, size).map(hashOf).map(hex);
       assert.deepEqual(path, naivePath(index, some).map(hex), `leaf ${index} of ${size}`);
+      const proof = {
+        index,
+        size,
+        leaf: leafHash(leaves[index] ?? ''),
+        path: inclusionPath(index, size).map(hashOf),
+      };
+      assert.equal(hex(rootOfProof(proof)), root, `leaf ${index} of ${size}`);
+      assert.notEqual(hex(rootOfProof({ ...proof, leaf: leafHash('another') })), root);
       const consistency = consistencyPath(index + 1, size)
         .map(hashOf)
         .map(hex);

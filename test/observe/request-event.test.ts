@@ -37,3 +37,9 @@ test('a question for health leaves a line for debugging alone, unless it or its 
   assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('METHOD_NOT_ALLOWED', 'x') }, 405), [info]);
   assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
 });
+
+test('that there was no room for what anybody may ask for is no error of the service', () => {
+  const open = { requestId: '1', isForAnybody: true };
+  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [info]);
+  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+});

@@ -2,13 +2,21 @@ import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createClientOf } from '../../src/listening/clients.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
-import { createOpenRoutes } from '../../src/rest/open-routes.ts';
+import { createOpenRoutes, type OpenRouteDependencies } from '../../src/rest/open-routes.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { openObserver } from '../support/observer.ts';
 
-interface DoorOptions {
+/** What the open routes of the evidence log answer; nothing is published unless a test says so. */
+type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence'>;
+
+const nothingPublished: OfLog = {
+  log: { checkpoint: () => undefined, verifierKeys: () => [], tile: async () => undefined },
+  evidence: { open: async () => undefined },
+};
+
+interface DoorOptions extends Partial<OfLog> {
   readonly openApi?: Uint8Array;
   /** How long a request may take, in milliseconds, where it is not as long as in the service. */
   readonly requestMs?: number;
@@ -20,16 +28,16 @@ export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
 
 /** The public listener alone, with calls of the test's own. */
 export async function openBareDoor(
-  t: TestContext,
+  t: Pick<TestContext, 'after'>,
   signedCalls: SignedCalls,
-  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, tls }: DoorOptions = {},
+  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, tls, ...published }: DoorOptions = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const notifications = { method: 'POST', take: async () => {} } as const;
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
-  const openRoutes = createOpenRoutes({ openApi, version, readiness });
+  const openRoutes = createOpenRoutes({ openApi, version, readiness, ...nothingPublished, ...published });
   const server = createPublicListener({
     ...{ signedCalls, notifications, openRoutes, tls },
     ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },

@@ -24,6 +24,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { executorOf } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
+import { createTestPublication } from '../support/publication.ts';
 import { createRandom, type Random } from '../support/random.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -99,6 +100,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     ...{ environment: 'sandbox', currency: 'CNY', random: () => 0.5, newInstructionId: newName },
     calendar: createCalendar('UTC'),
     limits: reconciliationLimits,
+    publication: createTestPublication(),
     log: pino({ level: 'silent' }),
   });
   t.after(async () => {

@@ -4,6 +4,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { getOption, hasOption } from '@bufbuild/protobuf';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
 import { http } from '../../gen/google/api/annotations_pb.ts';
@@ -14,7 +15,7 @@ import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { bearer } from '../support/typed-clients.ts';
 
-const services = [FilingService, ProvenanceService, EscrowService, AdminService];
+const services = [FilingService, ProvenanceService, EvidenceService, EscrowService, AdminService];
 const methods: readonly DescMethod[] = services.flatMap((service) => service.methods);
 
 /** What each route takes when nothing is wrong, as far as it takes anything. */

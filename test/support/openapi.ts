@@ -91,6 +91,8 @@ export interface LiveAnswer {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The parsed body. */
   readonly json: unknown;
+  /** The body as it came. */
+  readonly text?: string;
 }
 
 const file = join(import.meta.dirname, '..', '..', 'openapi.yaml');
@@ -131,12 +133,12 @@ export function assertDocumented(method: string, target: string, answer: LiveAns
 }
 
 function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[] {
-  const { status, headers, json } = answer;
+  const { status, headers } = answer;
   if (operation === undefined && status < 400) return ['there is no such operation'];
   const answered = operation === undefined ? anyError : operation.responses[status];
   if (answered === undefined) return [`${operation?.operationId} has no such status`];
   return [
-    ...bodyMisfits(answered.content, headers['content-type'], json),
+    ...bodyMisfits(answered.content, answer),
     ...Object.entries(answered.headers).flatMap(([name, described]) =>
       headerMisfits(described, headers[name.toLowerCase()]).map((misfit) => `header ${name} ${misfit}`),
     ),
@@ -144,9 +146,11 @@ function faultsOf(operation: Operation | undefined, answer: LiveAnswer): string[
   ];
 }
 
-function bodyMisfits(content: Content, type: LiveAnswer['headers'][string], json: unknown): string[] {
-  const body = typeof type === 'string' ? content[type] : undefined;
-  return body === undefined ? [`Content-Type ${type} does not occur`] : misfits(closed(body.schema), json);
+function bodyMisfits(content: Content, { headers, json, text }: LiveAnswer): string[] {
+  const type = String(headers['content-type']);
+  const body = content[type];
+  if (body === undefined) return [`Content-Type ${type} does not occur`];
+  return misfits(closed(body.schema), type.startsWith('text/') ? text : json);
 }
 
 /** A schema whose objects have the described members alone, as every answer has today. */

@@ -1,4 +1,5 @@
 import { and, asc, between, eq, sql } from 'drizzle-orm';
+import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
   consistencyPath,
@@ -7,7 +8,7 @@ import {
   rootOf,
   subtreesOf,
 } from '../../domain/merkle.ts';
-import type { EvidenceCommands, LoggedRecord } from '../evidence-commands.ts';
+import type { EvidenceCommands, LoggedRecord, RecordName } from '../evidence-commands.ts';
 import type { Database } from './database.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
@@ -68,6 +69,11 @@ export function createEvidenceHandlers(database: Database): Handlers<keyof Evide
     };
   }
 
+  function findRecord({ filingNo, sequence, owner }: RecordName): LoggedRecord | undefined {
+    const found = findFiling(filingNo, owner);
+    return found === undefined || sequence === 1 ? found : findLater(filingNo, sequence);
+  }
+
   return {
     GetTree: reads(() => ({ size: size(), root: hashOf({ start: 0, end: size() }) })),
     GetRoot: reads((asked) => (asked.size > size() ? undefined : hashOf({ start: 0, end: asked.size }))),
@@ -84,9 +90,12 @@ export function createEvidenceHandlers(database: Database): Handlers<keyof Evide
     ProveConsistency: reads(({ from, to }) =>
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
     ),
-    FindRecord: reads(({ filingNo, sequence, owner }) => {
-      const found = findFiling(filingNo, owner);
-      return found === undefined || sequence === 1 ? found : findLater(filingNo, sequence);
+    FindRecord: reads(findRecord),
+    ShareRecord: reads(({ link, ...named }) => {
+      const found = findRecord(named);
+      if (found === undefined) throw recordNotFound(named.sequence);
+      if (found.content === undefined) throw filingErased();
+      return link;
     }),
   };
 }

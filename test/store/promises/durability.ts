@@ -72,6 +72,10 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ProveInclusion: { kind: 'ProveInclusion', index: 0, size: 1 },
   ProveConsistency: { kind: 'ProveConsistency', from: 0, to: 0 },
   FindRecord: { kind: 'FindRecord', filingNo: 'AS-2026-000001', sequence: 1, owner: undefined },
+  ShareRecord: {
+    ...{ kind: 'ShareRecord', filingNo: 'AS-2026-000001', sequence: 1, owner: undefined },
+    link: { path: '/evidence/token', expiresAt: '2026-11-28T12:00:00+00:00' },
+  },
   GetLog: { kind: 'GetLog' },
   NameLog: { kind: 'NameLog', origin: 'log.example', key: newLogKey() },
   RotateLogKey: { kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: nowS },

@@ -5,6 +5,7 @@ import { canonicalEvidence } from '../../../src/domain/filing.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../../src/domain/merkle.ts';
 import { canonicalRecord } from '../../../src/domain/provenance.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { refusal } from '../../support/refused.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -97,6 +98,37 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.equal(await find(filingNo, 2, by.callerId), undefined);
     assert.equal(await find('AS-2026-000009', 1, undefined), undefined);
     assert.equal((await find(filingNo, 1, undefined))?.leafIndex, 1);
+  });
+
+  test('a link to a record is given as it was handed over, and to a repetition as it was first', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const other = await addPlatform(store, 'auction house');
+    const filingNo = await fileOne(store, by);
+    const link = (token: string) => ({ path: `/evidence/${token}`, expiresAt: noon.timestamp });
+    const share = (token: string, named: object = {}) =>
+      perform(store, {
+        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: by.callerId, link: link(token) },
+        ...named,
+      });
+    assert.deepEqual(await share('one'), link('one'));
+    assert.deepEqual(await share('two', { owner: undefined }), link('two'));
+    for (const named of [{ owner: other.callerId }, { sequence: 2 }, { filingNo: 'AS-2026-000009' }])
+      await assert.rejects(share('none', named), refusal('FILING_NOT_FOUND'));
+
+    const claim = { callerId: by.callerId, key: 'k', fingerprint: Buffer.alloc(32), requestId: 'r' };
+    for (const token of ['first', 'second']) {
+      const effect = {
+        kind: 'ShareRecord',
+        filingNo,
+        sequence: 1,
+        owner: by.callerId,
+        link: link(token),
+      } as const;
+      const { outcome } = await store.execute({ admission: { nowS: 0, idempotency: claim }, effect });
+      const isReplay = token === 'second';
+      assert.deepEqual(outcome, { kind: 'DONE', result: link('first'), isReplay });
+    }
   });
 
   test('what is refused leaves no leaf, and those of one transaction follow each other', async (t) => {

@@ -1,0 +1,39 @@
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import { timeOfLeaf } from '../../src/domain/leaf.ts';
+import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
+
+/** When the leaves of an empty log are from, Unix seconds. */
+const firstS = 1_795_262_400;
+
+/** The data of a leaf that stands for a record of whatever it is. */
+const leafData = (index: number, timeS: number): string =>
+  `{"commitment":"${String(index).padStart(64, '0')}","kind":"FILING","number":"AS-2026-000000","sequence":1,"time":${timeS},"version":1}`;
+
+/**
+ * Fills the log of a closed store up to so many leaves, past the store, which would take a record for each; the data of
+ * all of them.
+ */
+export function writeLeaves(dataDir: string, size: number): readonly string[] {
+  const client = new Sqlite(join(dataDir, 'artseal.db'));
+  try {
+    const leaves = client.prepare('SELECT data FROM log_leaf ORDER BY id').pluck().all() as string[];
+    const insert = client.prepare('INSERT INTO log_leaf (id, data, hashes) VALUES (?, ?, ?)');
+    let tree = emptyTree;
+    for (const data of leaves) tree = appendLeaf(tree, leafHash(data)).tree;
+    const last = leaves.at(-1);
+    const timeS = last === undefined ? firstS : timeOfLeaf(last);
+    client.transaction(() => {
+      for (let index = leaves.length; index < size; index += 1) {
+        const data = leafData(index, timeS);
+        const appended = appendLeaf(tree, leafHash(data));
+        insert.run(index, data, Buffer.concat(appended.completed));
+        leaves.push(data);
+        tree = appended.tree;
+      }
+    })();
+    return leaves;
+  } finally {
+    client.close();
+  }
+}

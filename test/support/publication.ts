@@ -1,0 +1,71 @@
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import type { App } from '../../src/app.ts';
+import type { Execute } from '../../src/store/store.ts';
+import type { Publication, PublishedCheckpoint } from '../../src/tlog/publication.ts';
+import type { ManualClock } from './clock.ts';
+import { eventually } from './eventually.ts';
+
+/** A publication that publishes when the test says so. */
+export interface TestPublication extends Publication {
+  /** Signs the tree of a store as it is. */
+  publish(execute: Execute): Promise<PublishedCheckpoint>;
+  /** How many wait for a checkpoint. */
+  waiting(): number;
+}
+
+const origin = 'example.com/test-log';
+
+/** Nothing is published so far; checkpoints are signed by a key of this publication alone. */
+export function createTestPublication(): TestPublication {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const encoded = Buffer.concat([
+    Uint8Array.of(1),
+    publicKey.export({ format: 'der', type: 'spki' }).subarray(-32),
+  ]);
+  const keyId = createHash('sha256').update(`${origin}\n`).update(encoded).digest().subarray(0, 4);
+  const waiting = new Set<() => void>();
+  let newest: PublishedCheckpoint | undefined;
+  return {
+    current: () => newest,
+    covering: async (leafIndex, withinMs) => {
+      const covers = () => newest !== undefined && newest.size > leafIndex;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const look = () => covers() && resolve();
+      waiting.add(look);
+      const patience = setTimeout(resolve, withinMs);
+      look();
+      await promise;
+      clearTimeout(patience);
+      waiting.delete(look);
+      return covers() ? newest : undefined;
+    },
+    verifierKeys: () => [`${origin}+${keyId.toString('hex')}+${encoded.toString('base64')}`],
+    publish: async (execute) => {
+      const { size, root } = await execute({ kind: 'GetTree' });
+      const text = `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
+      const signature = Buffer.concat([keyId, sign(null, Buffer.from(text), privateKey)]);
+      newest = { origin, size, root, note: `${text}\n— ${origin} ${signature.toString('base64')}\n` };
+      for (const look of waiting) look();
+      return newest;
+    },
+    waiting: () => waiting.size,
+  };
+}
+
+/** Looks at what is published between two moves of a clock: it is to stay near the real one, by which requests are signed. */
+const looksPerMove = 10;
+
+/** Moves the clock of a service on, until all that it logged is published. */
+export async function publishAll(
+  { publication, execute }: Pick<App, 'publication' | 'execute'>,
+  clock: ManualClock,
+): Promise<void> {
+  let looks = 0;
+  await eventually('all is published', 60_000, async () => {
+    const { size } = await execute({ kind: 'GetTree' });
+    if (size === (publication.current()?.size ?? 0)) return true;
+    if (looks % looksPerMove === 0) clock.advance(1_000);
+    looks += 1;
+    return false;
+  });
+}
