@@ -7,6 +7,7 @@ import { openDatabase } from '../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile, syncFolder } from '../store/sqlite/durable-files.ts';
 import { databaseName, unfinishedRestoreName } from '../store/sqlite/location.ts';
 import { type NumberGap, noteRestoration } from '../store/sqlite/restorations.ts';
+import { growthOf } from '../store/sqlite/upgrade.ts';
 import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
 import { BackupRefused, type Progress } from './refused.ts';
@@ -81,8 +82,9 @@ function refuseUsed(into: string): void {
     throw new BackupRefused(`${into} is not an empty folder: name one that is, or that is not there.`);
 }
 
-function refuseWithoutRoom({ files }: Manifest, into: string): void {
-  const needed = files.reduce((sum, { bytes }) => sum + bytes, 0) * roomFactor;
+function refuseWithoutRoom({ files, database }: Manifest, into: string): void {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const needed = bytes * roomFactor + growthOf(database.schema, database.filings);
   const free = freeBytes(existingFolder(into));
   if (free < needed)
     throw new BackupRefused(

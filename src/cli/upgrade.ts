@@ -46,6 +46,10 @@ function goBackIn(dataDir: string, print: Terminal['print']): number {
     print(`NOT CARRIED OVER, look for their money at the institution: ${went.lostOrders.join(', ')}`);
   if (went.changedOrders.length > 0)
     print(`changed since the upgrade, the institution is asked again: ${went.changedOrders.join(', ')}`);
+  if (went.erased > 0)
+    print(
+      `${went.erased} filings were erased since: those of before the upgrade are there again, until it is upgraded and purged again`,
+    );
   if (went.forgetsNonces)
     print(
       'WAIT TEN MINUTES before you start the earlier version: until then it would take requests a second time',

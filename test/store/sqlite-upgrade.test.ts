@@ -27,6 +27,7 @@ import {
   sandbox,
   settled,
   spend,
+  toRegister,
   transfersOf,
 } from './promises/fixtures.ts';
 
@@ -207,6 +208,51 @@ for (const schema of schemas) {
   });
 }
 
+test('going back to a schema that has them carries over parties and what operators did', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, 14);
+  const earlier = new Sqlite(file);
+  earlier.exec(
+    `INSERT INTO party VALUES (1, 1, 'BUYER', 'stays', '{}', 5, NULL), (2, 1, 'BUYER', 'goes', '{}', 5, NULL)`,
+  );
+  earlier.exec(
+    "INSERT INTO operator_act VALUES (1, 5, 'user of before', 'party add', 'buyer', NULL, NULL, NULL)",
+  );
+  earlier.close();
+  const store = upgraded();
+  await perform(store, toRegister('gallery', { partyId: 'new' }));
+  await perform(
+    store,
+    toRegister('gallery', { partyId: 'goes', names: { customer: 'cus_9', paymentMethod: 'pm_9' } }),
+  );
+  await perform(store, { kind: 'RemoveParty', by: tester, caller: 'gallery', role: 'BUYER', partyId: 'new' });
+  await store.close();
+  const rowsOf = (name: string) => contentOf(file).rows.find(([table]) => table === name)?.[1];
+  const [parties, acts] = [rowsOf('party'), rowsOf('operator_act')];
+  assert.deepEqual(
+    [parties, acts].map((rows) => (rows as unknown[]).length),
+    [4, 4],
+  );
+  goBack(dataDir);
+  assert.equal(contentOf(file).version, 14);
+  assert.deepEqual([rowsOf('party'), rowsOf('operator_act')], [parties, acts]);
+});
+
+test('filings that were erased since the upgrade are told when going back brings them again', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, 9);
+  const earlier = new Sqlite(file);
+  earlier.exec(`INSERT INTO filing VALUES (9, 'AS-2015-000001', 1, 'of long ago', 'b', 'c', 'd', 'e', 1, 'f',
+    '2015-06-01T12:00:00+00:00', 1433160000)`);
+  earlier.close();
+  const store = upgraded();
+  const filingNos = ['AS-2015-000001'];
+  assert.equal((await perform(store, { kind: 'EraseFilings', by: tester, filingNos })).length, 1);
+  await store.close();
+  assert.equal(goBack(dataDir).erased, 1);
+  const back = new Sqlite(file, { readonly: true });
+  t.after(() => back.close());
+  assert.equal(back.prepare('SELECT author FROM filing WHERE id = 9').pluck().get(), 'of long ago');
+});
+
 test('a copy is made of what is in the log as well, and none where nothing is to be migrated', async (t) => {
   const { dataDir, file, copy, upgraded } = releasedDatabase(t, 12);
   const other = new Sqlite(file);
@@ -269,7 +315,7 @@ test('a plan says what an upgrade does, and changes nothing', (t) => {
     copy,
     isServed: false,
   });
-  assert.ok(plan.neededBytes >= 2 * bytes.length && plan.freeBytes > 0 && plan.estimatedS >= 1);
+  assert.ok(plan.neededBytes > 2 * bytes.length && plan.freeBytes > 0 && plan.estimatedS >= 1);
   assert.deepEqual(readFileSync(file), bytes);
   assert.ok(!existsSync(copy));
 });
@@ -277,7 +323,7 @@ test('a plan says what an upgrade does, and changes nothing', (t) => {
 test('without room for the copy nothing is migrated, unless it is to go without', (t) => {
   const { dataDir, file, copy } = releasedDatabase(t, 9);
   assert.throws(
-    () => refuseWithoutRoom(file, 1_000),
+    () => refuseWithoutRoom(file, 2_000, 1_000),
     /needs .* MB free beside it .* artseal upgrade --without-copy/,
   );
   const older = copyBefore(file, 8);

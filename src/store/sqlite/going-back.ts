@@ -19,6 +19,8 @@ export interface WentBack {
   readonly lostOrders: readonly string[];
   /** Ids of the orders that were in another state before, and are in that one again until the institution is asked. */
   readonly changedOrders: readonly string[];
+  /** How many filings were erased since, which are there again if the earlier version had them. */
+  readonly erased: number;
   /** Whether nonces spent since could not be carried over, so that requests of that time could be carried out again. */
   readonly forgetsNonces: boolean;
 }
@@ -32,6 +34,8 @@ const since = {
   numbersByFilings: 9,
   reviews: 11,
   scopes: 14,
+  parties: 14,
+  erasure: 15,
 } as const;
 
 /**
@@ -105,6 +109,7 @@ function carryOver(
       else carryTable(client, 'service_token');
       if (schema < since.platformStatus) client.exec(suspendKeysOfPlatforms);
       if (schema >= since.nonces) carryTable(client, 'spent_nonces');
+      if (schema >= since.parties) carryParties(client);
       carryTable(client, 'number_sequence', "kind = 'ESCROW'");
       const filings = carryTable(
         client,
@@ -112,6 +117,7 @@ function carryOver(
         'filing_no NOT IN (SELECT filing_no FROM main.filing) ORDER BY id',
         'INSERT',
       );
+      const hasErased = schemaOf(client, 'later') >= since.erasure;
       if (schema < since.numbersByFilings) client.exec(numbersAndSourceRecords);
       if (schema >= since.outcomes) carryTable(client, 'idempotency_key', 'outcome IS NOT NULL');
       if (schema >= since.lookUps)
@@ -121,6 +127,7 @@ function carryOver(
         filings,
         lostOrders: ids(selectLostOrders),
         changedOrders: ids(selectChangedOrders),
+        erased: hasErased ? (client.prepare<[], number>(countErased).pluck().get() ?? 0) : 0,
         forgetsNonces: schema < since.nonces,
       };
     })();
@@ -133,6 +140,18 @@ function carryOver(
     client.close();
   }
 }
+
+/** Triggers keep rows of both tables from being replaced: those that are there stay, but for the end of a party. */
+function carryParties(client: Sqlite.Database): void {
+  client.exec(endParties);
+  for (const table of ['party', 'operator_act'])
+    carryTable(client, table, `id NOT IN (SELECT id FROM main.${table}) ORDER BY id`, 'INSERT');
+}
+
+const endParties = `UPDATE main.party SET removed_at_s = later.removed_at_s FROM later.party AS later
+  WHERE later.id = party.id AND party.removed_at_s IS NULL AND later.removed_at_s IS NOT NULL`;
+
+const countErased = 'SELECT count(*) FROM later.filing WHERE erased_at_s IS NOT NULL';
 
 /** Carries the rows of a table over, in the columns that both schemas have; how many. */
 function carryTable(

@@ -17,9 +17,9 @@ export function migrationNames(): readonly string[] {
   return journal.entries.map(({ tag }) => tag);
 }
 
-/** The schema of a database: how many migrations it has seen; 0 for an empty file. */
-export function schemaOf(client: Sqlite.Database): number {
-  return Number(client.pragma('user_version', { simple: true }));
+/** The schema of a database, or of one that is attached: how many migrations it has seen; 0 for an empty file. */
+export function schemaOf(client: Sqlite.Database, attached = 'main'): number {
+  return Number(client.pragma(`${attached}.user_version`, { simple: true }));
 }
 
 /** The migrations that a database has not seen. Throws DatabaseRefused if it has seen more than there are. */

@@ -57,7 +57,11 @@ const rowCosts = [
   { schema: 9, table: 'filing', us: 8 },
   { schema: 10, table: 'filing', us: 12 },
   { schema: 12, table: 'escrow', us: 3 },
+  { schema: 15, table: 'filing', us: 20 },
+  { schema: 15, table: 'provenance_record', us: 20 },
 ] as const;
+/** The schema that begins the evidence log, and the bytes of a leaf in it with those of its salt beside the record. */
+const logBegins = { schema: 15, leafBytes: 320 } as const;
 
 const copyPattern = /^(.+)\.schema-(\d+)\.backup$/;
 
@@ -87,7 +91,7 @@ export function planUpgrade(dataDir: string): UpgradePlan {
     client.pragma('query_only = ON');
     const due = migrationsFor(client);
     const schema = schemaOf(client);
-    const neededBytes = due.length === 0 ? 0 : databaseBytes(database) * roomFactor;
+    const neededBytes = due.length === 0 ? 0 : roomFor(client);
     return {
       database,
       schema,
@@ -104,12 +108,23 @@ export function planUpgrade(dataDir: string): UpgradePlan {
   }
 }
 
+/** What the copy and the migration of a database need. */
+function roomFor(client: Sqlite.Database): number {
+  const growth = growthOf(schemaOf(client), rowsIn(client, 'filing'));
+  return databaseBytes(client.name) * roomFactor + growth;
+}
+
+/** What a database from before a schema with so many filings grows by, its write-ahead log included, besides being rewritten. */
+export function growthOf(schema: number, filings: number): number {
+  return schema < logBegins.schema ? 2 * filings * logBegins.leafBytes : 0;
+}
+
+const rowsIn = (client: Sqlite.Database, table: string): number =>
+  client.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+
 function rowSeconds(client: Sqlite.Database, schema: number, due: readonly string[]): number {
   const costs = rowCosts.filter((cost) => cost.schema > schema && cost.schema <= schema + due.length);
-  const micros = costs.map(({ table, us }) => {
-    const rows = client.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
-    return rows * us;
-  });
+  const micros = costs.map(({ table, us }) => rowsIn(client, table) * us);
   return micros.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
@@ -134,7 +149,7 @@ export function beginUpgrade(
   return {
     keepCopy: () => {
       // Another process may have been faster.
-      if (keepsCopy && schemaOf(client) === schema) makeCopy(database, schema);
+      if (keepsCopy && schemaOf(client) === schema) makeCopy(client, schema);
     },
     dropOldCopies: () => {
       const copies = copiesOf(database);
@@ -155,12 +170,13 @@ const nothingToDo: Upgrade = {
 };
 
 /** Makes the copy of a database that nobody writes to meanwhile: there under its name once it is whole and on disk. */
-function makeCopy(database: string, schema: number): void {
+function makeCopy(client: Sqlite.Database, schema: number): void {
+  const database = client.name;
   const folder = dirname(database);
   const copy = copyBefore(database, schema);
   const draft = `${copy}.new`;
   rmSync(draft, { force: true });
-  refuseWithoutRoom(database, freeBytes(folder));
+  refuseWithoutRoom(database, roomFor(client), freeBytes(folder));
   makePrivateFile(draft);
   // A connection of its own, since the one that migrates is inside its transaction.
   const reader = new Sqlite(database, { readonly: true });
@@ -177,9 +193,8 @@ function makeCopy(database: string, schema: number): void {
   }
 }
 
-/** Throws DatabaseRefused if that is too little for the copy and the migration. */
-export function refuseWithoutRoom(database: string, free: number): void {
-  const needed = databaseBytes(database) * roomFactor;
+/** Throws DatabaseRefused if less is free than the copy and the migration need. */
+export function refuseWithoutRoom(database: string, needed: number, free: number): void {
   if (free >= needed) return;
   throw new DatabaseRefused(
     `the upgrade of ${database} needs ${megabytes(needed)} free beside it for a copy and its log, and ` +
