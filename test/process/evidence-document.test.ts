@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { leafHash } from '../../src/domain/merkle.ts';
+import {
+  type ExampleBundle,
+  exampleBundle,
+  exampleKey,
+  exampleOrigin,
+  noteKey,
+} from '../support/evidence-example.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const skip = skipUnlessInstalled('python3', 'openssl');
+const document = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'evidence.md'), 'utf8');
+
+/** The blocks of code in one language. */
+function blocks(language: string): string[] {
+  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
+  return Array.from(document.matchAll(block), ([, code = '']) => code);
+}
+
+const [example = ''] = blocks('json');
+const [bySteps = '', byProgram = ''] = blocks('sh');
+const [printed = ''] = blocks('text');
+const [program = ''] = blocks('python');
+
+/** A folder with the bundle and the program, as the page has them kept. */
+function folderOf(t: TestContext, bundle: string = example): string {
+  const folder = join(temporaryFolder(t), 'evidence');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'bundle.json'), bundle);
+  writeFileSync(join(folder, 'check.py'), program);
+  return folder;
+}
+
+/** What a program of the page says of a bundle under a key. */
+async function check(t: TestContext, bundle: ExampleBundle, vkey: string = exampleKey.vkey): Promise<string> {
+  const cwd = folderOf(t, JSON.stringify(bundle));
+  const words = ['check.py', 'bundle.json', vkey];
+  const run = promisify(execFile)('python3', words, { cwd });
+  return (
+    await run.then(
+      ({ stdout }) => stdout,
+      ({ stderr }) => stderr,
+    )
+  ).trim();
+}
+
+test('the worked example is what its records, salts and key make', () => {
+  assert.deepEqual(JSON.parse(example), exampleBundle(2));
+  assert.ok(document.includes(`\n    ${exampleKey.vkey}\n`));
+  for (const index of [0, 1, 3, 4]) {
+    const { leaf } = exampleBundle(index);
+    const digest = Buffer.from(leafHash(leaf)).toString('hex');
+    assert.ok(document.includes(`\n    ${index}  ${leaf}\n       ${digest}\n`), `entry ${index}`);
+  }
+});
+
+test('the steps print what the page says', { skip }, async (t) => {
+  const { stdout } = await promisify(execFile)('sh', ['-euc', bySteps], { cwd: folderOf(t) });
+  assert.equal(stdout, printed);
+});
+
+test('the program has sixty lines, and prints what the page says', { skip }, async (t) => {
+  assert.ok(program.trimEnd().split('\n').length <= 60);
+  const { stdout } = await promisify(execFile)('sh', ['-euc', byProgram], { cwd: folderOf(t) });
+  assert.match(stdout, /^PROVEN: /);
+  assert.ok(document.includes(`\`${stdout.trim()}\``), stdout);
+});
+
+test('the program proves every entry of the example', { skip }, async (t) => {
+  for (const index of [0, 1, 3, 4]) {
+    assert.match(await check(t, exampleBundle(index)), new RegExp(`^PROVEN: .* is entry ${index} of 5`));
+  }
+});
+
+test('the program finds what is wrong', { skip }, async (t) => {
+  const good = exampleBundle(2);
+  const { record, leaf, proof } = good;
+  const otherKey = noteKey(exampleOrigin, '11'.repeat(32));
+  for (const [bundle, vkey, fault] of [
+    [{ ...good, record: record.replace('Qi', 'Xu') }, exampleKey.vkey, 'the record has another hash'],
+    [{ ...good, salt: '00'.repeat(32) }, exampleKey.vkey, 'the leaf commits to another record'],
+    [{ ...good, leaf: leaf.replace('000003', '000004') }, exampleKey.vkey, 'the leaf names another record'],
+    [
+      { ...good, leaf: leaf.replace('700,', '699,') },
+      exampleKey.vkey,
+      'the leaf has another time than the record',
+    ],
+    [{ ...good, leaf: leaf.replace(':', ': ') }, exampleKey.vkey, 'this is not canonical JSON'],
+    [{ ...good, proof: proof.replace('index 2', 'index 3') }, exampleKey.vkey, 'the leaf is not in the tree'],
+    [
+      { ...good, proof: proof.replace('index 2', 'index 5') },
+      exampleKey.vkey,
+      'the leaf is beyond the end of the tree',
+    ],
+    [
+      { ...good, proof: proof.replace(/\n5\n/, '\n6\n') },
+      exampleKey.vkey,
+      'this key did not sign the checkpoint',
+    ],
+    [good, otherKey.vkey, 'this key did not sign the checkpoint'],
+    [good, noteKey('elsewhere.example', '11'.repeat(32)).vkey, 'this is the key of another log'],
+    [good, exampleKey.vkey.replace('+1f60', '+1f61'), 'this is no Ed25519 verifier key'],
+  ] as const) {
+    assert.match(await check(t, bundle, vkey), new RegExp(`^NOT PROVEN: ${fault}`), fault);
+  }
+});
