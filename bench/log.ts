@@ -13,7 +13,7 @@ export interface LogPlan {
 const fewLeaves = 1_000;
 /** Filings of a transaction, and transactions and questions of a round. */
 const filingsAtOnce = 32;
-const transactions = 50;
+const transactions = 200;
 const questions = 200;
 
 /** The most that an append to the large log may take, as a multiple of what it takes to the small one. */

@@ -33,6 +33,8 @@ const filledAtOnce = 1_000;
 /** Numbers that are given out in a year, after which filings are of the next. */
 const numbersOfYear = 900_000;
 const firstYear = 2026;
+/** So far apart that no more nonces are remembered of a large log than of a small one. */
+const secondsApart = 30;
 const callers = 256;
 const tileWidth = 256;
 /** A step through the tree that has no divisor in common with sizes that are round. */
@@ -48,18 +50,19 @@ export function openLoggingCore(dataDir: string, leaves: number): LoggingCore {
   function unit(): Unit {
     const year = firstYear + Math.floor(filed / numbersOfYear);
     const callerId = ids[filed % callers] ?? 0;
+    const atMs = Date.UTC(year, 0, 2) + (filed % numbersOfYear) * secondsApart * 1_000;
+    const time = new Date(atMs).toISOString();
     filed += 1;
-    const atMs = Date.UTC(year, 5, 1, 12);
     return {
       admission: {
         nowS: atMs / 1_000,
         nonce: { keyId: callerId, nonce: randomUUID() },
-        quota: { callerId, month: `${year}-06`, limit: undefined, take: true },
+        quota: { callerId, month: time.slice(0, 7), limit: undefined, take: true },
       },
       effect: {
         kind: 'FileArtwork',
         artwork,
-        at: { atMs, timestamp: `${year}-06-01T20:00:00+08:00` },
+        at: { atMs, timestamp: `${time.slice(0, 19)}+00:00` },
         by: { callerId, caller: `bench-${callerId}` },
       },
     };
