@@ -2,11 +2,15 @@ import { type Calls, createCalls } from '../src/calls/pipeline.ts';
 import { createService, type Service, type ServiceParts } from '../src/service.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { StoreOptions } from '../src/store/store.ts';
+import type { CheckpointFile } from '../src/tlog/checkpoint-file.ts';
+import { createSimulatedFile } from './checkpoint-file.ts';
 
 /** How a life is put together; a mutant differs in something. */
 export interface Assembly {
   /** The core of the engine, on which the store is built. */
   openCore(options: StoreOptions): Core;
+  /** What keeps the newest checkpoint of the evidence log in a folder. */
+  createCheckpointFile(folder: string): CheckpointFile;
   /** The service with the pipeline of calls to its operations. */
   assemble(parts: ServiceParts): Assembled;
 }
@@ -20,6 +24,7 @@ export interface Assembled {
 /** What a serving process is put together of. */
 export const real: Assembly = {
   openCore,
+  createCheckpointFile: createSimulatedFile,
   assemble: (parts) => {
     const service = createService(parts);
     return { service, calls: createCalls({ ...parts, dispatcher: service.dispatcher }) };

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { deployment } from '../src/store/sqlite/schema.ts';
 import type { StoreOptions } from '../src/store/store.ts';
+import { checkpointFileName } from '../src/tlog/checkpoint-file.ts';
 import type { Dice } from './dice.ts';
 
 /** The folders of one world. */
@@ -12,7 +13,7 @@ export interface Disk {
   readonly institution: string;
   /** A new folder for a service. */
   newFolder(): string;
-  /** What a crash at this moment leaves of a service's folder: its database as on disk, in a new folder. */
+  /** What a crash at this moment leaves of a service's folder, as on disk, in a new folder. */
   crashCopy(folder: string): string;
   drop(folder: string): void;
   /** Removes all. */
@@ -20,8 +21,8 @@ export interface Disk {
 }
 
 const ramDisk = '/dev/shm';
-/** The files of a database that survive a process; its shared memory and its locks do not. */
-const survivingFiles = ['artseal.db', 'artseal.db-wal'];
+/** What survives a process: of a database its files, not its shared memory and its locks. */
+const survivingFiles = ['artseal.db', 'artseal.db-wal', checkpointFileName];
 
 /** Makes the folders of a world, in memory where the machine has a RAM disk. */
 export function createDisk(): Disk {

@@ -1,4 +1,6 @@
 import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type Sqlite from 'better-sqlite3';
 import { must } from './violation.ts';
 
@@ -26,6 +28,14 @@ export interface BookedLog {
   /** In the order of their indexes. */
   readonly leaves: readonly BookedLeaf[];
   readonly entries: readonly BookedEntry[];
+  /** The newest checkpoint in its file and in the database; a file is written before the database. */
+  readonly checkpoints: Readonly<Record<'file' | 'database', BookedCheckpoint | undefined>>;
+}
+
+/** A checkpoint that was published, its root in hex. */
+export interface BookedCheckpoint {
+  readonly size: number;
+  readonly root: string;
 }
 
 interface RecordRow extends Omit<BookedEntry, 'content'> {
@@ -45,7 +55,7 @@ const selectRecords = `
 const selectActs = `
   SELECT leaf_index AS leafIndex, kind, 'LOG' AS number, sequence, time_s AS atS, detail FROM log_act`;
 
-/** Reads the log of a service's database. */
+/** Reads the log of a service's database, and of the file beside it. */
 export function readLog(client: Sqlite.Database): BookedLog {
   const all = <Row>(sql: string) => client.prepare<[], Row>(sql).all();
   const records = all<RecordRow>(selectRecords).map(({ salt, evidence, ...record }) => ({
@@ -58,30 +68,53 @@ export function readLog(client: Sqlite.Database): BookedLog {
       content: { detail: sorted(JSON.parse(detail)) },
     }),
   );
+  const file = join(dirname(client.name), 'log-checkpoint');
+  const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
     leaves: all('SELECT id, data, hashes FROM log_leaf ORDER BY id'),
     entries: [...records, ...acts],
+    checkpoints: {
+      file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
+      database: newest && readCheckpoint(newest.note),
+    },
   };
+}
+
+/** Reads what the note of a checkpoint says of the tree. */
+export function readCheckpoint(note: string): BookedCheckpoint {
+  const [, size, root = ''] = note.split('\n');
+  return { size: Number(size), root: Buffer.from(root, 'base64').toString('hex') };
 }
 
 /**
  * Throws a Violation unless tree, leaves and rows agree, and the tree begins with each of those that somebody was shown:
  * their roots in hex, by their sizes. Hashes are made here anew, by nothing of the service.
  */
-export function checkLog({ leaves, entries }: BookedLog, shown: ReadonlyMap<number, string>): void {
-  checkTree(leaves, shown);
+export function checkLog(
+  { leaves, entries, checkpoints: { file, database } }: BookedLog,
+  shown: ReadonlyMap<number, string>,
+): void {
+  const published = Array.from(shown, ([size, root]) => ({ size, root }));
+  if (database !== undefined) published.push(database);
+  const kept = file?.size ?? 0;
+  for (const { size } of published) {
+    must(
+      size <= kept,
+      'world',
+      `a checkpoint of ${size} leaves was published, and the file has one of ${kept}`,
+    );
+  }
+  checkTree(leaves, file === undefined ? published : [...published, file]);
   checkLeaves(leaves);
   checkEntries(leaves, entries);
 }
 
-/** Nothing is missing, the stored hashes are those of RFC 6962, and the trees that were shown are its beginnings. */
-function checkTree(leaves: readonly BookedLeaf[], shown: ReadonlyMap<number, string>): void {
-  const largest = Math.max(0, ...shown.keys());
-  must(
-    largest <= leaves.length,
-    'world',
-    `a tree of ${largest} leaves was shown; there are ${leaves.length}`,
-  );
+/** Nothing is missing, the stored hashes are those of RFC 6962, and the trees that were published are its beginnings. */
+function checkTree(leaves: readonly BookedLeaf[], published: readonly BookedCheckpoint[]): void {
+  const largest = Math.max(0, ...published.map(({ size }) => size));
+  const told = `a tree of ${largest} leaves was published; there are ${leaves.length}`;
+  must(largest <= leaves.length, 'world', told);
+  const rootsOf = Map.groupBy(published, ({ size }) => size);
   /** The roots of the complete subtrees so far, from left to right. */
   const roots: Buffer[] = [];
   for (const [index, { id, data, hashes }] of leaves.entries()) {
@@ -91,15 +124,11 @@ function checkTree(leaves: readonly BookedLeaf[], shown: ReadonlyMap<number, str
       completed.push(node(roots.pop(), completed.at(-1)));
     }
     roots.push(completed.at(-1) as Buffer);
-    must(
-      Buffer.concat(completed).equals(hashes),
-      'world',
-      `leaf ${index} is stored with hashes of another tree`,
-    );
-    const root = shown.get(index + 1);
-    const isSame =
-      root === undefined || roots.reduceRight((right, left) => node(left, right)).equals(fromHex(root));
-    must(isSame, 'world', `the tree of ${index + 1} leaves is another than was shown`);
+    const isStored = Buffer.concat(completed).equals(hashes);
+    must(isStored, 'world', `leaf ${index} is stored with hashes of another tree`);
+    const own = () => roots.reduceRight((right, left) => node(left, right)).toString('hex');
+    const isSame = (rootsOf.get(index + 1) ?? []).every(({ root }) => root === own());
+    must(isSame, 'world', `the tree of ${index + 1} leaves is another than was published`);
   }
 }
 
@@ -155,5 +184,3 @@ function sha256(...parts: readonly (string | Uint8Array)[]): Buffer {
 
 const node = (left: Buffer = Buffer.alloc(0), right: Buffer = Buffer.alloc(0)): Buffer =>
   sha256(Buffer.of(1), left, right);
-
-const fromHex = (text: string): Buffer => Buffer.from(text, 'hex');

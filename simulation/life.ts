@@ -5,7 +5,8 @@ import type { SignedNotification } from '../src/payment/simulated/notifications.
 import type { SimulatorConnection } from '../src/payment/simulated/simulator.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { type Execute, executorOf, type Store } from '../src/store/store.ts';
-import type { Publication } from '../src/tlog/publication.ts';
+import type { PublishedCheckpoint } from '../src/tlog/publication.ts';
+import { createSigner } from '../src/tlog/signer.ts';
 import type { Assembly } from './assembly.ts';
 import { keyRing } from './callers.ts';
 import { type Door, openDoor } from './door.ts';
@@ -13,13 +14,6 @@ import { simulatedLimits, worldLimits } from './limits.ts';
 import { partyRules } from './parties.ts';
 import { type Around, watchStatements } from './statements.ts';
 import { deployment, sleep, turn, type World } from './world.ts';
-
-/** Lives end at any point, and no checkpoint of the evidence log is signed in them. */
-const nothingPublished: Publication = {
-  current: () => undefined,
-  covering: async () => undefined,
-  verifierKeys: () => [],
-};
 
 /** One life of the service, from its start to its end, be it killed or stopped. */
 export interface Life {
@@ -30,6 +24,8 @@ export interface Life {
   /** Waits for some work of this life; rejects with ConnectionLost when the life ends before. */
   during<T>(work: () => Promise<T>): Promise<T>;
   take(notification: SignedNotification): Promise<void>;
+  /** The newest checkpoint of the evidence log that is shown to anybody. */
+  checkpoint(): PublishedCheckpoint | undefined;
   /** Looks after what an earlier life left. */
   start(): Promise<void>;
   /** Ends it here and now: nothing that it still does reaches anybody. */
@@ -105,6 +101,13 @@ export function beginLife(options: LifeOptions): Life {
   }
 
   const store: Store = { ...opened, execute: (unit) => surviving(() => opened.execute(unit)) };
+  const file = options.assembly.createCheckpointFile(folder);
+  const signer = createSigner({
+    ...{ execute: executorOf(store), keyRing, clock, log },
+    origin: 'simulated.invalid/log',
+    madeUpOrigin: '',
+    file: { ...file, write: (note) => between('a checkpoint is kept', () => file.write(note)) },
+  });
   const { service, calls } = options.assembly.assemble({
     ...deployment,
     ...{ store, keyRing, clock, random, newInstructionId, log },
@@ -117,7 +120,7 @@ export function beginLife(options: LifeOptions): Life {
     },
     calendar: createCalendar('Asia/Shanghai'),
     limits: simulatedLimits,
-    publication: nothingPublished,
+    publication: signer,
   });
   const door = openDoor(calls);
   const { during } = callsUnderWay;
@@ -136,7 +139,11 @@ export function beginLife(options: LifeOptions): Life {
         service.notifications.take({ method: 'POST', query: '', headers: Object.fromEntries(lists), body }),
       );
     },
-    start: service.start,
+    checkpoint: signer.current,
+    start: async () => {
+      await signer.start();
+      await service.start();
+    },
     kill: () => {
       isDead = true;
       clock.end();
@@ -148,6 +155,7 @@ export function beginLife(options: LifeOptions): Life {
       await Promise.race([callsUnderWay.ended(), sleep(world, worldLimits.drainMs)]);
       await service.stop();
       await connection.close();
+      await signer.stop();
       callsUnderWay.lose();
       if (isDead) return;
       await opened.close();

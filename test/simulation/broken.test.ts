@@ -157,6 +157,22 @@ const rewritingTheLog: Partial<Assembly> = {
   },
 };
 
+/** A service whose checkpoints are on disk when the next one is published. */
+const keepingLate: Partial<Assembly> = {
+  createCheckpointFile: (folder) => {
+    const file = real.createCheckpointFile(folder);
+    let latest: string | undefined;
+    return {
+      ...file,
+      read: async () => (latest === undefined ? file.read() : { note: latest, writtenAtMs: 0 }),
+      write: async (note) => {
+        if (latest !== undefined) await file.write(latest);
+        latest = note;
+      },
+    };
+  },
+};
+
 /** How late the second of two services hears what it asked, in simulated milliseconds. */
 const lateMs = 3_000;
 
@@ -382,7 +398,7 @@ const mutants: readonly Mutant[] = [
     name: 'loses a leaf of its log',
     assembly: forging(`DELETE FROM log_leaf WHERE id = ${forgedLeaf}`),
     found:
-      /leaf 20 of the log is missing|a tree of 21 leaves was shown; there are 20|20 has no leaf|have one leaf/,
+      /leaf 20 of the log is missing|a tree of 21 leaves was published; there are 20|20 has no leaf|have one leaf/,
   },
   {
     name: 'commits to something else than it stores',
@@ -414,9 +430,14 @@ const mutants: readonly Mutant[] = [
     found: /leaf 0 is of nothing that is there/,
   },
   {
+    name: 'publishes a checkpoint before it is on disk',
+    assembly: keepingLate,
+    found: /a checkpoint of \d+ leaves was published, and the file has one of \d+/,
+  },
+  {
     name: 'makes its log anew',
     assembly: rewritingTheLog,
-    found: /the tree of \d+ leaves is another than was shown|two trees of \d+ leaves were shown/,
+    found: /the tree of \d+ leaves is another than was published|two trees of \d+ leaves were shown/,
   },
 ];
 

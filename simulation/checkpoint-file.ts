@@ -1,0 +1,19 @@
+import { existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type CheckpointFile, checkpointFileName } from '../src/tlog/checkpoint-file.ts';
+
+/** Keeps the newest checkpoint in a folder without waiting for the disk: when that is done is not in a seed's hand. */
+export function createSimulatedFile(folder: string): CheckpointFile {
+  const path = join(folder, checkpointFileName);
+  return {
+    path,
+    read: async () =>
+      existsSync(path)
+        ? { note: readFileSync(path, 'utf8'), writtenAtMs: statSync(path).mtimeMs }
+        : undefined,
+    write: async (note) => {
+      writeFileSync(`${path}.new`, note);
+      renameSync(`${path}.new`, path);
+    },
+  };
+}
