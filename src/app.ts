@@ -111,6 +111,7 @@ export async function startApp(
     certificateEnds: tls.ends,
     access: payments.watch.state,
     backups: () => backups?.status(),
+    evidenceLog: publication.figures,
   });
   const { dispatcher } = service;
   const doors = createDoors({

@@ -11,7 +11,7 @@ import { ConfigRefused } from './settings/settings.ts';
 import { findLost } from './store/sqlite/leftovers.ts';
 import { databaseFile, servingLockName, unfinishedRestoreName } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
-import { checkpointFileName } from './tlog/checkpoint-file.ts';
+import { checkpointFile, checkpointFileName } from './tlog/checkpoint-file.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
 export interface Registry {
@@ -47,12 +47,17 @@ export const systemClock: Clock = {
 /** The folder and the files that a deployment trusts, whether they are there yet or not. */
 export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): string[] {
   const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
-  return [dataDir, databaseFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys, ...namedFiles];
+  const own = [databaseFile(dataDir), checkpointFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys];
+  return [dataDir, ...own, ...namedFiles];
 }
 
-/** Those among them that nobody else has to read: certificates are shown to everybody anyway. */
+/** Those among them that nobody else has to read: certificates and checkpoints are shown to everybody anyway. */
 export function confidentialFiles(config: Config): string[] {
-  const shown = [config.publicTls, config.internalTls].flatMap((tls) => [tls?.certificate, tls?.clientCa]);
+  const certificates = [config.publicTls, config.internalTls].flatMap((tls) => [
+    tls?.certificate,
+    tls?.clientCa,
+  ]);
+  const shown = [...certificates, checkpointFile(config.dataDir)];
   return trustedFiles(config).filter((file) => !shown.includes(file));
 }
 

@@ -143,6 +143,16 @@ const parts: Readonly<Record<string, Imports>> = {
       ...web,
     ],
   },
+  'src/tlog/any.ts': {
+    allowed: [
+      ...['./note.ts', '../domain/merkle.ts', '../store/store.ts', '../store/log-commands.ts'],
+      ...['../keys/key-ring.ts', 'node:crypto', 'node:fs/promises', 'pino'],
+    ],
+    refused: [
+      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../settings/config.ts', '../verifier/note.ts'],
+      ...['../rest/routes.ts', '../../gen/a_pb.ts', ...drivers, ...connect, ...web],
+    ],
+  },
   'src/rpc/any.ts': {
     allowed: [
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],

@@ -66,5 +66,5 @@ const nowS = (): number => Math.floor(Date.now() / 1000);
 export const evidence: CommandGroup = {
   summary: 'tell and change what the evidence log is signed with',
   actions: [vkey, rotateKey],
-  details: ['What the log proves, and what it is for: docs/operations.md.'],
+  details: ['What the log is, and when it is not signed: docs/operations.md.'],
 };

@@ -4,6 +4,11 @@ import { join } from 'node:path';
 /** The file of a data folder that has the newest checkpoint, which is kept outside of the database. */
 export const checkpointFileName = 'log-checkpoint';
 
+/** Where it is. */
+export function checkpointFile(dataDir: string): string {
+  return join(dataDir, checkpointFileName);
+}
+
 /** Nobody else has to read it, although what it says is public. */
 const mode = 0o600;
 
@@ -28,7 +33,7 @@ export interface WrittenNote {
 
 /** Keeps it in a data folder. */
 export function createCheckpointFile(dataDir: string): CheckpointFile {
-  const path = join(dataDir, checkpointFileName);
+  const path = checkpointFile(dataDir);
   return {
     path,
     read: async () => {

@@ -20,8 +20,21 @@ export interface Signer extends Publication {
    * regularly whether the tree grew. Throws LogRefused if what was published and the database do not agree.
    */
   start(): Promise<void>;
+  figures(): SignerFigures;
   /** Signs what has grown meanwhile, as the last one. */
   stop(): Promise<void>;
+}
+
+/** How signing stands. */
+export interface SignerFigures {
+  /** Leaves as of the last look; undefined before the first. */
+  readonly leaves: number | undefined;
+  /** Those that the newest checkpoint covers; undefined if there is none. */
+  readonly publishedLeaves: number | undefined;
+  /** When it was published, Unix seconds; undefined where that is not known. */
+  readonly publishedAtS: number | undefined;
+  /** Tries that failed or were refused. */
+  readonly failures: number;
 }
 
 /** What the signer works with. */
@@ -48,6 +61,9 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   let underWay = Promise.resolve();
   /** Why the last attempt failed. */
   let failure: string | undefined;
+  let failures = 0;
+  let leaves: number | undefined;
+  let publishedAtS: number | undefined;
 
   const nowS = () => Math.floor(clock.nowMs() / 1000);
 
@@ -56,13 +72,16 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     await endKeys(await readState());
     const state = await readState();
     const tree = await execute({ kind: 'GetTree' });
+    leaves = tree.size;
     if (tree.size === current?.size) return;
     await readAgreed({ execute, state, file, last: current });
     const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
     await file.write(checkpoint.note);
     const { size, note } = checkpoint;
-    await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: nowS() });
+    const atS = nowS();
+    await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: atS });
     current = checkpoint;
+    publishedAtS = atS;
     waiting.tell(checkpoint);
   }
 
@@ -90,6 +109,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       if (failure !== undefined) log.info('checkpoints of the evidence log are signed again');
       failure = undefined;
     } catch (error) {
+      failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
       if (reason !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
@@ -114,10 +134,12 @@ export function createSigner(dependencies: SignerDependencies): Signer {
         ? Promise.resolve(current)
         : waiting.until(leafIndex, withinMs),
     verifierKeys: () => signing.map(({ vkey }) => vkey),
+    figures: () => ({ leaves, publishedLeaves: current?.size, publishedAtS, failures }),
     start: async () => {
       const state = await readState();
       refuseOtherOrigin(state, origin);
       current = await readAgreed({ execute, state, file, last: undefined });
+      publishedAtS = state.newest?.publishedAtS;
       if (state.names.length === 0) await name(origin ?? madeUpOrigin);
       underWay = run();
       await underWay;

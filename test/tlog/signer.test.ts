@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
-import { statSync } from 'node:fs';
+import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { perform } from '../../src/store/store.ts';
 import { runHere } from '../support/artseal.ts';
 import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { scrape } from '../support/metrics.ts';
 import { keptIn, signedBy, startPublishing } from './publishing.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
 
 describe('publishing the evidence log', () => {
   test('a new registry has a name and a key, and publishes both before its doors open', async (t) => {
@@ -77,6 +82,39 @@ describe('publishing the evidence log', () => {
     assert.equal(publication.current()?.origin, 'log.example/artseal');
     assert.match(publication.verifierKeys()[0] ?? '', /^log\.example\/artseal\+[0-9a-f]{8}\+/);
   });
+});
+
+test('where the file cannot be written, filing goes on and nothing is published until it can be', async (t) => {
+  const env = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
+  const { publication, clock, dataDir, file, logLines, metricsAddress } = await startPublishing(t, { env });
+  const figure = async (name: string) =>
+    (await scrape(`http://${metricsAddress}/metrics`)).value(`artseal_evidence_log_${name}`);
+  const first = publication.current();
+  const draft = join(dataDir, 'log-checkpoint.new');
+  mkdirSync(draft);
+  const leaf = await file(3);
+  assert.equal(await figure('sign_failures_total'), 0);
+  await eventually('more than one failure', patienceMs, async () => {
+    clock.advance(1_000);
+    return ((await figure('sign_failures_total')) ?? 0) > 1;
+  });
+  assert.equal(publication.current(), first);
+  assert.equal(keptIn(dataDir), first?.note);
+  const said = logLines.filter((line) => line.includes('no checkpoint of the evidence log can be signed'));
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? '', /EISDIR.*log-checkpoint\.new/);
+  assert.deepEqual([leaf, await figure('leaves')], [4, 5]);
+  assert.equal(await figure('published_leaves'), 2);
+
+  rmdirSync(draft);
+  await eventually('a checkpoint', patienceMs, () => {
+    clock.advance(1_000);
+    return publication.current()?.size === 5;
+  });
+  clock.advance(1_000);
+  assert.equal(await figure('published_leaves'), 5);
+  const publishedAtS = (await figure('published_seconds')) ?? 0;
+  assert.ok(publishedAtS <= clock.nowMs() / 1_000 && publishedAtS > clock.nowMs() / 1_000 - 10);
 });
 
 test('artseal evidence vkey prints the keys that sign', async (t) => {

@@ -297,6 +297,30 @@ export const figures: readonly Figure[] = [
     read: ({ backups }) => one(backups && Number(backups.failure !== undefined)),
   },
   {
+    name: 'artseal_evidence_log_leaves',
+    help: 'Leaves of the evidence log, as of the last look.',
+    type: 'gauge',
+    read: ({ evidenceLog }) => one(evidenceLog.leaves),
+  },
+  {
+    name: 'artseal_evidence_log_published_leaves',
+    help: 'Those of them that the newest checkpoint covers; about a second behind, or nothing more is signed.',
+    type: 'gauge',
+    read: ({ evidenceLog }) => one(evidenceLog.publishedLeaves),
+  },
+  {
+    name: 'artseal_evidence_log_published_seconds',
+    help: 'When the newest checkpoint was published, in Unix seconds; an idle log has an old one.',
+    type: 'gauge',
+    read: ({ evidenceLog }) => one(evidenceLog.publishedAtS),
+  },
+  {
+    name: 'artseal_evidence_log_sign_failures_total',
+    help: 'Tries to sign a checkpoint that failed or were refused; one a second as long as that lasts.',
+    type: 'counter',
+    read: ({ evidenceLog }) => one(evidenceLog.failures),
+  },
+  {
     name: 'artseal_event_loop_delay_p99_seconds',
     help: 'How long the main thread kept others waiting, the 99th percentile since the last reading.',
     type: 'gauge',

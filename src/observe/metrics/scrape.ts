@@ -21,6 +21,7 @@ export interface FigureSources {
   readonly access: () => Snapshot['access'];
   /** As `Snapshot.backups`. */
   readonly backups: () => Snapshot['backups'];
+  readonly evidenceLog: () => Snapshot['evidenceLog'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -75,6 +76,7 @@ export function createScrape(sources: FigureSources): Scrape {
       certificateEnds: sources.certificateEnds(),
       access: sources.access(),
       backups: sources.backups(),
+      evidenceLog: sources.evidenceLog(),
       calls: calls.data(),
       institution: institution.data(),
       process: process.read(),

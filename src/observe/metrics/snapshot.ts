@@ -14,6 +14,18 @@ export interface RegularBackupFigures {
   readonly failure: object | undefined;
 }
 
+/** Of the evidence log and what is published of it. */
+export interface EvidenceLogFigures {
+  /** Leaves as of the last look; undefined before the first. */
+  readonly leaves: number | undefined;
+  /** Those that the newest checkpoint covers; undefined if there is none. */
+  readonly publishedLeaves: number | undefined;
+  /** When it was published, Unix seconds; undefined where that is not known. */
+  readonly publishedAtS: number | undefined;
+  /** Tries to sign that failed. */
+  readonly failures: number;
+}
+
 /** All figures at one moment. */
 export interface Snapshot {
   /** Unix milliseconds. */
@@ -30,6 +42,7 @@ export interface Snapshot {
   };
   /** How the backups stand that are taken regularly; undefined if none are. */
   readonly backups: RegularBackupFigures | undefined;
+  readonly evidenceLog: EvidenceLogFigures;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;
