@@ -146,7 +146,7 @@ const parts: Readonly<Record<string, Imports>> = {
   'src/tlog/any.ts': {
     allowed: [
       ...['./note.ts', '../domain/merkle.ts', '../store/store.ts', '../store/log-commands.ts'],
-      ...['../keys/key-ring.ts', 'node:crypto', 'node:fs/promises', 'pino'],
+      ...['../keys/key-ring.ts', '../keys/seal.ts', 'node:crypto', 'node:fs/promises', 'pino'],
     ],
     refused: [
       ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../settings/config.ts', '../verifier/note.ts'],

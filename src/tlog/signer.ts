@@ -69,11 +69,12 @@ export function createSigner(dependencies: SignerDependencies): Signer {
 
   /** Publishes the tree as it is, if it grew. */
   async function publish(): Promise<void> {
-    await endKeys(await readState());
     const state = await readState();
+    await endKeys(state);
     const tree = await execute({ kind: 'GetTree' });
     leaves = tree.size;
     if (tree.size === current?.size) return;
+    if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
     await readAgreed({ execute, state, file, last: current });
     const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
     await file.write(checkpoint.note);

@@ -3,6 +3,7 @@ import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { readCheckpoint } from '../../src/tlog/checkpoint.ts';
+import { readVerifierKey } from '../../src/tlog/note.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
@@ -42,6 +43,13 @@ test('a database that is behind what was published is not served, nor one that w
   const second = await serveWatched(t, env);
   await filed(second.publicUrl);
   await eventually('a checkpoint', patienceMs, () => published() === 4);
+  // A running server honours another key, which is a leaf as well.
+  const rotated = await runBounded(t, ['evidence', 'rotate-key', '--json'], env);
+  const { vkey } = JSON.parse(rotated.stdout);
+  await eventually('both keys sign', patienceMs, () => published() === 5);
+  const note = readFileSync(file, 'utf8');
+  assert.equal(note.split('\n— ').length, 3);
+  assert.equal(readCheckpoint(note, [readVerifierKey(vkey)]).isSigned, true);
   await second.stop('SIGKILL');
   const log = `${database}-wal`;
   copyFileSync(log, `${copy}-wal`);
@@ -50,7 +58,7 @@ test('a database that is behind what was published is not served, nor one that w
   assertOneLine(
     behind,
     1,
-    /the database is behind .* 3 leaves, .* a checkpoint of 4\..* evidence fork --accept/,
+    /the database is behind .* 3 leaves, .* a checkpoint of 5\..* evidence fork --accept/,
   );
 
   for (const [from, to] of [
@@ -61,7 +69,7 @@ test('a database that is behind what was published is not served, nor one that w
   rmSync(`${database}-shm`, { force: true });
   const third = await serveWatched(t, env);
   assert.equal(await third.stop(), 0, third.stderr());
-  assert.equal(published(), 4);
+  assert.equal(published(), 5);
 
   forge(dataDir);
   const forged = await runBounded(t, ['serve'], env);
