@@ -49,6 +49,7 @@ import { settings } from '../src/settings/config.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { tester } from './support/acts.ts';
 import { createManualClock } from './support/clock.ts';
+import { exampleBundle } from './support/evidence-example.ts';
 import {
   type Answered,
   assertDocumented,
@@ -698,6 +699,10 @@ test('the examples are what a sandbox answers to them', async (t) => {
   const states = (changes: { state: string }[]) => changes.map(({ state }) => state);
   assert.deepEqual([otherId, states(history)], [again.json.escrowId, states(shown)]);
   assert.equal(history[0].at, timestamp);
+});
+
+test('the example of evidence is that of a log that anybody can compute', () => {
+  assert.deepEqual(exampleOf('getEvidence', 200, 'filing'), exampleBundle(2));
 });
 
 /** The requests that the document's own examples make up, in its order; none where a path has no example. */

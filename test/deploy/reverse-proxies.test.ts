@@ -257,9 +257,12 @@ for (const { proxy, shipped, instead, request } of mistakes) {
   });
 }
 
+/** Targets that let in whoever knows them. */
+const secretTargets = ['/payment/notifications?secret=of-the-hook', '/evidence/secret-of-the-link'];
+
 const noNginx = skipUnlessInstalled('openssl', 'nginx');
 
-test('the secret of a hook is in no log of nginx, whether the service answers or not', {
+test('the secret of a hook and that of a link are in no log of nginx, whether the service answers or not', {
   skip: noNginx,
 }, async (t) => {
   const recorder = await startRecorder(t);
@@ -271,7 +274,7 @@ test('the secret of a hook is in no log of nginx, whether the service answers or
     const logging = (text: string) =>
       text.replace('gzip off;', `access_log ${log}; error_log ${log} info; gzip off;`);
     const url = await startProxy(t, reverseProxies.nginx, upstream, logging);
-    for (const target of ['/payment/notifications?secret=of-the-hook', '/api/v1/filing?pageSize=1'])
+    for (const target of [...secretTargets, '/api/v1/filing?pageSize=1'])
       assert.equal((await rawAnswer(url, rawRequest('GET', target, host))).status, status);
     await eventually('the second request is logged', 10_000, () =>
       /pageSize=1/.test(readFileSync(log, 'utf8')),
@@ -280,7 +283,7 @@ test('the secret of a hook is in no log of nginx, whether the service answers or
   }
 });
 
-test('the secret of a hook is in no log of HAProxy', {
+test('the secret of a hook and that of a link are in no log of HAProxy', {
   skip: skipUnlessInstalled('openssl', 'haproxy'),
 }, async (t) => {
   const recorder = await startRecorder(t);
@@ -292,7 +295,7 @@ test('the secret of a hook is in no log of HAProxy', {
   const url = await startProxy(t, reverseProxies.haproxy, recorder.url, (text) =>
     text.replace('log global', target),
   );
-  for (const path of ['/payment/notifications?secret=of-the-hook', '/api/v1/filing?pageSize=1'])
+  for (const path of [...secretTargets, '/api/v1/filing?pageSize=1'])
     assert.equal((await rawAnswer(url, rawRequest('GET', path, host))).status, 200);
   await eventually('the second request is logged', 10_000, () =>
     lines.some((line) => /pageSize=1/.test(line)),
