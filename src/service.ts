@@ -5,24 +5,24 @@ import type { Environment } from './domain/caller.ts';
 import type { Clock } from './domain/clock.ts';
 import { membersOf, type PartyRules } from './domain/party.ts';
 import type { KeyRing } from './keys/key-ring.ts';
+import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
 import { createRecovery } from './reconciliation/recovery.ts';
-import type { PublicLog, SharedEvidence } from './rest/log-routes.ts';
+import { linkPath, type PublicLog, type SharedEvidence } from './rest/log-routes.ts';
 import { createAdminService } from './rpc/admin-service.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
 import { createEvidenceService } from './rpc/evidence-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
+import { createSharedEvidence } from './rpc/shared-evidence.ts';
 import { executorOf, type Store } from './store/store.ts';
 import { createBundles } from './tlog/bundle.ts';
-import { createLinkTokens } from './tlog/links.ts';
 import { createOpenReads } from './tlog/open-reads.ts';
 import type { Publication } from './tlog/publication.ts';
-import { createSharedEvidence } from './tlog/shared-evidence.ts';
 import { createTiles } from './tlog/tiles.ts';
 
 /** What the service is made of. */
@@ -81,7 +81,7 @@ export function createService(parts: ServiceParts): Service {
     dispatcher: createDispatcher([
       createFilingService({ now, currency, paging }),
       createProvenanceService(),
-      createEvidenceService({ bundles, linkTokens, clock, timestamp }),
+      createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
       createAdminService({ ...parts, paging }),
     ]),

@@ -17,6 +17,9 @@ export interface SharedEvidence {
   open(token: string): Promise<{ readonly json: string; readonly file: string } | undefined>;
 }
 
+/** Where links to evidence lead to; the token follows. */
+export const linkPath = '/evidence/';
+
 /** How a path is answered that anybody may ask. */
 export interface OpenRoute {
   /** As the log and the figures call it: never what is secret of its path. */
@@ -57,7 +60,7 @@ export function logRoute(path: string, log: PublicLog): OpenRoute | undefined {
 
 /** The route of a link to evidence; undefined for any other path. */
 export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute | undefined {
-  const token = behind('/evidence/', path);
+  const token = behind(linkPath, path);
   if (token === undefined) return undefined;
   const answer = async (): Promise<Answer> => {
     const evidence = await shared.open(token);

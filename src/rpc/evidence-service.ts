@@ -4,20 +4,19 @@ import { ownerScope } from '../calls/principal.ts';
 import type { Clock } from '../domain/clock.ts';
 import { transfersMax } from '../domain/provenance.ts';
 import type { Violation } from '../domain/violation.ts';
+import { type LinkTokens, linkLifeS } from '../keys/link-tokens.ts';
 import type { Bundles } from '../tlog/bundle.ts';
-import { type LinkTokens, linkLifeS } from '../tlog/links.ts';
 
 /** What the operations on evidence need. */
 export interface EvidenceDependencies {
   readonly bundles: Bundles;
   readonly linkTokens: LinkTokens;
+  /** Where links lead to at the public door; a token follows. */
+  readonly linkPath: string;
   readonly clock: Pick<Clock, 'nowMs'>;
   /** RFC 3339 of Unix milliseconds, in the business time zone. */
   readonly timestamp: (atMs: number) => string;
 }
-
-/** Where links lead to, at the public door; a token follows. */
-export const linkPath = '/evidence/';
 
 /** The last place that a record of a filing can have: it is the filing itself, and its transfers. */
 const sequenceMax = 1 + transfersMax;
@@ -26,6 +25,7 @@ const sequenceMax = 1 + transfersMax;
 export function createEvidenceService({
   bundles,
   linkTokens,
+  linkPath,
   clock,
   timestamp,
 }: EvidenceDependencies): Implementation {

@@ -1,9 +1,9 @@
-import { seal, sealOverheadBytes, unseal } from '../keys/seal.ts';
+import { seal, sealOverheadBytes, unseal } from './seal.ts';
 
 /** How long a link may be good for, in seconds. */
 export const linkLifeS = { min: 60, max: 7_776_000, default: 604_800 } as const;
 
-/** What a link gives evidence of, to whoever has it. */
+/** What a link gives evidence of, to whoever has its token. */
 export interface Shared {
   readonly filingNo: string;
   /** The place of the record among those of the filing, from 1. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
+import type { LinkTokens } from '../keys/link-tokens.ts';
 import type { Execute } from '../store/store.ts';
-import type { Bundles } from './bundle.ts';
-import type { LinkTokens } from './links.ts';
+import type { Bundles } from '../tlog/bundle.ts';
 
 /** What links to evidence give. */
 export interface SharedEvidenceDependencies {
@@ -12,7 +12,10 @@ export interface SharedEvidenceDependencies {
   readonly execute: Execute;
 }
 
-/** Opens links to evidence: the JSON of the bundle and a name for its file; undefined for a token that opens nothing. Throws as bundles do. */
+/**
+ * Opens links to evidence: the JSON of the bundle and a name for its file; undefined for a token that opens nothing. Throws
+ * what `bundleOf` throws.
+ */
 export function createSharedEvidence({ bundles, linkTokens, clock, execute }: SharedEvidenceDependencies) {
   return {
     open: async (token: string): Promise<{ readonly json: string; readonly file: string } | undefined> => {
