@@ -6,7 +6,8 @@ import { sealingKeyName } from '../keys/key-ring.ts';
 import { ownMasterKeyName } from '../settings/config.ts';
 import { privateMode } from '../store/sqlite/durable-files.ts';
 import { databaseName } from '../store/sqlite/location.ts';
-import { migrationNames } from '../store/sqlite/migrations.ts';
+import { faultsInLog } from '../store/sqlite/log-check.ts';
+import { logSchema, migrationNames } from '../store/sqlite/migrations.ts';
 import { damagesIn, factsOf, falsifiedIn, sealedSecretsOf } from '../store/sqlite/snapshot.ts';
 import {
   type BackedUpFile,
@@ -136,6 +137,8 @@ function checkDatabase(
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
   return [
     ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
-    ...falsifiedIn(file).map((filingNo) => `${filingNo} is not what its evidence hash was made of`),
+    ...(facts.schema < logSchema ? falsifiedIn(file).map(isFalsified) : faultsInLog(file)),
   ];
 }
+
+const isFalsified = (filingNo: string): string => `${filingNo} is not what its evidence hash was made of`;

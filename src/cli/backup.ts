@@ -69,7 +69,8 @@ function read<Value>(flag: string, text: string, parse: (text: string) => Value)
 const verify: Action = {
   usage: 'backup verify FILE',
   details: [
-    'looks at every byte: checksums, the databases, and the evidence hash of every filing. Exit code 1 if one is wrong.',
+    'looks at every byte: checksums, the databases, the evidence hash of every filing, and the evidence log with all that it',
+    'commits to. Exit code 1 if one is wrong.',
     'Unpacks it into the temporary folder of the system meanwhile, or into TMPDIR.',
   ],
   run: async (words, terminal) => {
@@ -78,7 +79,9 @@ const verify: Action = {
     for (const fault of faults) terminal.printError(`artseal: ${file}: ${fault}`);
     if (faults.length > 0) return exitCodes.failed;
     for (const line of described(file, manifest)) terminal.print(line);
-    terminal.print('sound: all checksums, both directions of every index, and all evidence hashes are right');
+    terminal.print(
+      'sound: all checksums, both directions of every index, all evidence hashes, and the evidence log are right',
+    );
     if (manifest.formatVersion === 1) terminal.print(withoutChecksum);
     return exitCodes.done;
   },

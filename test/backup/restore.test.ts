@@ -5,11 +5,10 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { BackupRefused } from '../../src/backup/refused.ts';
 import { takeBackup } from '../../src/backup/take.ts';
-import { evidenceHash } from '../../src/domain/filing.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { caseOf, due, painting, refused, sandbox, settled } from '../store/promises/fixtures.ts';
+import { caseOf, due, refused, sandbox, settled } from '../store/promises/fixtures.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -244,14 +243,10 @@ test('where a year has too few numbers left for a safe gap, the last number is a
   await original.file();
   await original.store.close();
   const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
-  raw.exec(`INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp,
-      filed_at_s, previous_id)
-    SELECT 'AS-2026-999990', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id
-    FROM filing`);
-  const hash = evidenceHash({ ...painting, filingNo: 'AS-2026-999990', timestamp: noon.timestamp });
-  raw.exec('DROP TRIGGER filing_never_changes');
-  raw.prepare("UPDATE filing SET hash = ? WHERE filing_no = 'AS-2026-999990'").run(hash);
+  raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, 1);
+    INSERT INTO number_gap VALUES ('FILING', 2026, 1, 999989, 1)`);
   raw.close();
+  assert.equal(await (await openRegistryIn(t, original.dataDir)).file(), 'AS-2026-999990');
   const backup = await backedUp(t, original.dataDir);
   await assert.rejects(
     restored(t, backup),

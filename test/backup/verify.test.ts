@@ -20,6 +20,10 @@ import { BackupRefused } from '../../src/backup/refused.ts';
 import { takeBackup } from '../../src/backup/take.ts';
 import { listTar, type TarSource, writeTar } from '../../src/backup/tar.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
+import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
+import { perform } from '../../src/store/store.ts';
+import { resolved, settled } from '../store/promises/fixtures.ts';
+import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -310,6 +314,128 @@ test('a filing that is not what was hashed is named', async (t) => {
   const backup = await tampered(t, "UPDATE filing SET author = 'somebody else'");
   assert.deepEqual(await faultsOf(backup), ['AS-2026-000001 is not what its evidence hash was made of']);
   await assert.rejects(restored(t, backup), /AS-2026-000001 is not what its evidence hash was made of/);
+});
+
+/** A registry with three filings, of which the first was sold and the last erased, and two checkpoints. */
+async function loggedRegistry(t: TestContext): Promise<string> {
+  const original = await newRegistry(t);
+  const { store } = original;
+  const by = { callerId: 1, caller: 'gallery' };
+  const old = '2015-06-01T12:00:00+00:00';
+  const [erased, sold] = [await original.file(old), await original.file()];
+  const escrowId = await original.open(sold);
+  await settled(store, escrowId, { to: 'FROZEN' });
+  await resolved(store, by, escrowId, 'RELEASE');
+  await perform(store, { kind: 'EraseFilings', by: tester, filingNos: [erased] });
+  const key = { vkey: 'log.example+01234567+AA==', sealedSeed: Buffer.from('main\0sealed'), addedAtS: 5 };
+  await perform(store, { kind: 'NameLog', origin: 'log.example', key });
+  await original.file();
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  assert.equal(size, 7);
+  const note = `log.example\n${size}\n${Buffer.from(root).toString('base64')}\n\n— signature\n`;
+  await perform(store, { kind: 'KeepCheckpoint', size, note, publishedAtS: 5 });
+  await store.close();
+  return original.dataDir;
+}
+
+const leafOf = (number: string) => `(SELECT id FROM log_leaf WHERE data ->> 'number' = '${number}')`;
+const [sold, last] = ['AS-2026-000001', 'AS-2026-000002'];
+
+/** What can be wrong with the log of such a registry, and what is said of it. */
+const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | string]>> = {
+  'a filing that was changed with its hash': [
+    `UPDATE filing SET hash = '${'0'.repeat(64)}', author = 'Forger' WHERE filing_no = '${sold}'`,
+    `${sold} is not what its evidence hash was made of`,
+  ],
+  'another salt': [
+    `UPDATE filing SET salt = zeroblob(32) WHERE filing_no = '${sold}'`,
+    `${sold} is not what leaf 2 of the evidence log commits to`,
+  ],
+  'a transfer that was moved': [
+    "UPDATE provenance_record SET at = '1999-01-01'",
+    `record 2 of ${sold} is not what leaf 3 of the evidence log commits to`,
+  ],
+  'a filing without its salt that was not erased': [
+    `UPDATE filing SET salt = NULL WHERE filing_no = '${sold}'`,
+    `${sold} is not what its evidence hash was made of`,
+  ],
+  'a filing that came back': [
+    "UPDATE filing SET author = 'back', hash = 'x' WHERE erased_at_s IS NOT NULL",
+    'AS-2015-000001 is not what its evidence hash was made of',
+  ],
+  'a filing that is gone': [
+    `DELETE FROM filing WHERE filing_no = '${last}'`,
+    `leaf 6 of the evidence log is of ${last}, which is not there or names another leaf`,
+  ],
+  'a filing that names no leaf': [
+    `UPDATE filing SET leaf_index = NULL WHERE filing_no = '${last}'`,
+    `leaf 6 of the evidence log is of ${last}, which is not there or names another leaf`,
+  ],
+  'a filing that was put in': [
+    `INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index)
+     SELECT 'AS-2026-000003', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index
+     FROM filing WHERE filing_no = '${last}'`,
+    /^AS-2026-000003 (has no leaf in the evidence log|is not what its evidence hash was made of)$/,
+  ],
+  'a leaf that was changed': [
+    `UPDATE log_leaf SET data = replace(data, 'commitment":"', 'commitment":"0') WHERE id = ${leafOf(last)}`,
+    'leaf 6 of the evidence log is not what its hashes were made of',
+  ],
+  'a hash that was changed': [
+    'UPDATE log_leaf SET hashes = zeroblob(length(hashes)) WHERE id = 3',
+    'leaf 3 of the evidence log is not what its hashes were made of',
+  ],
+  'leaves that were taken away from the end': [
+    `DELETE FROM log_leaf WHERE id = 6; DELETE FROM filing WHERE filing_no = '${last}'`,
+    'a checkpoint of 7 leaves was published, and the evidence log has 6',
+  ],
+  'a leaf that was taken away': [
+    'DELETE FROM log_leaf WHERE id = 4',
+    'leaf 4 of the evidence log is not there',
+  ],
+  'a checkpoint of another tree': [
+    "UPDATE log_checkpoint SET note = 'log.example' || char(10) || '7' || char(10) || 'AAAA' || char(10)",
+    'the published checkpoint of 7 leaves is not of this evidence log',
+  ],
+  'an act that was changed': [
+    'UPDATE log_act SET detail = \'{"records":9,"before":1}\' WHERE sequence = 2',
+    'leaf 4 of the evidence log is of no act that the database has',
+  ],
+  'an act that is no JSON': [
+    "UPDATE log_act SET detail = 'x' WHERE sequence = 2",
+    'leaf 4 of the evidence log is of no act that the database has',
+  ],
+  'an act that was put in': [
+    "INSERT INTO log_act VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
+    'act 9 of the evidence log has no leaf in it',
+  ],
+};
+
+test('what is wrong with the evidence log is named, and nothing where nothing is', async (t) => {
+  const dataDir = await loggedRegistry(t);
+  assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
+  for (const [what, [sql, fault]] of Object.entries(wrongLogs)) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    const raw = new Sqlite(database);
+    const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
+    for (const trigger of triggers) raw.exec(`DROP TRIGGER ${trigger}`);
+    raw.pragma('foreign_keys = OFF');
+    raw.exec(sql);
+    raw.close();
+    const found = faultsInLog(database);
+    // A tree that was changed is no more the one that was published.
+    const besides = found.slice(1).filter((other) => !other.startsWith('the published checkpoint'));
+    assert.deepEqual(besides, [], what);
+    if (typeof fault === 'string') assert.equal(found[0], fault, what);
+    else assert.match(found[0] ?? '', fault, what);
+  }
+  const forged = { dataDir: temporaryFolder(t) };
+  copyFileSync(join(dataDir, 'artseal.db'), join(forged.dataDir, 'artseal.db'));
+  const raw = new Sqlite(join(forged.dataDir, 'artseal.db'));
+  raw.exec("DROP TRIGGER provenance_record_never_changes; UPDATE provenance_record SET at = '1999-01-01'");
+  raw.close();
+  assert.match((await faultsOf(await backedUp(t, forged.dataDir))).join(), /record 2 of .* commits to/);
 });
 
 test('an index that does not agree with its table is found', async (t) => {

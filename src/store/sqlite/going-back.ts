@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { syncFile, syncFolder } from './durable-files.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
-import { schemaOf } from './migrations.ts';
+import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
 import { copiesOf, copyBefore } from './upgrade.ts';
 
@@ -35,7 +35,7 @@ const since = {
   reviews: 11,
   scopes: 14,
   parties: 14,
-  erasure: 15,
+  erasure: logSchema,
 } as const;
 
 /**

@@ -8,6 +8,8 @@ const folder = 'src/store/sqlite/migrations';
 
 /** The migration that makes the evidence log, whose hashes SQL cannot compute. */
 const logBegins = '0014_transparency_log';
+/** The schema that it leads to. */
+export const logSchema = 15;
 
 /** The migrations in their order, by the names of their files: `0003_escrow_operations`. */
 export function migrationNames(): readonly string[] {

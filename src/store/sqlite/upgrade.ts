@@ -10,7 +10,7 @@ import {
   syncFolder,
 } from './durable-files.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
-import { migrationNames, migrationsFor, schemaOf } from './migrations.ts';
+import { logSchema, migrationNames, migrationsFor, schemaOf } from './migrations.ts';
 import { isServed, tryServingLock } from './serving-lock.ts';
 
 /** How a database may be brought to the schema of this version. */
@@ -57,11 +57,11 @@ const rowCosts = [
   { schema: 9, table: 'filing', us: 8 },
   { schema: 10, table: 'filing', us: 12 },
   { schema: 12, table: 'escrow', us: 3 },
-  { schema: 15, table: 'filing', us: 20 },
-  { schema: 15, table: 'provenance_record', us: 20 },
+  { schema: logSchema, table: 'filing', us: 20 },
+  { schema: logSchema, table: 'provenance_record', us: 20 },
 ] as const;
-/** The schema that begins the evidence log, and the bytes of a leaf in it with those of its salt beside the record. */
-const logBegins = { schema: 15, leafBytes: 320 } as const;
+/** Bytes of a leaf in the evidence log, with those of its salt beside the record. */
+const leafBytes = 320;
 
 const copyPattern = /^(.+)\.schema-(\d+)\.backup$/;
 
@@ -116,7 +116,7 @@ function roomFor(client: Sqlite.Database): number {
 
 /** What a database from before a schema with so many filings grows by, its write-ahead log included, besides being rewritten. */
 export function growthOf(schema: number, filings: number): number {
-  return schema < logBegins.schema ? 2 * filings * logBegins.leafBytes : 0;
+  return schema < logSchema ? 2 * filings * leafBytes : 0;
 }
 
 const rowsIn = (client: Sqlite.Database, table: string): number =>
