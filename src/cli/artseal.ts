@@ -36,6 +36,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['verify', async () => (await import('./verify.ts')).verify],
+  ['audit', async () => (await import('./audit.ts')).audit],
   ['demo', async () => (await import('./demo.ts')).demo],
   ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);
@@ -171,7 +172,8 @@ async function overview(): Promise<string[]> {
   }
   lines.push(
     '',
-    'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong, 3 an upgrade is to be done.',
+    'Exit codes: 0 done, 1 refused or failed, 2 the command line or a setting is wrong, 3 an upgrade is to be done;',
+    'verify and audit have further ones, which their --help tells.',
   );
   return lines;
 }

@@ -46,11 +46,11 @@ export function writePin(file: string, { noteText }: Checkpoint): void {
   replaceFile(file, noteText);
 }
 
-/** Puts a text in the place of a file, so that after a failure or a crash either the old one is there or the new one. */
-export function replaceFile(file: string, text: string): void {
+/** Puts other content in the place of that of a file, so that after a failure or a crash either the old one is there or the new one. */
+export function replaceFile(file: string, content: string | Uint8Array): void {
   const draft = `${file}.${process.pid}.draft`;
   try {
-    writeFileSync(draft, text, { flush: true });
+    writeFileSync(draft, content, { flush: true });
     renameSync(draft, file);
   } catch (error) {
     rmSync(draft, { force: true });

@@ -7,7 +7,9 @@ import { readBounded } from './pin-file.ts';
 
 /** How often a request is sent before it is given up, and how long is waited before it is sent again: twice as long each time. */
 const attemptsMax = 5;
-const firstPauseMs = 200;
+const firstPauseMs = 100;
+/** The longest that is waited because the log asks for it. */
+const askedPauseMsMax = 30_000;
 /** How long one request may take, its body included. */
 const requestTimeoutMs = 30_000;
 
@@ -39,8 +41,15 @@ function prefixOf(place: string, word: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** A request whose repetition may help. */
-class Unreachable extends Error {}
+/** A request whose repetition may help, after a pause that the log may have asked for. */
+class Unreachable extends Error {
+  readonly pauseMs: number;
+
+  constructor(message: string, { retryAfter, cause }: { retryAfter?: string | null; cause?: unknown }) {
+    super(message, { cause });
+    this.pauseMs = Math.min(askedPauseMsMax, 1000 * (Number(retryAfter) || 0));
+  }
+}
 
 function httpReader(prefix: string): ReadPublished {
   return async (path, bytesMax) => {
@@ -49,7 +58,7 @@ function httpReader(prefix: string): ReadPublished {
         return await get(`${prefix}/${path}`, bytesMax);
       } catch (error) {
         if (!(error instanceof Unreachable) || attempt === attemptsMax) throw error;
-        await setTimeout(firstPauseMs * 2 ** (attempt - 1));
+        await setTimeout(Math.max(error.pauseMs, firstPauseMs * 2 ** (attempt - 1)));
       }
     }
   };
@@ -67,7 +76,9 @@ async function get(url: string, bytesMax: number): Promise<Uint8Array | undefine
   }
   if (response.status === 404) return undefined;
   const message = `${url} was answered with HTTP ${response.status}`;
-  if (response.status === 429 || response.status >= 500) throw new Unreachable(message);
+  if (response.status === 429 || response.status >= 500) {
+    throw new Unreachable(message, { retryAfter: response.headers.get('retry-after') });
+  }
   throw new Error(
     response.status >= 300 && response.status < 400 ? `${message}, and redirects are not followed` : message,
   );

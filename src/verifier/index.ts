@@ -2,8 +2,10 @@
  * Checks evidence without trusting whoever handed it over. Runs in Node and in browsers alike, needs neither network nor
  * files, and shares no code with what writes the log.
  */
+export { type AuditOptions, type AuditReport, type AuditState, auditLog } from './audit.ts';
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
 export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
+export type { ContentsState, YearState } from './contents.ts';
 export { base64, hex, readUtf8 } from './encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from './failure.ts';
 export type { JsonObject, JsonValue } from './json.ts';

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import type { AuditState } from '../verifier/index.ts';
+import { replaceFile } from './pin-file.ts';
+
+/** The version of what is kept: another one is not read. */
+const formatVersion = 1;
+
+/** The most bytes of a state, unpacked: those of a hundred years of filings. */
+const stateBytesMax = 512 * 1024 * 1024;
+
+/** The file beside a pin in which an audit keeps how far it got. */
+export function stateFileOf(pinFile: string): string {
+  return `${pinFile}.audit`;
+}
+
+/** What an audit kept; undefined where there is nothing, or nothing that can be used: then the audit begins anew. */
+export function readState(file: string): AuditState | undefined {
+  if (!existsSync(file)) return undefined;
+  try {
+    const { sum, text } = JSON.parse(
+      gunzipSync(readFileSync(file), { maxOutputLength: stateBytesMax }).toString(),
+    );
+    return sum === sumOf(text) ? (JSON.parse(text, revive) as AuditState) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Keeps how far an audit got. */
+export function writeState(file: string, state: AuditState): void {
+  const text = JSON.stringify(state, replace);
+  replaceFile(file, gzipSync(JSON.stringify({ sum: sumOf(text), text }), { level: 1 }));
+}
+
+/** Finds what was damaged; whoever changes a state on purpose cheats no one else. */
+const sumOf = (text: string): string =>
+  createHash('sha256').update(`${formatVersion}\n${text}`).digest('hex');
+
+/** What JSON has no form for, each as an object with one member that tells what it is. */
+function replace(_name: string, value: unknown): unknown {
+  if (value instanceof Map) return { map: [...value] };
+  if (value instanceof Uint16Array) {
+    return { uint16: base64(value) };
+  }
+  return value instanceof Uint8Array ? { bytes: base64(value) } : value;
+}
+
+function revive(_name: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if ('map' in value) return new Map(value.map as [unknown, unknown][]);
+  if ('uint16' in value) return new Uint16Array(readBase64(value.uint16).buffer);
+  return 'bytes' in value ? readBase64(value.bytes) : value;
+}
+
+const base64 = ({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+
+const readBase64 = (text: unknown): Uint8Array<ArrayBuffer> =>
+  new Uint8Array(Buffer.from(String(text), 'base64'));

@@ -1,0 +1,115 @@
+import { type AuditReport, auditLog, VerificationFailure, type VerifierKey } from '../verifier/index.ts';
+import { readState, stateFileOf, writeState } from './audit-state.ts';
+import type { Command, Terminal, Words } from './command.ts';
+import { readPin, writePin } from './pin-file.ts';
+import { openPublished } from './published.ts';
+import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
+
+/** How often progress is shown, in milliseconds: to somebody who watches, and else as a line each. */
+const showEveryMs = 200;
+const tellEveryMs = 10_000;
+
+/** Acts that are told; with --json all of them are. */
+const actsTold = 50;
+
+/** `artseal audit` */
+export const audit: Command = {
+  usage: 'audit URL --key VKEY... [--pin FILE] [--json]',
+  summary: 'check all that a log has published: its tree, its numbers, its times',
+  details: [
+    'URL is the address that the log is published under, such as https://registry.example/log, or a folder with a copy.',
+    '--key is a verifier key of the log, got elsewhere; give it again for a log with several keys.',
+    'Fetches checkpoint, leaves and tiles, and recomputes the tree; no data folder and no settings are read.',
+    'Of each year the filing numbers have to be without a gap that no leaf explains, and none may be there twice; what',
+    'follows a filing is numbered without gaps, and times never go back, but where the log itself says that they may.',
+    '--pin names a file that keeps the newest checkpoint that was seen, and is made if it is not there: what contradicts',
+    'it is found. FILE.audit beside it keeps how far the audit got: a later one, or one that was interrupted, goes on there.',
+    ...verdictCodesHelp,
+    'Here 4 says that leaves and tiles do not belong together, 7 that the log contradicts its signature, itself or the pin.',
+  ],
+  run: async (words, terminal) => {
+    const keys = readKeys(words.texts('key'));
+    try {
+      tell(await auditFrom(words, keys, terminal), words, terminal);
+    } catch (error) {
+      if (error instanceof VerificationFailure) return tellFailure(error, words.has('json'), terminal);
+      throw error;
+    } finally {
+      terminal.showProgress?.('');
+    }
+    return undefined;
+  },
+};
+
+async function auditFrom(
+  words: Words,
+  keys: readonly VerifierKey[],
+  terminal: Terminal,
+): Promise<AuditReport> {
+  const log = openPublished(words.required('URL'), 'URL');
+  const pinFile = words.text('pin');
+  const pin = pinFile === undefined ? undefined : await readPin(pinFile, keys);
+  const stateFile = pinFile && stateFileOf(pinFile);
+  const report = await auditLog(log, {
+    ...{ keys, pin, progress: createProgress(terminal) },
+    state: stateFile === undefined ? undefined : readState(stateFile),
+    keep: (state) => {
+      if (stateFile !== undefined) writeState(stateFile, state);
+    },
+  });
+  const isNewer = pin === undefined || report.checkpoint.size > pin.size;
+  if (pinFile !== undefined && isNewer) writePin(pinFile, report.checkpoint);
+  return report;
+}
+
+/** Shows how far the audit is to whoever watches, and else tells it now and then. */
+function createProgress({ showProgress, printError }: Terminal): (done: number, total: number) => void {
+  let toldAtMs = performance.now();
+  return (done, total) => {
+    const atMs = performance.now();
+    if (atMs - toldAtMs < (showProgress === undefined ? tellEveryMs : showEveryMs)) return;
+    toldAtMs = atMs;
+    (showProgress ?? printError)(`${done} of ${total} leaves (${Math.floor((100 * done) / total)} %)`);
+  };
+}
+
+function tell({ checkpoint, signers, from, contents }: AuditReport, words: Words, { print }: Terminal): void {
+  const { transfers, years, told, acts, newestS } = contents;
+  const numbers = Array.from(years, ([year, { filings, last }]) => ({ year, filings, last }))
+    .filter(({ filings }) => filings > 0)
+    .toSorted((one, other) => one.year - other.year);
+  const newest = newestS === undefined ? undefined : instant(newestS);
+  const signedBy = signers.map(({ vkey }) => vkey);
+  if (words.has('json')) {
+    const { origin, size } = checkpoint;
+    const actsOfLog = told.map(({ index, act, timeS, detail }) => ({
+      ...{ leaf: index, kind: act, time: instant(timeS), detail: JSON.parse(detail) },
+    }));
+    const all = {
+      verified: true,
+      origin,
+      size,
+      signedBy,
+      from,
+      years: numbers,
+      transfers,
+      newest,
+      acts: actsOfLog,
+    };
+    print(JSON.stringify(all));
+    return;
+  }
+  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
+  if (from > 0) print(`(those before leaf ${from} by an earlier audit)`);
+  for (const vkey of signedBy) print(`signed by ${vkey}`);
+  for (const { year, filings, last } of numbers) {
+    print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers left out`);
+  }
+  print(
+    `${transfers} records behind filings, ${acts} acts of the log${newest ? `, the newest leaf of ${newest}` : ''}`,
+  );
+  if (told.length > actsTold) print(`(the newest ${actsTold} acts; --json has all of them)`);
+  for (const { index, act, timeS, detail } of told.slice(-actsTold)) {
+    print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
+  }
+}

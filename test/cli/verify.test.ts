@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type ArtsealResult, runHere } from '../support/artseal.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { begunS, filingAt, type SmallBundle, SmallLog, smallLog, sortedJson } from '../verifier/small-log.ts';
+import { publicationOf, servePublication, writePublication } from '../verifier/small-publication.ts';
+
+const log = smallLog(300);
+const good = log.bundle(7);
+
+/** A folder, and `artseal verify` on a bundle with its pin in that folder. */
+function verifier(t: TestContext) {
+  const folder = temporaryFolder(t);
+  return {
+    folder,
+    pin: join(folder, 'pin'),
+    verify: (bundle: unknown, ...words: readonly string[]) =>
+      verifyWith(folder, bundle, [...log.keyWords, ...words]),
+  };
+}
+
+function verifyWith(folder: string, bundle: unknown, words: readonly string[]): Promise<ArtsealResult> {
+  const file = join(folder, 'evidence.json');
+  writeFileSync(file, JSON.stringify(bundle));
+  return runHere(['verify', file, ...words], {});
+}
+
+function assertRefused({ code, printed, errors }: ArtsealResult, exitCode: number, told: RegExp): void {
+  assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
+  assert.match(errors.join('\n'), told);
+}
+
+/** A log of the same leaves that somebody else signs. */
+function otherLog(name = log.origin): SmallLog {
+  const other = new SmallLog(name);
+  other.leaves.push(...log.leaves);
+  return other;
+}
+
+test('what is verified is told to programs as JSON, and so is what is not', async (t) => {
+  const { verify } = verifier(t);
+  const proven = JSON.parse((await verify(good, '--json')).printed.join());
+  assert.deepEqual(
+    [proven.verified, proven.number, proven.time, proven.hash, proven.record, proven.log.size, proven.pin],
+    [true, 'AS-2026-000007', '2026-11-21T01:15:07Z', good.hash, JSON.parse(good.record), 301, undefined],
+  );
+  const { code, printed } = await verify({ ...good, hash: 'ab'.repeat(32) }, '--json');
+  const refused = JSON.parse(printed.join());
+  assert.deepEqual(
+    [code, refused.verified, refused.kind, typeof refused.what],
+    [4, false, 'HASH_MISMATCH', 'string'],
+  );
+});
+
+test('the pin is the newest checkpoint that was seen: it is made, kept, and moved once the log proves that it may', async (t) => {
+  const { verify, pin, folder } = verifier(t);
+  const older = log.bundle(7, 100);
+  assert.equal((await verify(older, '--pin', pin)).code, 0);
+  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(100));
+  // Without the log, trees of different sizes are not compared.
+  const alone = await verify(good, '--pin', pin);
+  assert.equal(alone.code, 0);
+  assert.match(
+    alone.errors.join(),
+    /^not compared with the pin: the pin is of 100 leaves, this checkpoint of 301: only the log/,
+  );
+  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(100));
+  const copy = writePublication(join(folder, 'log'), publicationOf(log));
+  const grown = await verify(good, '--pin', pin, '--log', copy);
+  assert.deepEqual([grown.code, grown.errors], [0, []]);
+  assert.match(grown.printed.join('\n'), /^agrees with the pin, and is the pin now$/m);
+  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
+  // An older bundle is as good as ever, and does not take the pin back.
+  const again = await verify(older, '--pin', pin, '--log', copy);
+  assert.deepEqual([again.code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], again.errors.join());
+  assert.match(again.printed.join('\n'), /^agrees with the pin$/m);
+});
+
+test('a log that shows somebody another tree than the pinned one is caught', async (t) => {
+  const { verify, pin, folder } = verifier(t);
+  assert.equal((await verify(good, '--pin', pin)).code, 0);
+  // The same leaves but one, signed by the same key.
+  const forked = new SmallLog(log.origin, log.keys);
+  forked.leaves.push(...log.leaves);
+  const other = forked.leaves.length - 1;
+  forked.leaves.pop();
+  assert.equal(forked.record(filingAt(begunS + 300, 300, { author: 'Zhang Daqian' })), other);
+  const bundle = forked.bundle(other);
+  assertRefused(await verify(bundle, '--pin', pin), 7, /FORKED.*two different trees of 301 leaves/);
+  // One leaf later the log has to prove what it cannot.
+  forked.record(filingAt(begunS + 301, 301));
+  const later = { ...forked.bundle(301) };
+  const copy = writePublication(join(folder, 'forked'), publicationOf(forked));
+  assertRefused(
+    await verify(later, '--pin', pin, '--log', copy),
+    7,
+    /FORKED.*does not begin with the one of 301/,
+  );
+  // An older tree than the pinned one, signed anew with something else in it.
+  const resigned = { ...log.bundle(7, 100), ...rewritten() };
+  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  assertRefused(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED/);
+  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
+});
+
+/** A record that the key of the log signed into an older tree, in the place of another. */
+function rewritten(): Partial<SmallBundle> {
+  const other = new SmallLog(log.origin, log.keys);
+  other.leaves.push(...log.leaves.slice(0, 7));
+  const index = other.record(filingAt(begunS + 7, 7, { author: 'Zhang Daqian' }));
+  other.leaves.push(...log.leaves.slice(8, 100));
+  return other.bundle(index);
+}
+
+test('a log that goes on under another name is another log', async (t) => {
+  const { verify, pin, folder } = verifier(t);
+  assert.equal((await verify(good, '--pin', pin)).code, 0);
+  const next = otherLog(`${log.origin}/2`);
+  const bundle = { ...good, proof: next.proof(7) };
+  const words = [...next.keyWords, '--pin', pin];
+  assertRefused(
+    await verifyWith(folder, bundle, words),
+    7,
+    /the pin is of the log log\.example\/artworks, this/,
+  );
+});
+
+test('a pin that was damaged, or that none of the keys signed, accuses nobody', async (t) => {
+  const { verify, pin } = verifier(t);
+  for (const content of [
+    '',
+    'nonsense',
+    log.checkpoint().replace('\n301\n', '\n300\n'),
+    otherLog().checkpoint(),
+  ]) {
+    writeFileSync(pin, content);
+    const { code, errors } = await verify(good, '--pin', pin);
+    assert.equal(code, 1, errors.join());
+    assert.match(errors.join(), /^artseal: the pin file .*pin cannot be used, since /);
+    assert.equal(readFileSync(pin, 'utf8'), content);
+  }
+});
+
+test('agreement with the pin is proven over the network as well, and nothing is said where that fails', async (t) => {
+  const { verify, pin } = verifier(t);
+  await verify(log.bundle(7, 200), '--pin', pin);
+  const publication = publicationOf(log);
+  const { url } = await servePublication(t, publication);
+  for (const path of publication.keys()) if (path.startsWith('tile/0')) publication.delete(path);
+  const lacking = await verify(good, '--pin', pin, '--log', url);
+  assert.equal(lacking.code, 1);
+  assert.match(lacking.errors.join(), /the bundle itself is good, but the log could not prove/);
+  for (const [path, bytes] of publicationOf(log)) publication.set(path, bytes);
+  const { code, errors } = await verify(good, '--pin', pin, '--log', url);
+  assert.deepEqual([code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], errors.join());
+});
+
+test('careless command lines are told what is wrong with them', async () => {
+  const [, vkey = ''] = log.keyWords;
+  for (const [words, told] of [
+    [['verify'], 'verify needs a BUNDLE and needs --key VKEY'],
+    [['verify', 'b.json'], 'verify needs --key VKEY'],
+    [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
+    [['audit', '--key', vkey], 'audit needs an URL'],
+    [
+      ['audit', 'ftp://log.example', '--key', vkey],
+      'audit needs URL: the http:// or https:// address of a log, or a folder',
+    ],
+    [['audit', 'https://me@log.example', '--key', vkey], 'audit needs URL as the address of a log alone'],
+  ] as const) {
+    const { code, errors } = await runHere(words, {});
+    assert.equal(code, 2, errors.join());
+    assert.ok(errors.join().startsWith(`artseal: ${told}`), errors.join());
+  }
+});
+
+test('a file that is not there, that is too long, or that is no text, is told as such', async (t) => {
+  const { folder } = verifier(t);
+  const file = join(folder, 'bundle');
+  const run = () => runHere(['verify', file, ...log.keyWords], {});
+  assertRefused(await run(), 1, /no such file/);
+  writeFileSync(file, Buffer.alloc(5 * 2 ** 20, ' '));
+  assertRefused(await run(), 3, /MALFORMED.*longer than/);
+  writeFileSync(file, Buffer.from(JSON.stringify(good).replace('Qi Baishi', 'Qi\u00ff'), 'latin1'));
+  assertRefused(await run(), 3, /MALFORMED.*UTF-8/);
+});
+
+test('members in order and white space make no difference to the command', async (t) => {
+  const { code } = await verifier(t).verify(JSON.parse(sortedJson({ ...good })));
+  assert.equal(code, 0);
+});
