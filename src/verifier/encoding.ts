@@ -1,3 +1,4 @@
+import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js';
 import { malformed } from './failure.ts';
 
 /**
@@ -25,7 +26,7 @@ export function readUtf8(bytes: Uint8Array, what: string): string {
 
 /** Bytes in lower-case hex. */
 export function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return bytesToHex(bytes);
 }
 
 /** Bytes of so many lower-case hex digits. */
@@ -33,7 +34,7 @@ export function readHex(text: string, length: number, what: string): Uint8Array 
   if (text.length !== 2 * length || !/^[0-9a-f]*$/.test(text)) {
     throw malformed(`${what} has to be ${2 * length} hex digits in lower case`);
   }
-  return Uint8Array.from({ length }, (_, place) => Number.parseInt(text.slice(2 * place, 2 * place + 2), 16));
+  return hexToBytes(text);
 }
 
 /** Bytes in the standard base64 of RFC 4648, section 4. */

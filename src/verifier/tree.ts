@@ -1,4 +1,5 @@
 import { sha256 } from '@noble/hashes/sha2.js';
+import { concatBytes } from '@noble/hashes/utils.js';
 import { isSame } from './encoding.ts';
 
 /**
@@ -12,11 +13,9 @@ export const hashBytes = 32;
 /** The most hashes that a proof can have: levels of the largest tree. */
 export const proofHashesMax = 63;
 
-/** SHA-256. */
+/** SHA-256 of these bytes one behind the other. */
 export function sha256Of(...parts: readonly Uint8Array[]): Uint8Array {
-  const hasher = sha256.create();
-  for (const part of parts) hasher.update(part);
-  return hasher.digest();
+  return sha256(concatBytes(...parts));
 }
 
 const leafPrefix = Uint8Array.of(0);
