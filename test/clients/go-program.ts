@@ -1,0 +1,52 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { projectFolder } from '../support/artseal-command.ts';
+import { installed } from '../support/installed.ts';
+
+/** What golang.org/x/mod/sumdb/{tlog,note} are to check: what `claim` of test/clients/go/main.go has. */
+export interface GoClaim {
+  readonly vkeys: readonly string[];
+  /** A checkpoint. */
+  readonly note: string;
+  readonly leaf: string;
+  readonly index: number;
+  /** Hashes in hex. */
+  readonly path: readonly string[];
+  /** A tree that the checkpoint continues, with the proof of it. */
+  readonly older?: { readonly size: number; readonly root: string; readonly path: readonly string[] };
+}
+
+/**
+ * Builds the program of test/clients/go into a folder. `skip` is why it cannot be, for a test's `skip`; false where it was. Nothing
+ * is downloaded for it.
+ */
+export function buildGoProgram(folder: string): { readonly program: string; readonly skip: string | false } {
+  const program = join(folder, 'vectors');
+  const go = installed('go');
+  if (go === undefined) {
+    return {
+      program,
+      skip: 'Go is not installed: what it printed is in test/testdata/transparency-log.json',
+    };
+  }
+  const { status, stderr } = spawnSync(go, ['build', '-o', program, '.'], {
+    cwd: join(projectFolder, 'test', 'clients', 'go'),
+    env: { ...process.env, GOPROXY: 'off', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' },
+    encoding: 'utf8',
+  });
+  if (status === 0) return { program, skip: false };
+  if (/module lookup disabled|no required module|toolchain/.test(stderr)) {
+    const hint = 'golang.org/x/mod is not in the module cache of Go (go -C test/clients/go mod download)';
+    return { program, skip: `${hint}: ${stderr.trim()}` };
+  }
+  throw new Error(stderr);
+}
+
+/** What the program says of a claim: `good`, or what is wrong; and its exit code. */
+export function checkByGo(program: string, claim: GoClaim): [said: string, code: number | null] {
+  const { stdout, status } = spawnSync(program, ['check'], {
+    input: JSON.stringify(claim),
+    encoding: 'utf8',
+  });
+  return [stdout.trim(), status];
+}
