@@ -7,6 +7,7 @@ export const projectFolder: string = join(import.meta.dirname, '..');
 
 /** What the service reads while it runs, besides its modules: paths from the project's folder, in a fixed order. */
 export const packagedFiles: readonly string[] = [
+  'docs/verify.html',
   'openapi.yaml',
   ...globSync('src/store/sqlite/migrations/{*.sql,meta/_journal.json}', { cwd: projectFolder }).sort(),
 ];

@@ -102,6 +102,7 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
       readiness,
       log: service.publicLog,
       evidence: service.sharedEvidence,
+      verifierPage: readPackaged('docs/verify.html'),
     }),
     clientOf,
     tls: tls.public?.front,

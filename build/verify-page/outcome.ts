@@ -1,16 +1,10 @@
+import { readBundle } from '../../src/verifier/bundle.ts';
+import { logSignersOf, readCheckpoint } from '../../src/verifier/checkpoint.ts';
 import { readUtf8 } from '../../src/verifier/encoding.ts';
-import {
-  type EvidenceRecord,
-  type FailureKind,
-  logSignersOf,
-  type Proven,
-  readBundle,
-  readCheckpoint,
-  readVerifierKey,
-  type Trust,
-  VerificationFailure,
-  verifyBundle,
-} from '../../src/verifier/index.ts';
+import { type FailureKind, VerificationFailure } from '../../src/verifier/failure.ts';
+import { readVerifierKey } from '../../src/verifier/note.ts';
+import type { EvidenceRecord } from '../../src/verifier/record.ts';
+import { type Proven, type Trust, verifyBundle } from '../../src/verifier/verify.ts';
 
 /** What was found about a bundle, in words. */
 export interface Outcome {

@@ -10,6 +10,7 @@ import {
   type PublicLog,
   type SharedEvidence,
 } from './log-routes.ts';
+import { createPages } from './pages.ts';
 
 /** What the routes answer that need no signature. */
 export interface OpenRouteDependencies {
@@ -26,6 +27,8 @@ export interface OpenRouteDependencies {
   readonly readiness: Pick<Readiness, 'check'>;
   readonly log: PublicLog;
   readonly evidence: SharedEvidence;
+  /** The page on which people verify evidence. */
+  readonly verifierPage: Buffer;
 }
 
 /** Finds how a request is answered that anybody may make; undefined for any other. */
@@ -37,7 +40,7 @@ const methods = ['GET', 'HEAD'];
 
 /** The routes without signature: the OpenAPI document, health and version, the evidence log, and links to evidence. */
 export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoutes {
-  const { openApi, version, readiness, log, evidence } = dependencies;
+  const { openApi, version, readiness, log, evidence, verifierPage } = dependencies;
 
   async function ready(): Promise<Answer> {
     const faults = await readiness.check();
@@ -54,6 +57,7 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     ['/healthz', () => jsonAnswer(200, { status: 'ok' })],
     ['/readyz', ready],
     ['/version', () => jsonAnswer(200, version)],
+    ...createPages({ verifierPage, log }),
   ]);
 
   function routeOf(path: string): OpenRoute | undefined {

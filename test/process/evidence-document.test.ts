@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { leafHash } from '../../src/domain/merkle.ts';
+import { fileArtwork } from '../support/calls.ts';
 import {
   type ExampleBundle,
   exampleBundle,
@@ -13,6 +14,8 @@ import {
   noteKey,
 } from '../support/evidence-example.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
+import { startService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessInstalled('python3', 'openssl');
@@ -110,4 +113,20 @@ test('the program finds what is wrong', { skip }, async (t) => {
   ] as const) {
     assert.match(await check(t, bundle, vkey), new RegExp(`^NOT PROVEN: ${fault}`), fault);
   }
+});
+
+test('the program proves what a service answers', { skip }, async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const { json } = await send(service.publicUrl, platform, { target: `/api/v1/filing/${filingNo}/evidence` });
+  const vkey = (await (await fetch(`${service.publicUrl}/log/vkey`)).text()).trim();
+  assert.match(
+    await check(t, json, vkey),
+    new RegExp(`^PROVEN: FILING ${filingNo} is entry [0-9]+ of [0-9]+ in the log artseal`),
+  );
+  assert.match(
+    await check(t, { ...json, hash: '0'.repeat(64) }, vkey),
+    /^NOT PROVEN: the record has another hash/,
+  );
 });

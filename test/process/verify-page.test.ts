@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { fileArtwork } from '../support/calls.ts';
 import { type Browser, type BrowserPage, startChromium } from '../support/chromium.ts';
 import {
   exampleBundle,
@@ -13,6 +14,8 @@ import {
 } from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
+import { startService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessInstalled('chromium');
@@ -220,4 +223,26 @@ test('the page is made for keyboards, screen readers and narrow screens', { skip
     ...{ width: 360, height: 740, deviceScaleFactor: 2, mobile: true },
   });
   assert.equal(await page.value('document.documentElement.scrollWidth'), 360);
+});
+
+test('served: /verify proves what the service answers, over plain HTTP, and asks for nothing', {
+  skip,
+}, async () => {
+  const service = await startService(fileScope);
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const target = `/api/v1/filing/${filingNo}/evidence`;
+  const bundle = file('answered.json', (await send(service.publicUrl, platform, { target })).text);
+  const vkey = file('answered.vkey', await (await fetch(`${service.publicUrl}/log/vkey`)).text());
+
+  const url = `${service.publicUrl}/verify`;
+  const page = await open(url);
+  const verdict = await verdictOn(page, bundle, vkey);
+  assert.match(verdict, new RegExp(`^Proven: the filing ${filingNo} is in the log artseal\\.invalid/`));
+  assert.match(await verdictOn(page, files.author), /^Not proven: the record/);
+  assertQuiet(page, url);
+
+  const log = await open(`${service.publicUrl}/log/`);
+  assert.match(await log.value('document.title'), /^Evidence log artseal\.invalid\//);
+  assertQuiet(log, `${service.publicUrl}/log/`);
 });

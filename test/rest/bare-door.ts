@@ -2,6 +2,7 @@ import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createClientOf } from '../../src/listening/clients.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
+import { readPackaged } from '../../src/program/packaged-files.ts';
 import { createOpenRoutes, type OpenRouteDependencies } from '../../src/rest/open-routes.ts';
 import { createPublicListener } from '../../src/rest/public-listener.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
@@ -37,7 +38,11 @@ export async function openBareDoor(
   const notifications = { method: 'POST', take: async () => {} } as const;
   const version = { version: '1.0.0', commit: '', startedAt: '' };
   const readiness = { check: async () => [] };
-  const openRoutes = createOpenRoutes({ openApi, version, readiness, ...nothingPublished, ...published });
+  const verifierPage = readPackaged('docs/verify.html');
+  const openRoutes = createOpenRoutes({
+    ...{ openApi, version, readiness, verifierPage },
+    ...{ ...nothingPublished, ...published },
+  });
   const server = createPublicListener({
     ...{ signedCalls, notifications, openRoutes, tls },
     ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },

@@ -1,0 +1,99 @@
+import { hash } from 'node:crypto';
+import type { Answer } from './envelope.ts';
+import type { PublicLog } from './log-routes.ts';
+
+/** The pages that people read in a browser: the one on which evidence is verified, and the one about the evidence log. */
+export interface PageDependencies {
+  /** docs/verify.html. */
+  readonly verifierPage: Buffer;
+  readonly log: Pick<PublicLog, 'checkpoint' | 'verifierKeys'>;
+}
+
+/** How pages are answered, by their paths. Throws where the verifier page states no policy of its own. */
+export function createPages({ verifierPage, log }: PageDependencies): ReadonlyMap<string, () => Answer> {
+  const policy = ownPolicy.exec(verifierPage.toString())?.[1];
+  if (policy === undefined) throw new Error('docs/verify.html states no Content-Security-Policy.');
+  return new Map([
+    ['/verify', () => page(verifierPage, policy)],
+    ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
+    ['/log/', () => page(logPage(log), logPagePolicy)],
+  ]);
+}
+
+/** The policy that the verifier page states itself, so that it has it on disk as well. */
+const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
+
+function page(body: string | Uint8Array, policy: string): Answer {
+  return {
+    status: 200,
+    headers: {
+      'Content-Type': 'text/html; charset=utf-8',
+      // In a frame something else could be laid over it.
+      'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-cache',
+    },
+    body,
+  };
+}
+
+const style =
+  ':root{color-scheme:light dark}body{max-width:46rem;margin:0 auto;padding:1rem;font:1.0625rem/1.5 system-ui,sans-serif}' +
+  'code,pre{overflow-wrap:anywhere;white-space:pre-wrap}';
+const logPagePolicy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'`;
+
+/** The page about the log as it is now. */
+function logPage({ checkpoint, verifierKeys }: PageDependencies['log']): string {
+  const keys = verifierKeys();
+  const [, size] = checkpoint()?.split('\n') ?? [];
+  const [origin = ''] = keys[0]?.split('+') ?? [];
+  const newest =
+    size === undefined
+      ? 'No checkpoint has been published yet: the first comes with the first record.'
+      : `The newest <a href="checkpoint">checkpoint</a> covers ${escaped(size)} entries.`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Evidence log ${escaped(origin)}</title>
+<style>${style}</style>
+</head>
+<body>
+<main>
+<h1>Evidence log <code>${escaped(origin)}</code></h1>
+<p>Every filing and every provenance record of this registry is an entry of a log to which entries can only be added.
+The log tells nothing of a work: an entry is a number, a time, and a commitment that only the holder of the record can
+open. ${newest}</p>
+
+<h2>Verifier key</h2>
+<pre>${escaped(keys.join('\n'))}</pre>
+<p>The same <a href="vkey">as text</a>. <strong>A key that you take from the log itself proves nothing against the operator of
+the log</strong>, who can give each visitor another one. Get it another way, and compare: in the contract, by letter, from the
+site of somebody else who deals with this registry, from a platform that files here. The operator prints it with
+<code>artseal evidence vkey</code>. Once you have it, keep it.</p>
+
+<h2>Checking evidence</h2>
+<ul>
+<li>An evidence bundle, which is the proof of one record: on the <a href="../verify">verifier page</a>, which computes in your
+browser and works from disk as well, or with <code>artseal verify BUNDLE --key KEY</code>. Both take the key that you have;
+save the page or take the program from somewhere else than from here, for the same reason.</li>
+<li>The log as a whole: <code>artseal audit URL --key KEY --pin FILE</code>, with the address of this server. Keep the checkpoint
+that it writes to FILE: with it you notice later if the log was rewritten.</li>
+<li>Anything that reads C2SP tlog-tiles and RFC 6962 trees: <a href="checkpoint"><code>checkpoint</code></a>,
+<code>tile/0/000</code>, <code>tile/entries/000</code> beside this page.</li>
+</ul>
+<p>What all of this proves and what it does not is in <code>docs/evidence.md</code> of Artseal, with the formats, so that you can
+write a verifier of your own.</p>
+</main>
+</body>
+</html>
+`;
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? '');
+}
