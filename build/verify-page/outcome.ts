@@ -16,7 +16,7 @@ export interface Outcome {
   readonly notProven: readonly string[];
   /** What the record says, by the names of its members; empty where it could not be read. */
   readonly fields: readonly (readonly [string, string])[];
-  /** The text that was hashed. */
+  /** The text that was hashed, with what is invisible of it written out, as in `fields`. */
   readonly record: string | undefined;
 }
 
@@ -158,12 +158,20 @@ function recordOf(text: string | undefined): Pick<Outcome, 'fields' | 'record'> 
   try {
     const { record, recordText } = readBundle(text ?? '');
     const names = Object.keys(fieldNames).filter((name) => record.members.has(name));
-    const fields = names.map((name) => [fieldNames[name] ?? name, String(record.members.get(name))] as const);
-    return { fields, record: recordText };
+    const fields = names.map(
+      (name) => [fieldNames[name] ?? name, visible(String(record.members.get(name)))] as const,
+    );
+    return { fields, record: visible(recordText) };
   } catch {
     return { fields: [], record: undefined };
   }
 }
+
+/** Spaces without width, and what turns the direction of texts around: with them a text can look like another one. */
+const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
+const visible = (text: string): string =>
+  text.replaceAll(hidden, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 const instant = (timeS: number): string =>
   new Date(timeS * 1_000).toISOString().replace('.000Z', ' UTC').replace('T', ' ');

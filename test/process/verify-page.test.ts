@@ -205,6 +205,9 @@ test('what a record says is text, whatever it looks like', { skip }, async () =>
   const path = file('markup.json', JSON.stringify({ ...good, record }));
   assert.match(await verdictOn(page, path, files.key), /^Not proven/);
   assert.match(await shown(page), /<img src=http/);
+  const turned = good.record.replace('Qi Baishi', 'Qi\u202e\u200bBaishi');
+  await verdictOn(page, file('turned.json', JSON.stringify({ ...good, record: turned })));
+  assert.ok((await shown(page)).includes('Qi\\u202e\\u200bBaishi'));
   assertQuiet(page, fromDisk);
 });
 
