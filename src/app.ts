@@ -1,4 +1,4 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { BackupSchedule } from './backup/schedule.ts';
 import { createCalls } from './calls/pipeline.ts';
@@ -33,6 +33,8 @@ import type { Execute, Store } from './store/store.ts';
 import { createCheckpointFile } from './tlog/checkpoint-file.ts';
 import type { Publication } from './tlog/publication.ts';
 import { createSigner, type Signer } from './tlog/signer.ts';
+import { startTimeStamping } from './tlog/time-stamping.ts';
+import { createWitnesses } from './tlog/witness.ts';
 
 /** How long the start waits for the institution's word on the credentials, in milliseconds. */
 const institutionPatienceMs = 1_000;
@@ -170,20 +172,27 @@ async function beginServing(
   return store;
 }
 
-/** Signs the evidence log, and what it grows to, until what was opened is closed; then once more. */
+/** Signs the evidence log, and what it grows to, until what was opened is closed; then once more. Others attest to it if asked to. */
 async function publishLog(
   { config, clock, log, opened }: Start,
   { execute, keyRing, store }: Registry,
 ): Promise<Signer> {
   const madeUp = Buffer.from(store.keyFor('log origin')).toString('hex').slice(0, 16);
+  const { logWitnesses, logTimeStamps } = config;
+  const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
+  opened.defer(() => witnesses?.stop());
   const signer = createSigner({
-    ...{ execute, keyRing, clock, log },
+    ...{ execute, keyRing, witnesses, clock, log },
     origin: config.logOrigin,
     madeUpOrigin: `artseal.invalid/${madeUp}`,
     file: createCheckpointFile(config.dataDir),
   });
   await signer.start();
   opened.defer(signer.stop);
+  if (logTimeStamps !== undefined) {
+    const parts = { terms: logTimeStamps, publication: signer, execute, randomBytes, clock, log };
+    opened.defer(startTimeStamping(parts).stop);
+  }
   return signer;
 }
 

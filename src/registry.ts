@@ -51,13 +51,9 @@ export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): strin
   return [dataDir, ...own, ...namedFiles];
 }
 
-/** Those among them that nobody else has to read: certificates and checkpoints are shown to everybody anyway. */
+/** Those among them that nobody else has to read: certificates, checkpoints and the like are shown to everybody anyway. */
 export function confidentialFiles(config: Config): string[] {
-  const certificates = [config.publicTls, config.internalTls].flatMap((tls) => [
-    tls?.certificate,
-    tls?.clientCa,
-  ]);
-  const shown = [...certificates, checkpointFile(config.dataDir)];
+  const shown = [...config.publicFiles, checkpointFile(config.dataDir)];
   return trustedFiles(config).filter((file) => !shown.includes(file));
 }
 

@@ -30,7 +30,7 @@ const parts: Readonly<Record<string, Imports>> = {
         '@connectrpc/connect-node',
         'prom-client',
       ],
-      '@opentelemetry/api',
+      ...['@opentelemetry/api', 'asn1js', 'pkijs'],
     ],
   },
   'src/cli/any.ts': {
@@ -278,6 +278,14 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['../domain/merkle.ts', '../domain/leaf.ts', '../json/strict-json.ts', '../../gen/a_pb.ts', 'pino'],
       ...['node:crypto', 'node:fs', ...drivers, ...connect, ...web],
     ],
+  },
+  'src/verifier/time-stamp.ts': {
+    allowed: ['./bundle.ts', '@noble/hashes/sha2.js', 'asn1js', 'pkijs'],
+    refused: ['../tlog/time-stamp.ts', '../domain/leaf.ts', 'pino', 'node:crypto', ...drivers],
+  },
+  'src/tlog/time-stamp.ts': {
+    allowed: ['./note.ts', 'node:crypto', 'asn1js', 'pkijs'],
+    refused: ['../verifier/time-stamp.ts', '../store/store.ts', 'pino', ...drivers, ...web],
   },
   'src/client/any.ts': {
     allowed: [

@@ -210,6 +210,8 @@ export interface Setting<Value = unknown> {
   readonly namesFile?: true;
   /** Set where the value names a file that is read later, and again when it changes; others must not change it either. */
   readonly watchesFile?: true;
+  /** Set where everybody may read that file. */
+  readonly isPublic?: true;
   /**
    * Reads the value, or the text of the file that it names. Throws SettingRefused with the rule that it breaks, any other
    * Error with the reason why it cannot be used, and what `environment` throws where that cannot be read.

@@ -8,6 +8,10 @@ import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../listening/tls-fi
 import { socketPathBytesMax } from '../listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from '../payment/institution.ts';
 import { institutions } from '../payment/institutions.ts';
+import { parseAuthorities } from '../tlog/time-stamp.ts';
+import type { TimeStampTerms } from '../tlog/time-stamping.ts';
+import type { Witness } from '../tlog/witness.ts';
+import { parseHttpUrl, parseRequiredWitnesses, parseWitnesses } from './log-witnesses.ts';
 import { faultOf, oneOf, type Readers, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 
 /** The settings of a deployment, checked. */
@@ -38,6 +42,10 @@ export interface Config {
   readonly backups: RegularBackups | undefined;
   /** What the evidence log is published under; undefined for a name that is made of the deployment's secret. */
   readonly logOrigin: string | undefined;
+  /** Who cosigns the evidence log; undefined where nobody is asked to. */
+  readonly logWitnesses: LogWitnesses | undefined;
+  /** The authority that stamps the evidence log; undefined for none. */
+  readonly logTimeStamps: TimeStampTerms | undefined;
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
@@ -45,6 +53,14 @@ export interface Config {
   readonly retired: readonly string[];
   /** The files that the settings name, those of institutions that are not chosen among them. */
   readonly namedFiles: readonly string[];
+  /** Those of them that everybody may read. */
+  readonly publicFiles: readonly string[];
+}
+
+/** Witnesses, and how many of them have to cosign what is published. */
+export interface LogWitnesses {
+  readonly witnesses: readonly Witness[];
+  readonly required: number;
 }
 
 /** Master keys as given, or a file of the data folder that a sandbox keeps by itself. */
@@ -85,6 +101,7 @@ export const settings = {
     meaning:
       'PEM file of the certificate, its chain behind it, with which the public door speaks TLS; read again when it changes',
     watchesFile: true,
+    isPublic: true,
     read: asItIs,
   },
   publicTlsKey: {
@@ -105,6 +122,7 @@ export const settings = {
     fallback: '',
     meaning: 'PEM file of the certificate with which the internal door speaks TLS, likewise',
     watchesFile: true,
+    isPublic: true,
     read: asItIs,
   },
   internalTlsKey: {
@@ -120,6 +138,7 @@ export const settings = {
     meaning:
       'PEM file of authorities; internal systems then need a certificate of theirs, beside their token',
     watchesFile: true,
+    isPublic: true,
     read: asItIs,
   },
   trustedProxies: {
@@ -210,6 +229,43 @@ export const settings = {
     meaning:
       'name of the evidence log for ever, a URL without its scheme such as log.example.com/artseal; made up if unset',
     read: parseLogOrigin,
+  },
+  logWitnesses: {
+    variable: 'ARTSEAL_LOG_WITNESSES_FILE',
+    fallback: '',
+    meaning:
+      'file of witnesses that cosign the evidence log, a line each: verifier key, blank, submission prefix; unset for none',
+    namesFile: true,
+    isPublic: true,
+    read: parseWitnesses,
+  },
+  logWitnessesRequired: {
+    variable: 'ARTSEAL_LOG_WITNESSES_REQUIRED',
+    fallback: '0',
+    meaning:
+      'how many of them have to cosign before anything is published; 0: their cosignatures are taken if they come in time',
+    read: parseRequiredWitnesses,
+  },
+  logTsaUrl: {
+    variable: 'ARTSEAL_LOG_TSA_URL',
+    fallback: '',
+    meaning: 'address of an RFC 3161 authority that time stamps the evidence log; unset for none',
+    read: parseHttpUrl,
+  },
+  logTsaEvery: {
+    variable: 'ARTSEAL_LOG_TSA_EVERY',
+    fallback: '1h',
+    meaning: 'how often at most, if the log grew, from 1m to 20d',
+    read: parsePeriod,
+  },
+  logTsaCa: {
+    variable: 'ARTSEAL_LOG_TSA_CA',
+    fallback: '',
+    meaning:
+      'PEM file of the certificates that vouch for that authority; unset: any signature of a certificate for time stamps is taken',
+    namesFile: true,
+    isPublic: true,
+    read: parseAuthorities,
   },
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
@@ -377,6 +433,8 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     buyerDeadlineMs: () => source.read(settings.buyerDeadline),
     backups: () => readBackups(source),
     logOrigin: () => (source.isSet(settings.logOrigin) ? source.read(settings.logOrigin) : undefined),
+    logWitnesses: () => readLogWitnesses(source),
+    logTimeStamps: () => readLogTimeStamps(source),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
     retired: () =>
@@ -384,11 +442,20 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
         .flatMap(({ retired = {} }) => Object.entries(retired))
         .filter(([variable]) => env[variable])
         .map(([variable, instead]) => `${variable} ${instead}.`),
-    namedFiles: () =>
-      allSettings
-        .filter((setting) => (setting.namesFile || setting.watchesFile) && source.isSet(setting))
-        .map((setting) => textOf(env, setting)),
+    namedFiles: () => filesOf(env, source, () => true),
+    publicFiles: () => filesOf(env, source, ({ isPublic }) => isPublic === true),
   };
+}
+
+/** The files that settings of some kind name. */
+function filesOf(
+  env: NodeJS.ProcessEnv,
+  { isSet }: Source,
+  isMeant: (setting: Setting) => boolean,
+): string[] {
+  return allSettings
+    .filter((setting) => (setting.namesFile || setting.watchesFile) && isMeant(setting) && isSet(setting))
+    .map((setting) => textOf(env, setting));
 }
 
 function readCurrency({ read }: Source): string {
@@ -440,6 +507,34 @@ function readBackups({ isSet, read }: Source): RegularBackups | undefined {
     keep: () => read(settings.backupKeep),
   });
   return isSet(settings.backupDir) ? { folder: read(settings.backupDir), ...found } : undefined;
+}
+
+function readLogWitnesses({ isSet, read }: Source): LogWitnesses | undefined {
+  const { logWitnesses, logWitnessesRequired } = settings;
+  const isAsked = isSet(logWitnesses);
+  const found = readAll({
+    witnesses: () => (isAsked ? read(logWitnesses) : []),
+    required: () => read(logWitnessesRequired),
+  });
+  const count = found.witnesses.length;
+  if (found.required > count)
+    refuse(
+      logWitnessesRequired,
+      `must be at most the number of witnesses in ${logWitnesses.variable}, which is ${count}`,
+    );
+  return isAsked ? found : undefined;
+}
+
+function readLogTimeStamps({ isSet, read }: Source): TimeStampTerms | undefined {
+  const { logTsaUrl, logTsaEvery, logTsaCa } = settings;
+  const { url, ...terms } = readAll({
+    url: () => (isSet(logTsaUrl) ? read(logTsaUrl) : undefined),
+    everyMs: () => read(logTsaEvery),
+    authorities: () => (isSet(logTsaCa) ? read(logTsaCa) : undefined),
+  });
+  if (url !== undefined) return { url, ...terms };
+  if (isSet(logTsaCa)) refuse(logTsaUrl, `is required where ${logTsaCa.variable} is set`);
+  return undefined;
 }
 
 function readInstitutionSettings({ isSet, read }: Source): unknown {

@@ -24,6 +24,13 @@ export interface LogCommands {
   EndLogKey: { readonly takes: { readonly vkey: string; readonly atS: number }; readonly gives: undefined };
   /** Keeps a checkpoint in the place of all others that bear no time stamp. */
   KeepCheckpoint: { readonly takes: KeptCheckpoint; readonly gives: undefined };
+  /** Keeps a checkpoint for good, with the time stamp over its text. */
+  KeepTimeStamp: { readonly takes: StampedCheckpoint; readonly gives: undefined };
+  /** The smallest checkpoint under the name in force that covers a leaf and bears a time stamp; undefined if there is none. */
+  FindTimeStamp: {
+    readonly takes: { readonly leafIndex: number };
+    readonly gives: StampedCheckpoint | undefined;
+  };
 }
 
 /** What the log is published under. */
@@ -70,4 +77,10 @@ export interface KeptCheckpoint {
   readonly note: string;
   /** Unix seconds. */
   readonly publishedAtS: number;
+}
+
+/** A checkpoint with a time stamp. */
+export interface StampedCheckpoint extends KeptCheckpoint {
+  /** RFC 3161 TimeStampToken over the text of the note, DER. */
+  readonly timeStamp: Uint8Array;
 }

@@ -9,6 +9,7 @@ import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 import { createSigningKeys, mintLogKey, signsAt } from './signing-keys.ts';
 import { createWaiting } from './waiting.ts';
+import type { Witnesses } from './witness.ts';
 
 /** How often it is looked whether the tree grew, in milliseconds: checkpoints are no closer to each other. */
 export const signEveryMs = 1_000;
@@ -46,12 +47,14 @@ export interface SignerDependencies {
   /** What it is called where that is not set. */
   readonly madeUpOrigin: string;
   readonly file: CheckpointFile;
+  /** Has what was signed cosigned before it is published; undefined where nobody is asked to. */
+  readonly witnesses?: Pick<Witnesses, 'cosign'> | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 export function createSigner(dependencies: SignerDependencies): Signer {
-  const { execute, keyRing, origin, madeUpOrigin, file, clock, log } = dependencies;
+  const { execute, keyRing, origin, madeUpOrigin, file, witnesses, clock, log } = dependencies;
   const openKeys = createSigningKeys(keyRing);
   const waiting = createWaiting(clock);
   let current: PublishedCheckpoint | undefined;
@@ -76,14 +79,14 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     if (tree.size === current?.size) return;
     if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
     await readAgreed({ execute, state, file, last: current });
-    const checkpoint = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
-    await file.write(checkpoint.note);
-    const { size, note } = checkpoint;
+    const signed = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
+    const note = witnesses === undefined ? signed.note : await witnesses.cosign(signed);
+    await file.write(note);
     const atS = nowS();
-    await execute({ kind: 'KeepCheckpoint', size, note, publishedAtS: atS });
-    current = checkpoint;
+    await execute({ kind: 'KeepCheckpoint', size: tree.size, note, publishedAtS: atS });
+    current = { ...signed, note };
     publishedAtS = atS;
-    waiting.tell(checkpoint);
+    waiting.tell(current);
   }
 
   async function readState(): Promise<LogState> {
@@ -143,7 +146,8 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       publishedAtS = state.newest?.publishedAtS;
       if (state.names.length === 0) await name(origin ?? madeUpOrigin);
       underWay = run();
-      await underWay;
+      // Others are not waited for before the doors open.
+      if (witnesses === undefined) await underWay;
     },
     stop: async () => {
       callOff();

@@ -41,10 +41,13 @@ describe('without any setting', () => {
       buyerDeadlineMs: 3_600_000,
       backups: undefined,
       logOrigin: undefined,
+      logWitnesses: undefined,
+      logTimeStamps: undefined,
       institution: simulated,
       institutionSettings: {},
       retired: [],
       namedFiles: [],
+      publicFiles: [],
     });
   });
 
@@ -430,6 +433,11 @@ describe('all faults are told at once', () => {
         'ARTSEAL_BACKUP_EVERY',
         'ARTSEAL_BACKUP_KEEP',
         'ARTSEAL_LOG_ORIGIN',
+        'ARTSEAL_LOG_WITNESSES_FILE',
+        'ARTSEAL_LOG_WITNESSES_REQUIRED',
+        'ARTSEAL_LOG_TSA_URL',
+        'ARTSEAL_LOG_TSA_EVERY',
+        'ARTSEAL_LOG_TSA_CA',
         'ARTSEAL_PAYMENT_INSTITUTION',
       ],
     );

@@ -1,12 +1,20 @@
-import { and, asc, desc, eq, isNull, ne, sql } from 'drizzle-orm';
+import { and, asc, desc, eq, gt, isNotNull, isNull, ne, sql } from 'drizzle-orm';
 import { Refusal } from '../../domain/reason.ts';
 import type { NewSeal } from '../caller-commands.ts';
-import { type LogCommands, type LogKey, type LogState, logKeysMax, type NewLogKey } from '../log-commands.ts';
+import {
+  type LogCommands,
+  type LogKey,
+  type LogState,
+  logKeysMax,
+  type NewLogKey,
+  type StampedCheckpoint,
+} from '../log-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
+import { prepareRaw } from './statement.ts';
 
 /** All keys that the log had, the newest first. */
 export function logKeysIn(database: Database): readonly LogKey[] {
@@ -47,6 +55,28 @@ export function createLogHandlers(
       .get();
     return { names, keys: keys(), newest };
   }
+
+  const selectStamped = prepareRaw<StampedCheckpoint>(
+    database,
+    database
+      .select({
+        size: logCheckpoint.size,
+        note: logCheckpoint.note,
+        publishedAtS: sql<number>`${logCheckpoint.publishedAtS}`.as('publishedAtS'),
+        timeStamp: sql<Buffer>`${logCheckpoint.timeStamp}`.as('timeStamp'),
+      })
+      .from(logCheckpoint)
+      .where(
+        and(
+          gt(logCheckpoint.size, sql.placeholder('leafIndex')),
+          isNotNull(logCheckpoint.timeStamp),
+          sql`substr(${logCheckpoint.note}, 1, instr(${logCheckpoint.note}, char(10)) - 1) = (
+            select ${logOrigin.origin} from ${logOrigin} order by ${logOrigin.id} desc limit 1)`,
+        ),
+      )
+      .orderBy(asc(logCheckpoint.size))
+      .limit(1),
+  );
 
   function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey): void {
     const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS };
@@ -100,6 +130,16 @@ export function createLogHandlers(
         .run();
       return undefined;
     }),
+    KeepTimeStamp: writes(({ size, note, publishedAtS, timeStamp }) => {
+      const row = { note, timeStamp: Buffer.from(timeStamp) };
+      database
+        .insert(logCheckpoint)
+        .values({ size, publishedAtS, ...row })
+        .onConflictDoUpdate({ target: logCheckpoint.size, set: row })
+        .run();
+      return undefined;
+    }),
+    FindTimeStamp: reads(({ leafIndex }) => selectStamped.get({ leafIndex })),
   };
 }
 

@@ -81,6 +81,11 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   RotateLogKey: { kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: nowS },
   EndLogKey: { kind: 'EndLogKey', vkey: 'log.example+00000000+', atS: nowS },
   KeepCheckpoint: { kind: 'KeepCheckpoint', size: 1, note: 'log.example\n', publishedAtS: nowS },
+  KeepTimeStamp: {
+    kind: 'KeepTimeStamp',
+    ...{ size: 1, note: 'log.example\n', publishedAtS: nowS, timeStamp: Buffer.of(1) },
+  },
+  FindTimeStamp: { kind: 'FindTimeStamp', leafIndex: 0 },
   GetProvenance: { kind: 'GetProvenance', filingNo: 'AS-2026-000001' },
   OpenEscrow: toOpen(somebody, 'AS-2026-000001'),
   PrepareResolution: toResolve(somebody, 'RELEASE', 'ES-2026-0000'),

@@ -91,4 +91,33 @@ export function logPromises(engine: StoreEngine): void {
     await keep(store, checkpoint(9, 'log.example/2'));
     assert.equal(await newestOf(store), undefined);
   });
+
+  test('a checkpoint that bears a time stamp stays, and the first that covers a leaf is found', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: newLogKey() });
+    const checkpoint = (size: number, origin = 'log.example') => ({
+      ...{ size, note: `${origin}\n${size}\n`, publishedAtS: 1_790_000_000 + size },
+    });
+    const stamped = (size: number, origin?: string) => ({
+      ...{ ...checkpoint(size, origin), timeStamp: Buffer.of(size) },
+    });
+    await keep(store, checkpoint(5));
+    await perform(store, { kind: 'KeepTimeStamp', ...stamped(5) });
+    // A newer one has taken the place of what was sent to the authority.
+    await keep(store, checkpoint(9));
+    await perform(store, { kind: 'KeepTimeStamp', ...stamped(7) });
+    await perform(store, { kind: 'KeepTimeStamp', ...stamped(3, 'log.example/2') });
+    await keep(store, checkpoint(11));
+    assert.deepEqual(await newestOf(store), checkpoint(11));
+    const again = await openStore(t, engine, crashCopy(t, dataDir));
+    const found = async (leafIndex: number) => {
+      const one = await perform(again, { kind: 'FindTimeStamp', leafIndex });
+      return one && { ...one, timeStamp: Buffer.from(one.timeStamp) };
+    };
+    assert.deepEqual(await found(0), stamped(5));
+    assert.deepEqual(await found(4), stamped(5));
+    assert.deepEqual(await found(5), stamped(7));
+    assert.equal(await found(7), undefined);
+  });
 }

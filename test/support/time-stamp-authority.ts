@@ -1,0 +1,239 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
+import { listenLocally } from './local-server.ts';
+import { temporaryFolder } from './temporary-folder.ts';
+
+/** A time stamping authority: `openssl ts` behind an HTTP server of its own, its certificates made by openssl. */
+export interface TimeStampAuthority {
+  readonly url: string;
+  /** PEM file of the certificate that vouches for it. */
+  readonly caFile: string;
+  /** How many queries it was sent. */
+  asked(): number;
+  /** What it does instead of what it should; undefined for nothing. */
+  lie: TimeStampLie | undefined;
+  /** The reply to a query, in DER, as it gives it or as a liar would. */
+  reply(query: Uint8Array, lie?: TimeStampReplyLie): Promise<Buffer>;
+}
+
+/** Replies that are not to be believed. */
+export type TimeStampReplyLie =
+  | 'ANOTHER_IMPRINT'
+  | 'ANOTHER_NONCE'
+  | 'REJECTED'
+  | 'SELF_SIGNED'
+  | 'NOT_FOR_TIME_STAMPS'
+  | 'UNNAMED_CERTIFICATE'
+  | 'OTHER_CERTIFICATE_NAMED'
+  | 'ALTERED'
+  | 'TRUNCATED'
+  | 'GARBAGE';
+
+/** How an authority, or somebody in its place, may answer. */
+export type TimeStampLie = TimeStampReplyLie | 'SILENCE' | 'ENDLESS' | 'REDIRECT' | 'ERROR';
+
+/** One section of a configuration for certificates, one of openssl ts for each that signs. */
+const configuration = `
+[ req ]
+distinguished_name = none
+prompt = no
+[ none ]
+[ ca ]
+basicConstraints = critical,CA:TRUE
+keyUsage = critical,keyCertSign,cRLSign
+[ stamping ]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+extendedKeyUsage = critical,timeStamping
+[ signing ]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+extendedKeyUsage = critical,codeSigning
+[ tsa ]
+default_tsa = own
+[ own ]
+serial = serial
+signer_cert = authority.pem
+signer_key = authority.key
+certs = ca.pem
+signer_digest = sha256
+default_policy = 1.2.3.4.1
+digests = sha256
+ess_cert_id_alg = ess
+accuracy = secs:1
+`;
+
+const run = promisify(execFile);
+
+/** How its certificates are made. */
+export interface AuthorityTerms {
+  /** The hash by which it names its certificate. */
+  readonly ess?: 'sha1' | 'sha256' | 'sha512';
+  readonly keys?: 'ec' | 'rsa';
+}
+
+/** An authority that listens until the test is over. */
+export async function startTimeStampAuthority(
+  test: Pick<TestContext, 'after'>,
+  { ess = 'sha256', keys = 'ec' }: AuthorityTerms = {},
+): Promise<TimeStampAuthority> {
+  const folder = temporaryFolder(test);
+  const file = (name: string) => join(folder, name);
+  writeFileSync(file('ts.cnf'), configuration.replace('= ess', `= ${ess}`));
+  const openssl = (...words: readonly string[]) =>
+    execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' });
+  const newKey = keys === 'ec' ? ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'] : ['rsa:2048'];
+  const made = (name: string, section: string, by?: string) =>
+    openssl(
+      ...['req', '-x509', '-newkey', ...newKey, '-nodes', '-keyout', `${name}.key`, '-out', `${name}.pem`],
+      ...['-subj', `/CN=${name} of the test`, '-days', '2', '-config', 'ts.cnf', '-extensions', section],
+      ...(by === undefined ? [] : ['-CA', `${by}.pem`, '-CAkey', `${by}.key`]),
+    );
+  made('ca', 'ca');
+  made('authority', 'stamping', 'ca');
+
+  let asked = 0;
+  let queries = 0;
+  const authority: { -readonly [Member in keyof TimeStampAuthority]: TimeStampAuthority[Member] } = {
+    url: '',
+    caFile: file('ca.pem'),
+    asked: () => asked,
+    lie: undefined,
+    reply: (query, lie) => (lie === undefined ? reply(query) : lies[lie](Buffer.from(query))),
+  };
+  /** By what to make them of a query. */
+  const lies: Record<TimeStampReplyLie, (query: Buffer) => Promise<Buffer>> = {
+    ANOTHER_IMPRINT: (query) => reply(changed(query, 30)),
+    // Behind the nonce is certReq: three bytes.
+    ANOTHER_NONCE: (query) => reply(changed(query, query.length - 4)),
+    REJECTED: (query) => {
+      // Its hash is SHA-512 by name, which is longer than the one that is there.
+      const at = query.indexOf(Buffer.from('608648016503040201', 'hex')) + 8;
+      return reply(Buffer.from(query).fill(3, at, at + 1));
+    },
+    SELF_SIGNED: (query) => {
+      made('selfmade', 'stamping');
+      return reply(query, 'selfmade');
+    },
+    NOT_FOR_TIME_STAMPS: (query) => {
+      made('code', 'signing', 'ca');
+      return signedOtherwise(query, 'code', '-cades');
+    },
+    UNNAMED_CERTIFICATE: (query) => signedOtherwise(query, 'authority'),
+    OTHER_CERTIFICATE_NAMED: (query) => {
+      // Another certificate of the same key, issuer and serial number.
+      const told = ['x509', '-in', 'authority.pem', '-noout', '-serial'];
+      const serial = execFileSync('openssl', told, { cwd: folder, encoding: 'utf8' }).trim().split('=')[1];
+      const again = ['-key', 'authority.key', '-set_serial', `0x${serial}`, '-subj', '/CN=somebody else'];
+      const issued = ['-config', 'ts.cnf', '-extensions', 'stamping', '-CA', 'ca.pem', '-CAkey', 'ca.key'];
+      openssl('req', '-x509', ...again, ...issued, '-out', 'other.pem');
+      return signedOtherwise(query, 'authority', '-cades', '-nocerts', '-certfile', 'other.pem');
+    },
+    ALTERED: async (query) => {
+      const good = await reply(query);
+      return changed(good, good.length - 6);
+    },
+    TRUNCATED: async (query) => (await reply(query)).subarray(0, -9),
+    GARBAGE: async () => Buffer.from('<html>Welcome</html>'),
+  };
+  const server = createServer((request, response) => void answer(request, response));
+  authority.url = `${await listenLocally(test, server, () => server.closeAllConnections())}/stamp`;
+  return authority;
+
+  /** Has openssl answer a query, signing with the certificate of that name. */
+  async function reply(query: Uint8Array, signer = 'authority'): Promise<Buffer> {
+    queries += 1;
+    const [queryFile, answered, config] = [`${queries}.tsq`, `${queries}.tsr`, `${queries}.cnf`];
+    writeFileSync(file(queryFile), query);
+    const own = readFileSync(file('ts.cnf'), 'utf8');
+    writeFileSync(
+      file(config),
+      own
+        .replaceAll('authority.', `${signer}.`)
+        .replace('= serial', `= ${queries}.serial`)
+        .replace('= ca.pem', `= ${signer === 'authority' ? 'ca' : signer}.pem`),
+    );
+    writeFileSync(file(`${queries}.serial`), String(10 + queries));
+    await run('openssl', ['ts', '-reply', '-config', config, '-queryfile', queryFile, '-out', answered], {
+      cwd: folder,
+    });
+    return readFileSync(file(answered));
+  }
+
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part);
+    asked += 1;
+    const query = Buffer.concat(parts);
+    if (request.headers['content-type'] !== 'application/timestamp-query')
+      return void response.writeHead(415).end();
+    switch (authority.lie) {
+      case 'SILENCE':
+        return;
+      case 'ENDLESS': {
+        response.writeHead(200);
+        const more = () => {
+          while (!response.destroyed && response.write(Buffer.alloc(16_384)));
+          if (!response.destroyed) response.once('drain', more);
+        };
+        return more();
+      }
+      case 'REDIRECT':
+        return void response.writeHead(302, { location: authority.url }).end();
+      case 'ERROR':
+        return void response.writeHead(503).end('busy');
+      default: {
+        const body = await authority.reply(query, authority.lie);
+        response.writeHead(200, { 'content-type': 'application/timestamp-reply' }).end(body);
+      }
+    }
+  }
+
+  /** A reply whose content is right, signed by openssl cms: which does whatever openssl ts refuses to do. */
+  async function signedOtherwise(
+    query: Buffer,
+    signer: string,
+    ...words: readonly string[]
+  ): Promise<Buffer> {
+    writeFileSync(file('good.tsr'), await reply(query));
+    const cms = (...more: readonly string[]) => openssl('cms', ...more, '-binary', '-outform', 'DER');
+    openssl('ts', '-reply', '-in', 'good.tsr', '-token_out', '-out', 'good.der');
+    openssl(
+      'cms',
+      '-verify',
+      '-noverify',
+      '-in',
+      'good.der',
+      '-inform',
+      'DER',
+      '-binary',
+      '-out',
+      'content.der',
+    );
+    const content = ['-in', 'content.der', '-econtent_type', '1.2.840.113549.1.9.16.1.4', '-nodetach'];
+    cms(
+      '-sign',
+      ...content,
+      '-signer',
+      `${signer}.pem`,
+      '-inkey',
+      `${signer}.key`,
+      ...words,
+      '-out',
+      'other.der',
+    );
+    const granted = Buffer.from('3003020100', 'hex');
+    const body = Buffer.concat([granted, readFileSync(file('other.der'))]);
+    return Buffer.concat([Buffer.of(0x30, 0x82, body.length >> 8, body.length & 0xff), body]);
+  }
+}
+
+function changed(bytes: Buffer, at: number): Buffer {
+  const copy = Buffer.from(bytes);
+  copy[at] = (copy[at] ?? 0) ^ 1;
+  return copy;
+}
