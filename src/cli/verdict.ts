@@ -32,14 +32,14 @@ export function tellFailure(
   return verdictCodes[kind];
 }
 
-/** The verifier keys of the command line. Throws UsageError. */
-export function readKeys(vkeys: readonly string[]): readonly VerifierKey[] {
+/** The verifier keys that a flag of the command line gave. Throws UsageError. */
+export function readKeys(vkeys: readonly string[], flag = '--key'): readonly VerifierKey[] {
   return vkeys.map((vkey) => {
     try {
       return readVerifierKey(vkey);
     } catch (error) {
       if (!(error instanceof VerificationFailure)) throw error;
-      throw new UsageError(`cannot use --key ${vkey}: ${error.message}`);
+      throw new UsageError(`cannot use ${flag} ${vkey}: ${error.message}`);
     }
   });
 }

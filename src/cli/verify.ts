@@ -10,9 +10,18 @@ import {
   prove,
   readBundle,
   readUtf8,
+  type Trust,
   VerificationFailure,
   type VerifierKey,
 } from '../verifier/index.ts';
+import {
+  type Attested,
+  attestedAsJson,
+  attestedHelp,
+  linesOf,
+  readAttested,
+  readWitnesses,
+} from './attested.ts';
 import type { Command, Terminal, Words } from './command.ts';
 import { readBounded, readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
@@ -23,7 +32,9 @@ const bundleBytesMax = 4 * bundleLengthMax;
 
 /** `artseal verify` */
 export const verify: Command = {
-  usage: 'verify BUNDLE --key VKEY... [--pin FILE] [--log URL|FOLDER] [--json]',
+  usage:
+    'verify BUNDLE --key VKEY... [--pin FILE] [--log URL|FOLDER] [--witness VKEY...] [--witnesses-required N] ' +
+    '[--tsa-ca FILE] [--json]',
   summary: 'check evidence that somebody handed over, without trusting who made it',
   details: [
     'BUNDLE is the file, or - for standard input. Nothing else is read: no data folder, no settings, no network.',
@@ -32,14 +43,17 @@ export const verify: Command = {
     'is found: a log that shows different people different trees, or took something back. Between trees of different',
     'sizes only the log can prove that one continues the other: --log has it fetched, or read from a folder with the files',
     'of the log. Without it a tree of another size is not compared with the pin, which the output says; the pin stays.',
+    ...attestedHelp,
     ...verdictCodesHelp,
   ],
   run: async (words, terminal) => {
     const keys = readKeys(words.texts('key'));
+    const witnesses = readWitnesses(words);
     try {
-      const proven = await proveFile(words.required('BUNDLE'), keys);
+      const proven = await proveFile(words.required('BUNDLE'), { keys, witnesses });
+      const attested = await readAttested(proven, words);
       const pin = await pinned(words, keys, proven.checkpoint);
-      tell(proven, pin, words, terminal);
+      tell(proven, attested, pin, words, terminal);
     } catch (error) {
       if (error instanceof VerificationFailure) return tellFailure(error, words.has('json'), terminal);
       throw error;
@@ -48,10 +62,10 @@ export const verify: Command = {
   },
 };
 
-async function proveFile(file: string, keys: readonly VerifierKey[]): Promise<Proven> {
+async function proveFile(file: string, trust: Trust): Promise<Proven> {
   const bytes = await readBounded(file, bundleBytesMax);
   if (bytes.length > bundleBytesMax) throw malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
-  return prove(readBundle(readUtf8(bytes, 'the bundle')), { keys });
+  return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
 }
 
 /** What became of the pin: how the checkpoint stands to it, unless it is the first, and whether it is the pin now. */
@@ -99,11 +113,17 @@ async function pathFrom(log: string, older: number, newer: number): Promise<read
   }
 }
 
-function tell(proven: Proven, pin: Pinned | undefined, words: Words, { print, printError }: Terminal): void {
+function tell(
+  proven: Proven,
+  attested: Attested,
+  pin: Pinned | undefined,
+  words: Words,
+  { print, printError }: Terminal,
+): void {
   const { record, checkpoint, signers } = proven;
   const uncompared = pin?.comparison?.isCompared === false ? pin.comparison.why : undefined;
   if (words.has('json')) {
-    print(JSON.stringify(asJson(proven, pin, words.text('pin'))));
+    print(JSON.stringify({ ...asJson(proven, pin, words.text('pin')), ...attestedAsJson(attested) }));
     return;
   }
   const subject =
@@ -112,6 +132,7 @@ function tell(proven: Proven, pin: Pinned | undefined, words: Words, { print, pr
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
+  for (const line of linesOf(attested)) print(line);
   if (pin === undefined) return;
   if (uncompared !== undefined) {
     printError(`not compared with the pin: ${uncompared} (--log has it fetched)`);

@@ -6,10 +6,11 @@ export { type AuditOptions, type AuditReport, type AuditState, auditLog } from '
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
 export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
 export type { ContentsState, YearState } from './contents.ts';
+export type { Cosignature, WitnessPolicy } from './cosignature.ts';
 export { base64, hex, readUtf8 } from './encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from './failure.ts';
 export type { JsonObject, JsonValue } from './json.ts';
-export { type Note, readVerifierKey, type VerifierKey } from './note.ts';
+export { type Note, readVerifierKey, signatureTypes, type VerifierKey } from './note.ts';
 export { compareWithPin, type PinComparison } from './pin.ts';
 export {
   consistencyPath,

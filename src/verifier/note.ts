@@ -46,6 +46,8 @@ export interface VerifierKey {
 export const signatureTypes = {
   /** Ed25519 over the text of the note: what logs sign with. */
   ed25519: 0x01,
+  /** Ed25519 over a time and the text: what witnesses cosign checkpoints with (c2sp.org/tlog-cosignature). */
+  cosignature: 0x04,
 } as const;
 
 const publicKeyBytes = 32;

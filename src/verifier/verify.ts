@@ -1,5 +1,6 @@
-import { type Bundle, readBundle } from './bundle.ts';
+import { type Bundle, readBundle, type TimeStamp } from './bundle.ts';
 import { type Checkpoint, logSignersOf } from './checkpoint.ts';
+import { type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
 import { hex, isSame, utf8 } from './encoding.ts';
 import { type FailureKind, VerificationFailure } from './failure.ts';
 import { leafBytes, type RecordLeaf } from './leaf.ts';
@@ -14,6 +15,8 @@ export interface Trust {
   readonly keys: readonly VerifierKey[];
   /** The newest checkpoint that was seen before. */
   readonly pin?: Checkpoint | undefined;
+  /** Witnesses whose cosignatures are verified; others are ignored. */
+  readonly witnesses?: WitnessPolicy | undefined;
 }
 
 /** What a bundle proves. */
@@ -30,6 +33,10 @@ export interface Proven {
   readonly signers: readonly VerifierKey[];
   /** How the checkpoint stands to the pin, if there is one. */
   readonly pin: PinComparison | undefined;
+  /** What given witnesses said of the checkpoint. */
+  readonly cosignatures: readonly Cosignature[];
+  /** The time stamp of the bundle, whose checkpoint covers the leaf and is signed; the token itself is not checked here. */
+  readonly timeStamp: TimeStamp | undefined;
 }
 
 /** What the verifier says: what is proven, or what is wrong. */
@@ -41,7 +48,7 @@ export type Verdict =
  * Checks a bundle, offline. In this order, and the first thing that is wrong is the verdict: its form and that of all parts
  * and the canonical JSON of record and leaf (MALFORMED); that the record has the hash, that the leaf commits to it, and that
  * both say the same number, sequence and time (HASH_MISMATCH); that the leaf is in the tree (NOT_INCLUDED); that a given key
- * signed the tree (BAD_SIGNATURE); that the tree does not contradict the pin (FORKED). Throws nothing.
+ * signed the tree, and as many witnesses as required cosigned it (BAD_SIGNATURE); that the tree does not contradict the pin (FORKED). Throws nothing.
  */
 export function verifyBundle(text: string, trust: Trust): Verdict {
   return verdictOf(() => prove(readBundle(text), trust));
@@ -58,15 +65,13 @@ export function verdictOf(check: () => Proven): Verdict {
 }
 
 /** What a bundle that was read proves. Throws VerificationFailure. */
-export function prove(bundle: Bundle, { keys, pin }: Trust): Proven {
+export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   const { record, proof, timeStamp } = bundle;
   const leaf = matchingLeaf(bundle);
   checkIncluded(bundle, proof, 'the checkpoint');
   if (timeStamp !== undefined) checkIncluded(bundle, timeStamp.proof, 'the checkpoint of the time stamp');
   const signers = logSignersOf(proof.checkpoint, keys, 'the checkpoint');
-  if (timeStamp !== undefined) {
-    logSignersOf(timeStamp.proof.checkpoint, keys, 'the checkpoint of the time stamp');
-  }
+  if (timeStamp !== undefined) checkStamped(timeStamp.proof.checkpoint, proof.checkpoint, keys);
   return {
     record,
     hash: hex(bundle.hash),
@@ -74,7 +79,9 @@ export function prove(bundle: Bundle, { keys, pin }: Trust): Proven {
     index: proof.index,
     checkpoint: proof.checkpoint,
     signers,
+    cosignatures: witnesses ? cosignaturesOf(proof.checkpoint, witnesses, 'the checkpoint') : [],
     pin: pin && compareWithPin(pin, proof.checkpoint),
+    timeStamp,
   };
 }
 
@@ -107,6 +114,21 @@ function checkIncluded({ leafText, proof: { index } }: Bundle, proof: Bundle['pr
     'NOT_INCLUDED',
     `the record is not in the log: the proof does not lead from it, as leaf ${proof.index}, to ${what} of ${checkpoint.size} leaves`,
   );
+}
+
+/**
+ * That what was stamped is a checkpoint of the same log, and no signature of a given key under it is forged. That it bears one
+ * is not asked: the key of that time may have been retired, and that the leaf was there then needs nobody's word but the
+ * authority's.
+ */
+function checkStamped(stamped: Checkpoint, { origin }: Checkpoint, keys: readonly VerifierKey[]): void {
+  const what = 'the checkpoint of the time stamp';
+  if (stamped.origin !== origin)
+    throw new VerificationFailure('BAD_SIGNATURE', `${what} is of another log, ${stamped.origin}`);
+  const known = stamped.note.signatures.some(({ keyName, keyId }) =>
+    keys.some(({ name, id }) => name === keyName && id === keyId),
+  );
+  if (known) logSignersOf(stamped, keys, what);
 }
 
 const instant = (s: number): string => new Date(s * 1000).toISOString().replace('.000', '');

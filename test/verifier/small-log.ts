@@ -149,6 +149,7 @@ export interface SmallBundle {
   salt: string;
   leaf: string;
   proof: string;
+  timeStamp?: { proof: string; token: string };
 }
 
 /** The leaf of a record: its data, and the salt that opens its commitment. */

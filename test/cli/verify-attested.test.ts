@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runHere } from '../support/artseal.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
+import { createWitness, textOf, tokenOver } from '../verifier/attesting.ts';
+import { type SmallBundle, smallLog } from '../verifier/small-log.ts';
+
+const folder = temporaryFolder(fileScope);
+const authority = await startTimeStampAuthority(fileScope);
+const log = smallLog(5);
+const plain = log.bundle(3);
+const [one, two] = [createWitness('one.example/w'), createWitness('two.example/w')];
+const cosigned = { ...plain, proof: plain.proof + one.line(textOf(plain.proof)) };
+const stampedProof = log.proof(3, 5);
+const token = await tokenOver(textOf(stampedProof), authority);
+const stamped = { ...cosigned, timeStamp: { proof: stampedProof, token } };
+
+/** Runs `artseal verify` on a bundle. */
+function verify(bundle: SmallBundle, ...words: readonly string[]) {
+  const file = join(folder, 'bundle.json');
+  writeFileSync(file, JSON.stringify(bundle));
+  return runHere(['verify', file, ...log.keyWords, ...words], {});
+}
+
+test('verify names the witnesses that cosigned, and when', async () => {
+  const { code, printed } = await verify(cosigned, '--witness', one.vkey, '--witness', two.vkey);
+  assert.equal(code, 0);
+  assert.ok(printed.includes(`cosigned by ${one.vkey} at 2025-11-20T00:53:20Z`), printed.join('\n'));
+  const json = await verify(cosigned, '--witness', one.vkey, '--json');
+  const { cosignedBy } = JSON.parse(json.printed[0] ?? '');
+  assert.deepEqual(cosignedBy, [{ witness: one.vkey, time: '2025-11-20T00:53:20Z' }]);
+});
+
+test('verify fails with 6 where too few of the given witnesses cosigned', async () => {
+  const bothGiven = ['--witness', one.vkey, '--witness', two.vkey];
+  const { code, errors } = await verify(cosigned, ...bothGiven, '--witnesses-required', '2');
+  assert.equal(code, 6);
+  assert.match(errors[0] ?? '', /NOT VERIFIED \(BAD_SIGNATURE\): .*cosigned by 1 of the given witnesses/);
+  assert.equal((await verify(plain, ...bothGiven)).code, 6);
+  assert.equal((await verify(plain, ...bothGiven, '--witnesses-required', '0')).code, 0);
+  const forged = { ...plain, proof: plain.proof + one.line('another text\n') };
+  assert.equal((await verify(forged, ...bothGiven, '--witnesses-required', '0')).code, 6);
+});
+
+test('verify tells before what time the record was there, if it is told whom to trust', async () => {
+  const open = await verify(stamped);
+  assert.equal(open.code, 0);
+  assert.match(open.printed.join('\n'), /^bears a time stamp, which was not checked: --tsa-ca/m);
+  const { code, printed } = await verify(stamped, '--tsa-ca', authority.caFile);
+  assert.equal(code, 0);
+  const told = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
+  assert.ok(Math.abs(Date.parse(told?.[1] ?? '') - Date.now()) < 60_000, printed.join('\n'));
+  const { timeStamp } = JSON.parse(
+    (await verify(stamped, '--tsa-ca', authority.caFile, '--json')).printed[0] ?? '',
+  );
+  assert.deepEqual(timeStamp, {
+    isChecked: true,
+    existedBefore: told?.[1],
+    authority: 'CN=authority of the test',
+  });
+});
+
+test('verify fails with 6 where the time stamp is not good or not there, and pins nothing', async () => {
+  const { certificateFile } = makeSelfSigned(folder);
+  const moved = { ...stamped, timeStamp: { proof: log.proof(3), token } };
+  const pin = join(folder, 'pin');
+  const cases: readonly (readonly [SmallBundle, string, RegExp])[] = [
+    [stamped, certificateFile, /the time stamp is not valid: Validation of signer's certificate failed/],
+    [moved, authority.caFile, /the time stamp is not valid: it is over something else/],
+    [cosigned, authority.caFile, /bears no time stamp/],
+  ];
+  for (const [bundle, file, expected] of cases) {
+    const { code, errors } = await verify(bundle, '--tsa-ca', file, '--pin', pin);
+    assert.equal(code, 6);
+    assert.match(errors[0] ?? '', expected);
+  }
+  assert.throws(() => readFileSync(pin), { code: 'ENOENT' });
+});
+
+test('what verify cannot use of its command line is named', async () => {
+  const [vkey = ''] = log.keys.map((key) => key.vkey);
+  const text = join(folder, 'text');
+  writeFileSync(text, 'no certificate');
+  const wrong: readonly (readonly [readonly string[], RegExp])[] = [
+    [['--witness', vkey], /cannot use --witness .*: it is a key of a log, not of a witness/],
+    [['--witness', 'key'], /cannot use --witness key/],
+    [['--witnesses-required', '1'], /needs --witness/],
+    [['--witness', one.vkey, '--witnesses-required', '2'], /whole number from 0 to 1/],
+    [['--witness', one.vkey, '--witness', one.vkey, '--witnesses-required', '2'], /whole number from 0 to 1/],
+    [['--tsa-ca', text], /cannot use --tsa-ca .*no certificate in PEM/],
+  ];
+  for (const [words, expected] of wrong) {
+    const { code, errors } = await verify(stamped, ...words);
+    assert.equal(code, 2, words.join(' '));
+    assert.match(errors.join('\n'), expected);
+  }
+  assert.equal((await verify(stamped, '--tsa-ca', join(folder, 'none'))).code, 1);
+});
