@@ -6,6 +6,7 @@ import { canonicalRecord } from '../domain/provenance.ts';
 import { unavailable } from '../domain/reason.ts';
 import type { LoggedRecord, RecordName } from '../store/evidence-commands.ts';
 import type { Execute } from '../store/store.ts';
+import { readCheckpoint } from './checkpoint.ts';
 import { proofText } from './proof.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
 
@@ -23,6 +24,13 @@ export interface Bundle {
   readonly leaf: string;
   /** C2SP tlog-proof. */
   readonly proof: string;
+  /** What an authority stamped and covers the record; not there as long as there is nothing such. */
+  readonly timeStamp?: {
+    /** C2SP tlog-proof to the checkpoint that was stamped: the first that covers the record. */
+    readonly proof: string;
+    /** Base64 of the RFC 3161 TimeStampToken over the text of that checkpoint, DER. */
+    readonly token: string;
+  };
 }
 
 /** Makes bundles. */
@@ -71,6 +79,7 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
       return {
         ...{ format: bundleFormat, version: leafVersion, record, hash },
         ...{ salt: Buffer.from(salt).toString('hex'), leaf, proof },
+        ...(await timeStampOf(found, execute)),
       };
     },
   };
@@ -86,6 +95,14 @@ function opened(named: RecordName, content: NonNullable<LoggedRecord['content']>
   const commitment = commitmentTo(digest, salt);
   const leafOf = (timeS: number) => recordLeafData({ kind, number, sequence, timeS, commitment });
   return { record, hash: digest, salt, leafOf };
+}
+
+/** The member for the first checkpoint that covers a record and was stamped; none if there is no such. */
+async function timeStampOf(found: LoggedRecord, execute: Execute): Promise<Pick<Bundle, 'timeStamp'>> {
+  const stamped = await execute({ kind: 'FindTimeStamp', leafIndex: found.leafIndex });
+  if (stamped === undefined) return {};
+  const { proof } = await proved(readCheckpoint(stamped.note, []), found, execute);
+  return { timeStamp: { proof, token: Buffer.from(stamped.timeStamp).toString('base64') } };
 }
 
 /** A leaf and the proof that it is in a published tree. Throws where it is not. */

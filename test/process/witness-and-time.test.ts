@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { runHere } from '../support/artseal.ts';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { artwork } from '../support/samples.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
+import { runBounded, serveWatched } from '../support/watched-command.ts';
+import { startWitness } from '../support/witness-stand-in.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+
+test('what witnesses cosigned and an authority stamped is in the evidence; without required witnesses there is none', {
+  timeout: 300_000,
+}, async (t) => {
+  const folder = temporaryFolder(t);
+  const dataDir = join(folder, 'data');
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const witnesses = [await startWitness(t, 'one.example/w'), await startWitness(t, 'two.example/w')];
+  const authority = await startTimeStampAuthority(t);
+  const witnessesFile = join(folder, 'witnesses');
+  writeFileSync(witnessesFile, witnesses.map(({ vkey, url }) => `${vkey} ${url}/\n`).join(''));
+  const plain = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_LOG_ORIGIN: 'log.example/artseal' };
+  const env = {
+    ...plain,
+    ARTSEAL_LOG_WITNESSES_FILE: witnessesFile,
+    ARTSEAL_LOG_WITNESSES_REQUIRED: '2',
+    ARTSEAL_LOG_TSA_URL: authority.url,
+    ARTSEAL_LOG_TSA_EVERY: '1m',
+    ARTSEAL_LOG_TSA_CA: authority.caFile,
+  };
+  const filed = async (publicUrl: string): Promise<string> => {
+    const request = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+    const { status, json } = await send(publicUrl, platform, request);
+    assert.equal(status, 200);
+    return json.filingNo;
+  };
+  const asked = (publicUrl: string, filingNo: string) =>
+    send(publicUrl, platform, { target: `/api/v1/filing/${filingNo}/evidence` });
+
+  // Witnesses are given the key of a log before it asks them.
+  const first = await serveWatched(t, plain);
+  const filingNo = await filed(first.publicUrl);
+  assert.equal(await first.stop(), 0, first.stderr());
+  const { printed } = await runHere(['evidence', 'vkey'], plain);
+  const [vkey = ''] = printed;
+  for (const { logs } of witnesses) logs.add(vkey);
+
+  const second = await serveWatched(t, env);
+  const later = await filed(second.publicUrl);
+  // What was published before they were asked stays as it is until the log grows.
+  const evidence = await eventually('cosigned and stamped evidence', patienceMs, async () => {
+    const answer = await asked(second.publicUrl, filingNo);
+    const isCosigned = witnesses.every(({ name }) => answer.json.proof?.includes(`\n— ${name} `));
+    return isCosigned && answer.json.timeStamp !== undefined ? answer : undefined;
+  });
+  const bundle = join(folder, 'bundle.json');
+  writeFileSync(bundle, evidence.text);
+  const trust = ['--key', vkey, ...witnesses.flatMap((witness) => ['--witness', witness.vkey])];
+  const words = [...trust, '--witnesses-required', '2', '--tsa-ca', authority.caFile];
+  const verified = await runBounded(t, ['verify', bundle, ...words], {});
+  assert.equal(verified.code, 0, verified.stderr);
+  for (const witness of witnesses) assert.ok(verified.stdout.includes(`cosigned by ${witness.vkey} at `));
+  assert.match(verified.stdout, /^existed before 20\S+Z according to CN=authority of the test$/m);
+  await eventually('the later filing is published', patienceMs, async () => {
+    return (await asked(second.publicUrl, later)).status === 200;
+  });
+  const checkpoint = await (await fetch(`${second.publicUrl}/log/checkpoint`)).text();
+  assert.equal(readFileSync(join(dataDir, 'log-checkpoint'), 'utf8'), checkpoint);
+  for (const { name } of witnesses) assert.ok(checkpoint.includes(`\n— ${name} `));
+
+  // One of the two gives nothing: filing goes on, and evidence of what is new has to wait.
+  for (const witness of witnesses.slice(1)) witness.lie = 'ERROR';
+  const unseen = await filed(second.publicUrl);
+  const refused = await asked(second.publicUrl, unseen);
+  assert.deepEqual([refused.status, refused.json.code], [503, 'UNAVAILABLE']);
+  assert.ok(Number(refused.headers['retry-after']) >= 1);
+  assert.equal((await asked(second.publicUrl, filingNo)).status, 200);
+  assert.equal(await (await fetch(`${second.publicUrl}/log/checkpoint`)).text(), checkpoint);
+  assert.match(second.stderr() + second.stdout(), /1 of 2 witnesses cosigned it, and 2 are required/);
+  // Even across a kill: the file has what was published last, the witnesses what they cosigned.
+  await second.stop('SIGKILL');
+  for (const witness of witnesses) witness.lie = undefined;
+  const third = await serveWatched(t, env);
+  await eventually('what was filed meanwhile is published', patienceMs, async () => {
+    return (await asked(third.publicUrl, unseen)).status === 200;
+  });
+  assert.equal(await third.stop(), 0, third.stderr());
+  for (const { asked: all } of witnesses) assert.ok(all.some(({ status }) => status === 409));
+});
+
+test('a fault of these settings is told at the start, with all others', async (t) => {
+  const file = join(temporaryFolder(t), 'witnesses');
+  writeFileSync(file, 'nobody http://witness.example\n');
+  const { code, stderr } = await runBounded(t, ['serve'], {
+    ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data'),
+    ARTSEAL_LOG_WITNESSES_FILE: file,
+    ARTSEAL_LOG_TSA_EVERY: '1s',
+  });
+  assert.equal(code, 2);
+  assert.match(stderr, /ARTSEAL_LOG_WITNESSES_FILE cannot be used: line 1 is no verifier key/);
+  assert.match(stderr, /ARTSEAL_LOG_TSA_EVERY must be a period/);
+});
