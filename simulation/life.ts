@@ -119,6 +119,7 @@ export function beginLife(options: LifeOptions): Life {
       lookUp: (order, signal) => between('look-up', () => connection.lookUp(order, signal)),
     },
     calendar: createCalendar('Asia/Shanghai'),
+    clockSetByS: () => 0,
     limits: simulatedLimits,
     publication: signer,
   });

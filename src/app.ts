@@ -17,6 +17,7 @@ import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
 import type { Traces } from './observe/traces/traces.ts';
 import type { Institution, OwnDoor } from './payment/institution.ts';
 import { createClockPart } from './readiness/clock-part.ts';
+import { watchFilingClock } from './readiness/filing-clock-watch.ts';
 import { type InstitutionWatch, watchInstitution } from './readiness/institution-watch.ts';
 import { createReadiness, type ReadinessPart } from './readiness/readiness.ts';
 import { createStorePart } from './readiness/store-part.ts';
@@ -102,8 +103,14 @@ export async function startApp(
   opened.defer(tls.end);
   let addresses: DoorAddresses | undefined;
   const payments = await openInstitution(start, () => addresses && ownDoor(addresses, tls));
+  const filingClock = await watchFilingClock(registry.execute, clock, log);
+  opened.defer(filingClock.stop);
   const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
-  const service = openService(start, { ...shared, publication }, payments.observed);
+  const service = openService(
+    start,
+    { ...shared, publication, clockSetByS: filingClock.setByS },
+    payments.observed,
+  );
   const readiness = await openReadiness(start, store, registry.execute, payments.watch);
   const callFigures = createCallFigures();
   let backups: BackupSchedule | undefined;
@@ -112,6 +119,7 @@ export async function startApp(
     ...{ ...shared, readiness, calls: callFigures, institution: payments.figures },
     certificateEnds: tls.ends,
     access: payments.watch.state,
+    clockFault: filingClock.fault,
     backups: () => backups?.status(),
     evidenceLog: publication.figures,
   });
@@ -220,7 +228,7 @@ async function openInstitution(
 /** The service between its store and its institution, until it is stopped. */
 function openService(
   { config, log, simulated, opened }: Start,
-  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar' | 'publication'>,
+  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar' | 'publication' | 'clockSetByS'>,
   institution: Institution,
 ): Service {
   const service = createService({

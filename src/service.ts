@@ -35,6 +35,8 @@ export interface ServiceParts {
   readonly partyRules: PartyRules | undefined;
   readonly clock: Clock;
   readonly calendar: Calendar;
+  /** By how much the wall clock was set, as `ClockReading.setByS`. */
+  readonly clockSetByS: () => number;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   /** From 0 to 1. */
@@ -62,7 +64,7 @@ export interface Service {
 
 /** Puts the service together, between its store and its institution. */
 export function createService(parts: ServiceParts): Service {
-  const { store, institution, clock, calendar, currency, publication } = parts;
+  const { store, institution, clock, calendar, publication } = parts;
   const execute = executorOf(store);
   const paging = createPaging(store.keyFor('page tokens'));
   const timestamp = (atMs: number) => calendar.timestamp(atMs);
@@ -79,7 +81,7 @@ export function createService(parts: ServiceParts): Service {
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
   return {
     dispatcher: createDispatcher([
-      createFilingService({ now, currency, paging }),
+      createFilingService({ ...parts, now, paging }),
       createProvenanceService(),
       createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),

@@ -32,6 +32,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['escrow', async () => (await import('./escrow.ts')).escrow],
   ['evidence', async () => (await import('./evidence.ts')).evidence],
   ['retention', async () => (await import('./retention.ts')).retention],
+  ['clock', async () => (await import('./clock.ts')).clock],
   ['acts', async () => (await import('./acts.ts')).acts],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],

@@ -10,13 +10,20 @@ import type { Paging } from './paging.ts';
 /** What the filing operations need. */
 export interface FilingDependencies {
   readonly now: () => BusinessTime;
+  /** As `ClockReading.setByS`. */
+  readonly clockSetByS: () => number;
   /** ISO 4217 code of all prices. */
   readonly currency: string;
   readonly paging: Paging;
 }
 
 /** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
-export function createFilingService({ now, currency, paging }: FilingDependencies): Implementation {
+export function createFilingService({
+  now,
+  clockSetByS,
+  currency,
+  paging,
+}: FilingDependencies): Implementation {
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'file', {
     createFiling: operation({
@@ -25,7 +32,10 @@ export function createFilingService({ now, currency, paging }: FilingDependencie
         return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
       },
       run: async (artwork, call) => {
-        const filed = await call.execute({ kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) });
+        const filed = await call.execute({
+          ...{ kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) },
+          clockSetByS: clockSetByS(),
+        });
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
       },

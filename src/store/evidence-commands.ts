@@ -1,3 +1,4 @@
+import type { Actor } from '../domain/act.ts';
 import type { Filing } from '../domain/filing.ts';
 import type { LaterRecord } from '../domain/provenance.ts';
 
@@ -43,6 +44,21 @@ export interface EvidenceCommands {
     readonly takes: RecordName & { readonly link: EvidenceLink };
     readonly gives: EvidenceLink;
   };
+  /** What the wall clock is held against. */
+  ReadLogClock: { readonly takes: object; readonly gives: LogClock };
+  /**
+   * Notes that the operator knows the time of `by` to be right: the records that follow may bear it, whatever those before
+   * bear. What was so before.
+   */
+  AcceptClock: { readonly takes: { readonly by: Actor }; readonly gives: LogClock };
+}
+
+/** The times of the log. */
+export interface LogClock {
+  /** That of the newest leaf, Unix seconds; undefined if there is none. */
+  readonly newestS: number | undefined;
+  /** The last time that an operator accepted, Unix seconds, and its place among the acts of the log; undefined if none did. */
+  readonly accepted: { readonly sequence: number; readonly timeS: number } | undefined;
 }
 
 /** A record by its filing and its place, if it is one that `owner` may see: anybody if that is undefined. */

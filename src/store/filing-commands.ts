@@ -27,10 +27,16 @@ export interface BusinessTime {
 export interface FilingCommands {
   /**
    * Files an artwork under the next number of the timestamp's year, without gaps but for those of a restoration, with its
-   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED.
+   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED, and with UNAVAILABLE as long as
+   * `findClockFault` finds something; `clockSetByS` is its `setByS`, 0 if left out.
    */
   FileArtwork: {
-    readonly takes: { readonly artwork: Artwork; readonly at: BusinessTime; readonly by: CallerRef };
+    readonly takes: {
+      readonly artwork: Artwork;
+      readonly at: BusinessTime;
+      readonly by: CallerRef;
+      readonly clockSetByS?: number;
+    };
     readonly gives: Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
   };
   /** One filing of `owner`, or of anybody if that is undefined. */

@@ -71,8 +71,15 @@ export interface StoreFigures {
   readonly commitSeconds: DistributionData;
   /** Spent nonces that are remembered. */
   readonly nonces: number;
+  readonly incidents: IncidentCounts;
   /** Undefined for an engine that keeps no files of its own. */
   readonly files: StoreFiles | undefined;
+}
+
+/** What should not happen, and how often it did. */
+export interface IncidentCounts {
+  /** Filings that were refused since the clock may be wrong. */
+  readonly clockRefusals: number;
 }
 
 /** Bytes of the files of a store; undefined where they cannot be read. */

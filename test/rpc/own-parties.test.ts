@@ -99,6 +99,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     ...{ store, keyRing, clock, institution: bank, partyRules: stripe.parties },
     ...{ environment: 'sandbox', currency: 'CNY', random: () => 0.5, newInstructionId: newName },
     calendar: createCalendar('UTC'),
+    clockSetByS: () => 0,
     limits: reconciliationLimits,
     publication: createTestPublication(),
     log: pino({ level: 'silent' }),

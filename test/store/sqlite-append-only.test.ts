@@ -9,6 +9,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
+  acceptClock,
   addPlatform,
   fileOne,
   noon,
@@ -163,8 +164,12 @@ test('a list ends where filings were deleted, and shows no other in their place'
   const mine = await addPlatform(store, 'gallery');
   const other = await addPlatform(store, 'auction house');
   const [longAgo, before, now] = [yearsAgo(8, 0), yearsAgo(6, 0), yearsAgo(0, 0)];
-  for (const at of [longAgo, longAgo, before]) await fileOne(store, mine, at);
-  const kept = [await fileOne(store, mine, before), await fileOne(store, mine, before)];
+  const file = async (by: typeof mine, at: typeof now) => {
+    await acceptClock(store, at);
+    return fileOne(store, by, at);
+  };
+  for (const at of [longAgo, longAgo, before]) await file(mine, at);
+  const kept = [await file(mine, before), await file(mine, before)];
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
   t.after(() => raw.close());
   const list = async (page: PageQuery, year?: number) => {
@@ -179,9 +184,9 @@ test('a list ends where filings were deleted, and shows no other in their place'
 
   raw.exec('DELETE FROM filing');
   // The row ids are given again: to another caller in the same year, and to this one in another year.
-  await fileOne(store, other, before);
-  const latest = await fileOne(store, mine, now);
-  for (let id = 3; id <= 5; id += 1) await fileOne(store, other, before);
+  await file(other, before);
+  const latest = await file(mine, now);
+  for (let id = 3; id <= 5; id += 1) await file(other, before);
   assert.equal(raw.prepare('SELECT max(id) FROM filing').pluck().get(), 5);
   assert.deepEqual(await list(whole), [latest]);
   assert.deepEqual(await list(whole, yearOf(before.timestamp)), []);

@@ -139,6 +139,18 @@ export const figures: readonly Figure[] = [
     read: ({ store }) => one(store?.files?.freeBytes),
   },
   {
+    name: 'artseal_filing_clock_wrong',
+    help: 'Whether filings are refused since the wall clock may be wrong.',
+    type: 'gauge',
+    read: ({ clockFault }) => [{ value: Number(clockFault !== undefined) }],
+  },
+  {
+    name: 'artseal_filing_clock_refusals_total',
+    help: 'Filings that were refused since the wall clock may be wrong.',
+    type: 'counter',
+    read: ({ store }) => one(store?.incidents.clockRefusals),
+  },
+  {
     name: 'artseal_numbers_left',
     help: 'Numbers of this year that are not given out.',
     type: 'gauge',

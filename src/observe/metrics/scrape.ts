@@ -22,6 +22,8 @@ export interface FigureSources {
   /** As `Snapshot.backups`. */
   readonly backups: () => Snapshot['backups'];
   readonly evidenceLog: () => Snapshot['evidenceLog'];
+  /** As `Snapshot.clockFault`. */
+  readonly clockFault: () => Snapshot['clockFault'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
   readonly clock: Clock;
   readonly calendar: Calendar;
@@ -77,6 +79,7 @@ export function createScrape(sources: FigureSources): Scrape {
       access: sources.access(),
       backups: sources.backups(),
       evidenceLog: sources.evidenceLog(),
+      clockFault: sources.clockFault(),
       calls: calls.data(),
       institution: institution.data(),
       process: process.read(),

@@ -1,3 +1,4 @@
+import type { ClockFault } from '../../domain/filing-clock.ts';
 import type { BuildInfo } from '../../program/build-info.ts';
 import type { RegistryFigures } from '../../store/figure-commands.ts';
 import type { StoreFigures } from '../../store/store.ts';
@@ -40,6 +41,8 @@ export interface Snapshot {
     readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
     readonly isReached: boolean | undefined;
   };
+  /** Why filings are refused because of the wall clock; undefined if they are not. */
+  readonly clockFault: ClockFault | undefined;
   /** How the backups stand that are taken regularly; undefined if none are. */
   readonly backups: RegularBackupFigures | undefined;
   readonly evidenceLog: EvidenceLogFigures;

@@ -32,6 +32,7 @@ import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
+import { createIncidents, type Incidents } from './incidents.ts';
 import { databaseFile } from './location.ts';
 import { createLogHandlers } from './log.ts';
 import { createNonces } from './nonces.ts';
@@ -86,7 +87,8 @@ export function openCore(options: StoreOptions): Core {
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
-  const { nonces, log, writes, governs, carryOut } = createUnits(database);
+  const incidents = createIncidents();
+  const { nonces, log, writes, governs, carryOut } = createUnits(database, incidents);
   const credentials = watchCredentials(database);
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
@@ -198,6 +200,7 @@ export function openCore(options: StoreOptions): Core {
       transactionSeconds: transactionSeconds.data(),
       commitSeconds: commitSeconds.data(),
       nonces: nonces.count(),
+      incidents: incidents.counts(),
       files: readFileFigures(databaseFile(options.dataDir)),
     }),
     close: () => {
@@ -208,14 +211,14 @@ export function openCore(options: StoreOptions): Core {
 }
 
 /** What carries out single units, inside the transaction of their batch. */
-function createUnits(database: Database) {
+function createUnits(database: Database, incidents: Incidents) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
   const log = createEvidenceLog(database);
   const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
-    ...createFilingHandlers(database, log),
-    ...createEvidenceHandlers(database),
+    ...createFilingHandlers(database, log, incidents),
+    ...createEvidenceHandlers(database, log, noteAct),
     ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,

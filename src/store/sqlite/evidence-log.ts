@@ -135,9 +135,9 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       return { salt, leafIndex: push({ data, timeS }) };
     },
     appendAct: (kind, atS, detail) => {
+      const laterS = begun(atS);
       // A time that an operator accepts is the one that may be behind those before it.
-      const isAsTold = kind === 'CLOCK_ACCEPTED' || kind === 'LOG_BEGUN';
-      pushAct(kind, isAsTold ? atS : begun(atS), detail);
+      pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS,
     mark: () => pending.length,

@@ -1,4 +1,4 @@
-import { and, asc, between, eq, sql } from 'drizzle-orm';
+import { and, asc, between, desc, eq, sql } from 'drizzle-orm';
 import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -8,16 +8,22 @@ import {
   rootOf,
   subtreesOf,
 } from '../../domain/merkle.ts';
-import type { EvidenceCommands, LoggedRecord, RecordName } from '../evidence-commands.ts';
+import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
+import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
+import type { EvidenceLog } from './evidence-log.ts';
 import { toFiling } from './filings.ts';
-import { type Handlers, reads } from './handlers.ts';
-import { caller, filing, logLeaf, provenanceRecord } from './schema.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import { caller, filing, logAct, logLeaf, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 import { createSubtrees } from './subtrees.ts';
 
 /** Handlers of what is read of the evidence log. */
-export function createEvidenceHandlers(database: Database): Handlers<keyof EvidenceCommands> {
+export function createEvidenceHandlers(
+  database: Database,
+  log: EvidenceLog,
+  noteAct: NoteAct,
+): Handlers<keyof EvidenceCommands> {
   const subtrees = createSubtrees(database);
   const selectSize = prepareRaw<{ size: number }>(
     database,
@@ -31,6 +37,22 @@ export function createEvidenceHandlers(database: Database): Handlers<keyof Evide
       .where(between(logLeaf.id, sql.placeholder('first'), sql.placeholder('last')))
       .orderBy(asc(logLeaf.id)),
   );
+  const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
+    database,
+    database
+      .select({ sequence: logAct.sequence, timeS: logAct.timeS })
+      .from(logAct)
+      .where(eq(logAct.kind, 'CLOCK_ACCEPTED'))
+      .orderBy(desc(logAct.sequence))
+      .limit(1),
+  );
+  const clock = (): LogClock => {
+    const accepted = selectAccepted.get({});
+    return {
+      newestS: log.newestS(),
+      accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
+    };
+  };
   const size = () => selectSize.get({})?.size ?? 0;
   const hashOf = (range: LeafRange) => rootOf(subtreesOf(range).map(subtrees.hashOf));
   const leavesFrom = (index: number, width: number) =>
@@ -96,6 +118,17 @@ export function createEvidenceHandlers(database: Database): Handlers<keyof Evide
       if (found === undefined) throw recordNotFound(named.sequence);
       if (found.content === undefined) throw filingErased();
       return link;
+    }),
+    ReadLogClock: reads(clock),
+    AcceptClock: writes(({ by }) => {
+      const before = clock();
+      if (before.newestS === by.atS && before.accepted?.timeS === by.atS) return before;
+      log.appendAct('CLOCK_ACCEPTED', by.atS, { timeS: by.atS });
+      noteAct(by, 'clock accept', 'clock', {
+        before: before.newestS === undefined ? undefined : { timeS: before.newestS },
+        after: { timeS: by.atS },
+      });
+      return before;
     }),
   };
 }

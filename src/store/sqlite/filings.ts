@@ -8,12 +8,14 @@ import {
   filingSequenceMax,
   nextFilingNumber,
 } from '../../domain/filing.ts';
+import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
+import type { Incidents } from './incidents.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
@@ -23,7 +25,11 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 
 /** Handlers of filings and their provenance records. */
-export function createFilingHandlers(database: Database, log: EvidenceLog): Handlers<keyof FilingCommands> {
+export function createFilingHandlers(
+  database: Database,
+  log: EvidenceLog,
+  incidents: Incidents,
+): Handlers<keyof FilingCommands> {
   // A filing can be deleted when it is five years old: the year of its number is over, and no more are given out in it.
   const selectLast = prepareRaw<{ last: string | null }>(
     database,
@@ -65,9 +71,18 @@ export function createFilingHandlers(database: Database, log: EvidenceLog): Hand
         .orderBy(desc(filing.filingNo)),
     ).iterate({});
 
+  function refuseWrongClock(nowS: number, setByS: number): void {
+    const fault = findClockFault({ nowS, newestS: log.newestS(), setByS });
+    if (fault === undefined) return;
+    incidents.count('clockRefusals');
+    throw clockRefusal(fault);
+  }
+
   return {
-    FileArtwork: writesAtOnce(({ artwork, at, by }) => {
+    FileArtwork: writesAtOnce(({ artwork, at, by, clockSetByS = 0 }) => {
       const { timestamp } = at;
+      const filedAtS = Math.floor(at.atMs / 1000);
+      refuseWrongClock(filedAtS, clockSetByS);
       const year = yearOf(timestamp);
       const filingNo = nextFilingNumber(
         year,
@@ -76,7 +91,6 @@ export function createFilingHandlers(database: Database, log: EvidenceLog): Hand
       );
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
-      const filedAtS = Math.floor(at.atMs / 1000);
       const leaf = {
         kind: 'FILING',
         number: filingNo,

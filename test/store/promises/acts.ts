@@ -216,6 +216,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       acts: [['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }]],
     };
   },
+  AcceptClock: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    await fileOne(store, gallery);
+    return {
+      command: { kind: 'AcceptClock', by },
+      acts: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
+    };
+  },
   CloseOrder: async (store) => {
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     const before = { state: 'UNPAID', review: null };

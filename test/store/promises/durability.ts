@@ -86,6 +86,8 @@ const commands: { readonly [K in Kind]: Command<K> } = {
     ...{ size: 1, note: 'log.example\n', publishedAtS: nowS, timeStamp: Buffer.of(1) },
   },
   FindTimeStamp: { kind: 'FindTimeStamp', leafIndex: 0 },
+  ReadLogClock: { kind: 'ReadLogClock' },
+  AcceptClock: { kind: 'AcceptClock', by: tester },
   GetProvenance: { kind: 'GetProvenance', filingNo: 'AS-2026-000001' },
   OpenEscrow: toOpen(somebody, 'AS-2026-000001'),
   PrepareResolution: toResolve(somebody, 'RELEASE', 'ES-2026-0000'),

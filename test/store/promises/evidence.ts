@@ -4,20 +4,26 @@ import { test } from 'node:test';
 import { canonicalEvidence } from '../../../src/domain/filing.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../../src/domain/merkle.ts';
 import { canonicalRecord } from '../../../src/domain/provenance.ts';
+import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
 import { refusal } from '../../support/refused.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
+  acceptClock,
   addPlatform,
   caseOf,
+  done,
   fileOne,
   frozen,
   noon,
   openStore,
+  refused,
   type StoreEngine,
   settlementOf,
+  time,
   toFile,
   toResolve,
+  underKey,
 } from './fixtures.ts';
 
 const hex = (bytes: Uint8Array | undefined): string | undefined =>
@@ -35,9 +41,15 @@ async function allLeaves(store: Store): Promise<{ leaves: readonly string[]; tre
   return { leaves, tree };
 }
 
-/** Sells a filing: its order is released. */
-async function sell(store: Store, by: Parameters<typeof frozen>[1]): Promise<string> {
-  const { escrowId, filingNo } = await frozen(store, by);
+/** So many seconds after noon. */
+const later = (seconds: number): BusinessTime => ({
+  atMs: noon.atMs + seconds * 1_000,
+  timestamp: new Date(noon.atMs + Math.floor(seconds) * 1_000).toISOString().replace('.000Z', '+00:00'),
+});
+
+/** Sells a filing, by default a new one: its order is released. */
+async function sell(store: Store, by: Parameters<typeof frozen>[1], sold?: string): Promise<string> {
+  const { escrowId, filingNo } = await frozen(store, by, sold);
   const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
   const ended = [{ instructionId, status: 'CONFIRMED' }] as const;
   const update = settlementOf(await caseOf(store, escrowId), { to: 'RELEASED', reference: 'theirs', ended });
@@ -206,5 +218,68 @@ export function evidencePromises(engine: StoreEngine): void {
     assert.deepEqual([proof?.leaf, proof?.path.map(hex)], [leaves[4], [hex(tree.roots[0])]]);
     const consistency = await perform(store, { kind: 'ProveConsistency', from: 4, to: 5 });
     assert.deepEqual(consistency?.map(hex), [hex(leafHash(leaves[4] ?? ''))]);
+  });
+
+  test('a filing whose time is behind the newest record is refused, and nothing is stored', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    await fileOne(store, by, later(0.9));
+    const before = await allLeaves(store);
+    const filing = underKey(by.callerId, 'k', toFile(by, later(-1)));
+    const { outcome } = await store.execute(filing);
+    assert.ok(outcome.kind === 'REFUSED');
+    assert.deepEqual([outcome.refusal.reason, outcome.refusal.hints], ['UNAVAILABLE', { retryAfterS: 1 }]);
+    assert.match(outcome.refusal.message, /the clock is 1 s behind the newest record.*artseal clock accept/);
+    assert.deepEqual(await allLeaves(store), before);
+    assert.equal((await store.figures()).incidents.clockRefusals, 1);
+    // In whole seconds, as records are dated.
+    const again = await done(store, { ...filing, effect: toFile(by, later(0)) });
+    assert.deepEqual([again.isReplay, again.result.filingNo], [false, 'AS-2026-000002']);
+  });
+
+  test('a time that an operator accepts is the one that records are held against from then on', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const wrong = time('2036-05-01T00:00:00+00:00');
+    assert.equal(await fileOne(store, by, wrong), 'AS-2036-000001');
+    await refused(perform(store, toFile(by, noon)), 'UNAVAILABLE');
+    await acceptClock(store, noon);
+    assert.equal(await fileOne(store, by, noon), 'AS-2026-000001');
+    await refused(perform(store, toFile(by, wrong)), 'UNAVAILABLE');
+    const { leaves } = await allLeaves(store);
+    const timeS = noon.atMs / 1_000;
+    assert.deepEqual(JSON.parse(leaves[2] ?? ''), {
+      ...{ kind: 'CLOCK_ACCEPTED', number: 'LOG', sequence: 2, time: timeS, version: 1 },
+      detail: { timeS },
+    });
+    assert.deepEqual(await perform(store, { kind: 'ReadLogClock' }), {
+      newestS: timeS,
+      accepted: { sequence: 2, timeS },
+    });
+  });
+
+  test('a clock that is accepted before anything is recorded begins the log', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    await acceptClock(store, noon);
+    const { leaves } = await allLeaves(store);
+    assert.deepEqual(
+      leaves.map((leaf) => JSON.parse(leaf).kind),
+      ['LOG_BEGUN', 'CLOCK_ACCEPTED'],
+    );
+  });
+
+  test('a clock that was set by more than a day dates no filing, while a sale is recorded', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const setBack = { ...toFile(by), clockSetByS: -86_401 };
+    await refused(perform(store, setBack), 'UNAVAILABLE');
+    await perform(store, { ...setBack, clockSetByS: 86_400 });
+    const latest = later(3_600);
+    await fileOne(store, by, latest);
+    await refused(perform(store, toFile(by)), 'UNAVAILABLE');
+    await sell(store, by, 'AS-2026-000001');
+    const { leaves } = await allLeaves(store);
+    const { kind, time: recordedS } = JSON.parse(leaves.at(-1) ?? '');
+    assert.deepEqual([kind, recordedS], ['TRANSFER', latest.atMs / 1_000]);
   });
 }

@@ -4,6 +4,7 @@ import { keyEndsS, orderAgesS, type RegistryFigures } from '../../../src/store/f
 import { perform, type Store } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import {
+  acceptClock,
   addPlatform,
   caseOf,
   fileOne,
@@ -57,6 +58,7 @@ export function figurePromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const filingNo = await fileOne(store, by);
     await fileOne(store, by, time('2027-01-01T00:00:00+00:00'));
+    await acceptClock(store, noon);
     await fileOne(store, by);
     await opened(store, by, filingNo);
     const { filingNumbers, escrowNumbers } = await figuresOf(store);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { perform } from '../../../src/store/store.ts';
 import {
+  acceptClock,
   addPlatform,
   allPages,
   anyFiling,
@@ -193,7 +194,10 @@ export function filingPromises(engine: StoreEngine): void {
       [other, time('2027-01-01T00:00:00+08:00')],
       [mine, last],
     ];
-    for (const [by, at] of filed) await perform(store, toFile(by, at));
+    for (const [by, at] of filed) {
+      await acceptClock(store, at);
+      await perform(store, toFile(by, at));
+    }
     const listed = async (owner: number | undefined, year: number) => {
       const pages = await allPages(
         (page) => perform(store, { kind: 'ListFilings', filter: { owner, year }, page }),
@@ -219,6 +223,7 @@ export function filingPromises(engine: StoreEngine): void {
     const instants = ['2027-12-31', '2028-01-01', '2027-12-31', '2026-06-01', '2028-01-01'];
     for (const day of instants) {
       const at = time(`${day}T12:00:00+08:00`);
+      await acceptClock(store, at);
       // Some file often, some once a day, in turns; the last one files in a single year.
       const turns = [...callers, ...callers.slice(0, 5), ...callers.slice(3, 9), ...callers.slice(0, 2)];
       const filing = day === '2028-01-01' ? turns : turns.filter((by) => by !== callers.at(-1));

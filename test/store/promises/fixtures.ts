@@ -138,6 +138,11 @@ export async function fileOne(store: Store, by: CallerRef, at: BusinessTime = no
   return filingNo;
 }
 
+/** Has an operator say that it is that time, whatever the records bear. */
+export async function acceptClock(store: Store, { atMs }: BusinessTime): Promise<void> {
+  await perform(store, { kind: 'AcceptClock', by: { ...tester, atS: Math.floor(atMs / 1_000) } });
+}
+
 /** What an institution is told of the parties of `terms`. */
 export const knownAs = {
   BUYER: { customer: 'cus_1', paymentMethod: 'pm_1' },

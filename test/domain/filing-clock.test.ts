@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clockRefusal, findClockFault } from '../../src/domain/filing-clock.ts';
+
+const nowS = Date.UTC(2026, 10, 22, 12) / 1_000;
+const dayS = 86_400;
+const fault = (over: { newestS?: number; setByS?: number } = {}) =>
+  findClockFault({ nowS, newestS: nowS, setByS: 0, ...over });
+
+test('a clock that goes on is right, whoever filed in the same second', () => {
+  assert.equal(findClockFault({ nowS, newestS: undefined, setByS: 0 }), undefined);
+  for (const newestS of [nowS, nowS - 1, nowS - 366 * dayS]) assert.equal(fault({ newestS }), undefined);
+});
+
+test('a clock that is behind the newest record is wrong by the first second', () => {
+  assert.deepEqual(fault({ newestS: nowS + 1 }), { kind: 'BEHIND', byS: 1 });
+  assert.deepEqual(fault({ newestS: nowS + 90 * dayS }), { kind: 'BEHIND', byS: 90 * dayS });
+});
+
+test('a clock that was set by more than a day is wrong, be it forward or back', () => {
+  for (const setByS of [dayS, -dayS]) assert.equal(fault({ setByS }), undefined);
+  for (const setByS of [dayS + 1, -dayS - 1])
+    assert.deepEqual(fault({ setByS }), { kind: 'SET', byS: setByS });
+});
+
+test('a clock that is more than 366 days ahead of the newest record is wrong', () => {
+  assert.deepEqual(fault({ newestS: nowS - 366 * dayS - 1 }), { kind: 'AHEAD', byS: 366 * dayS + 1 });
+});
+
+test('callers are told how wrong it is, what to do, and to come back within a minute', () => {
+  const { reason, message, hints } = clockRefusal({ kind: 'BEHIND', byS: 12 });
+  assert.deepEqual([reason, hints], ['UNAVAILABLE', { retryAfterS: 12 }]);
+  assert.match(message, /the clock is 12 s behind the newest record\..*nothing was stored/i);
+  assert.match(message, /artseal clock accept$/);
+  const far = clockRefusal({ kind: 'BEHIND', byS: 10 * dayS });
+  assert.equal(far.hints.retryAfterS, 60);
+  assert.match(far.message, /864000 s \(10 days\)/);
+  assert.match(clockRefusal({ kind: 'SET', byS: -2 * dayS }).message, /was set back by 172800 s \(2 days\)/);
+  assert.equal(clockRefusal({ kind: 'AHEAD', byS: 400 * dayS }).hints.retryAfterS, 60);
+});
