@@ -172,6 +172,9 @@ async function beginServing(
   for (const file of readableByOthers(confidentialFiles(config)))
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
+  const { checkedMs: ms } = store;
+  if (ms !== undefined)
+    log.warn({ ms }, 'the database was not closed when it was served last: it was checked, and it is sound');
   await store.beginServing();
   // Not before: it may be that of another process that serves. An earlier one may have left it behind.
   removeServingRecord(config.dataDir);

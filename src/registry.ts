@@ -4,6 +4,7 @@ import { createIssuance, type Issuance } from './keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from './keys/key-ring.ts';
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { institutions } from './payment/institutions.ts';
+import { isServingRecordThere } from './serving-record.ts';
 import { type Config, faultsForServing } from './settings/config.ts';
 import { openKeyRing } from './settings/master-key.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
@@ -93,7 +94,9 @@ export async function openRegistry(
 ): Promise<Registry> {
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
-  const options = { dataDir, environment, currency, opening, serving: serving !== undefined, madeLater };
+  const isServing = serving !== undefined;
+  const wasCutOff = isServing && isServingRecordThere(dataDir);
+  const options = { dataDir, environment, currency, opening, serving: isServing, wasCutOff, madeLater };
   const store = await openStore(options, serving === undefined || serving.isStoreInThisThread === true);
   try {
     const execute = executorOf(store);

@@ -1,4 +1,4 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Clock } from './domain/clock.ts';
@@ -24,6 +24,11 @@ function writeServingRecord(dataDir: string, record: ServingRecord): void {
   const file = join(dataDir, servingRecordName);
   writeFileSync(`${file}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
   renameSync(`${file}.new`, file);
+}
+
+/** Whether there is one, be it readable or not: the process that serves or served has not removed it. */
+export function isServingRecordThere(dataDir: string): boolean {
+  return existsSync(join(dataDir, servingRecordName));
 }
 
 /** The record that is there; undefined if none is, or none that can be read. */

@@ -43,6 +43,11 @@ export interface Store {
    * after each restart, and it tells nothing of those for other purposes.
    */
   keyFor(purpose: string): Uint8Array;
+  /**
+   * How long it took to check all that is stored, in milliseconds, since whoever served before did not close it; undefined if
+   * it did.
+   */
+  readonly checkedMs: number | undefined;
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
   /**
@@ -80,6 +85,8 @@ export interface StoreFigures {
 export interface IncidentCounts {
   /** Filings that were refused since the clock may be wrong. */
   readonly clockRefusals: number;
+  /** Reads of records that are not what was recorded, by their evidence hash or by their leaf; none was told. */
+  readonly damagedRecords: number;
 }
 
 /** Bytes of the files of a store; undefined where they cannot be read. */
@@ -239,6 +246,8 @@ export interface StoreOptions {
    * does.
    */
   readonly serving?: boolean;
+  /** Whether it is known that the process that took calls before did not end well: what is stored is checked then. */
+  readonly wasCutOff?: boolean;
   /**
    * Names of files of the folder that are only ever made beside a complete store: with one of them there and the store
    * gone, nothing is made.

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
+import { evidenceHash } from '../../src/domain/filing.ts';
 import { nonceFingerprint, writeEntries } from '../../src/store/sqlite/nonce-entries.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { nowS } from './promises/fixtures.ts';
@@ -36,6 +37,13 @@ export function bringTo(raw: Sqlite.Database, schema: number): void {
   raw.pragma(`user_version = ${Math.max(applied, schema)}`);
 }
 
+/** The evidence hash of a filing as they are made here. */
+export const hashOf = (filingNo: string): string =>
+  evidenceHash({
+    ...{ filingNo, author: 'a', era: 'b', size: 'c', material: 'd', condition: 'e', price: 1n },
+    timestamp,
+  });
+
 /** Makes the database of an early release, with a platform, and an order of it in each state. */
 export function makeEarlierDatabase(
   t: TestContext,
@@ -53,7 +61,7 @@ export function makeEarlierDatabase(
   raw.exec("INSERT INTO caller VALUES (1, 'gallery', 'ENTERPRISE', NULL)");
   raw.exec(`INSERT INTO number_sequence VALUES ('FILING', 2026, 4), ('ESCROW', 2026, 4)`);
   const fileArtwork = raw.prepare(
-    `INSERT INTO filing VALUES (?, ?, 1, 'a', 'b', 'c', 'd', 'e', 1, 'f', '${timestamp}', ${openedAtS})`,
+    `INSERT INTO filing VALUES (?, ?, 1, 'a', 'b', 'c', 'd', 'e', 1, ?, '${timestamp}', ${openedAtS})`,
   );
   const record = raw.prepare(`INSERT INTO provenance_record VALUES (?, ?, ?, '2026-11-20', ${openedAtS})`);
   const order = raw.prepare(
@@ -61,7 +69,7 @@ export function makeEarlierDatabase(
   );
   for (const [place, state] of states.entries()) {
     const filingNo = `AS-2026-00000${place + 1}`;
-    fileArtwork.run(place + 1, filingNo);
+    fileArtwork.run(place + 1, filingNo, hashOf(filingNo));
     record.run(filingNo, 1, 'SUBMITTED');
     if (state === 'RELEASED') record.run(filingNo, 2, 'TRANSFER');
     order.run(place + 1, idOf(state), filingNo, state);

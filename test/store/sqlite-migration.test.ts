@@ -14,6 +14,7 @@ import {
   before,
   bringTo,
   filingOf,
+  hashOf,
   idOf,
   makeEarlierDatabase,
   openedAtS,
@@ -192,14 +193,14 @@ for (const [what, hasRecords] of [
 function addEarlierFilings(raw: Sqlite.Database): void {
   raw.exec("INSERT INTO caller VALUES (2, 'auction house', 'ENTERPRISE', NULL)");
   const fileArtwork = raw.prepare(
-    `INSERT INTO filing VALUES (?, ?, ?, 'a', 'b', 'c', 'd', 'e', 1, 'f', '${timestamp}', ${openedAtS})`,
+    `INSERT INTO filing VALUES (?, ?, ?, 'a', 'b', 'c', 'd', 'e', 1, ?, '${timestamp}', ${openedAtS})`,
   );
-  fileArtwork.run(5, 'AS-2025-000001', 2);
-  fileArtwork.run(6, 'AS-2025-000002', 1);
-  fileArtwork.run(7, 'AS-2026-000005', 2);
-  fileArtwork.run(8, 'AS-2025-000003', 1);
-  fileArtwork.run(9, 'AS-2026-000006', 1);
-  fileArtwork.run(10, 'AS-2026-000007', 2);
+  fileArtwork.run(5, 'AS-2025-000001', 2, hashOf('AS-2025-000001'));
+  fileArtwork.run(6, 'AS-2025-000002', 1, hashOf('AS-2025-000002'));
+  fileArtwork.run(7, 'AS-2026-000005', 2, hashOf('AS-2026-000005'));
+  fileArtwork.run(8, 'AS-2025-000003', 1, hashOf('AS-2025-000003'));
+  fileArtwork.run(9, 'AS-2026-000006', 1, hashOf('AS-2026-000006'));
+  fileArtwork.run(10, 'AS-2026-000007', 2, hashOf('AS-2026-000007'));
 }
 
 test('earlier filings of each caller are listed by number, page by page, and new ones before them', async (t) => {

@@ -151,6 +151,12 @@ export const figures: readonly Figure[] = [
     read: ({ store }) => one(store?.incidents.clockRefusals),
   },
   {
+    name: 'artseal_damaged_record_reads_total',
+    help: 'Reads of records that are not what was recorded; none of them was told.',
+    type: 'counter',
+    read: ({ store }) => one(store?.incidents.damagedRecords),
+  },
+  {
     name: 'artseal_numbers_left',
     help: 'Numbers of this year that are not given out.',
     type: 'gauge',

@@ -6,6 +6,7 @@ import { createActHandlers, createActLog } from './acts.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
+import { refuseDamaged, wasCutOff } from './damage.ts';
 import {
   type Database,
   openDatabase,
@@ -38,6 +39,7 @@ import { createLogHandlers } from './log.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createQuotas } from './quotas.ts';
+import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
@@ -54,6 +56,8 @@ interface Failed {
 export interface Core {
   /** The secret of the deployment, 32 bytes. */
   readonly secret: Uint8Array;
+  /** As `Store.checkedMs`. */
+  readonly checkedMs: number | undefined;
   /**
    * Carries out units in their order. When it returns, all that the replies tell is on disk. Where the replies are long,
    * they are those of the first units alone, and nothing was done for the others. What it throws leaves open what was
@@ -83,7 +87,7 @@ const unitBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 export function openCore(options: StoreOptions): Core {
   const isAlone = options.serving === true || options.opening === 'NEW';
   let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
-  const database = openBehind(lock, options);
+  const { database, checkedMs } = openBehind(lock, options);
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
@@ -185,6 +189,7 @@ export function openCore(options: StoreOptions): Core {
 
   return {
     secret: deploymentSecret(database),
+    checkedMs,
     executeBatch: (units) => {
       if (units.some(governs)) credentials.touch();
       return attempt(units);
@@ -215,10 +220,11 @@ function createUnits(database: Database, incidents: Incidents) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
   const log = createEvidenceLog(database);
+  const check = createRecordCheck(database, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
-    ...createFilingHandlers(database, log, incidents),
-    ...createEvidenceHandlers(database, log, noteAct),
+    ...createFilingHandlers(database, log, incidents, check),
+    ...createEvidenceHandlers(database, log, noteAct, check),
     ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,
@@ -337,10 +343,17 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
   };
 }
 
-/** Opens the database; lets go of the lock if that fails. */
-function openBehind(lock: ServingLock | undefined, options: StoreOptions): Database {
+/** Opens the database, checked if it was cut off while it was served; lets go of the lock if that fails. */
+function openBehind(lock: ServingLock | undefined, options: StoreOptions) {
+  let checkedMs: number | undefined;
+  const isCutOff = options.serving === true && wasCutOff(options);
+  const check = (client: Database['$client']) => {
+    checkedMs = refuseDamaged(client);
+  };
   try {
-    return openDatabase(options, { isBehindLock: lock !== undefined });
+    const rules = { isBehindLock: lock !== undefined };
+    const database = openDatabase(options, rules, isCutOff ? check : undefined);
+    return { database, checkedMs };
   } catch (error) {
     lock?.release();
     throw error;

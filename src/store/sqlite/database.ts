@@ -4,6 +4,7 @@ import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoreOptions } from '../store.ts';
+import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { findLost } from './leftovers.ts';
 import { DatabaseRefused, databaseFile, servingLockName } from './location.ts';
@@ -30,11 +31,13 @@ const cacheKiB = 4_096;
 
 /**
  * Opens the database in a data folder: makes it if `opening` allows that, stamps and migrates it as need be, the latter
- * behind the serving lock and when a copy was made. Throws DatabaseRefused.
+ * behind the serving lock and when a copy was made. `inspect` looks at one that is there before anything in it is changed, and
+ * may throw. Throws DatabaseRefused.
  */
 export function openDatabase(
   { dataDir, opening, environment, currency, madeLater = [] }: StoreOptions,
   rules: Partial<UpgradeRules> = {},
+  inspect: (client: Sqlite.Database) => void = () => {},
 ): Database {
   const file = databaseFile(dataDir);
   const stamps = { environment, currency };
@@ -49,9 +52,10 @@ export function openDatabase(
       // SQLite gives its log files the mode of the database.
       makePrivateFile(file);
     }
-    return openFile(file, opening, stamps, rules);
+    return openFile(file, opening, stamps, rules, inspect);
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
+    if (error.code === 'SQLITE_CORRUPT') throw damaged(file, error.message);
     const rule =
       'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
     throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, { cause: error });
@@ -63,6 +67,7 @@ function openFile(
   opening: StoreOptions['opening'],
   stamps: Stamps,
   rules: Partial<UpgradeRules>,
+  inspect: (client: Sqlite.Database) => void,
 ): Database {
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
@@ -80,6 +85,7 @@ function openFile(
     // What moves within the file leaves no copy behind that erasing it would not find; without a page written for that.
     client.pragma('secure_delete = FAST');
     const database = drizzle({ client });
+    if (isMade) inspect(client);
     if (isMade) checkStamps(client, stamps);
     using upgrade = beginUpgrade(client, rules);
     client

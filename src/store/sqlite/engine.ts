@@ -23,6 +23,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
       return index.findToken(sha256);
     },
     keyFor: (purpose) => derivedKey(core.secret, purpose),
+    checkedMs: core.checkedMs,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
     figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),

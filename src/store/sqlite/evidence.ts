@@ -14,6 +14,7 @@ import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import type { RecordCheck } from './record-check.ts';
 import { caller, filing, logAct, logLeaf, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 import { createSubtrees } from './subtrees.ts';
@@ -23,6 +24,7 @@ export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
   noteAct: NoteAct,
+  check: RecordCheck,
 ): Handlers<keyof EvidenceCommands> {
   const subtrees = createSubtrees(database);
   const selectSize = prepareRaw<{ size: number }>(
@@ -67,7 +69,8 @@ export function createEvidenceHandlers(
       .where(and(eq(filing.filingNo, filingNo), owner === undefined ? undefined : eq(filing.callerId, owner)))
       .get();
     if (row === undefined) return undefined;
-    const { salt, leafIndex } = row.filing;
+    const { salt, leafIndex, erasedAtS } = row.filing;
+    if (erasedAtS === null) check.filing(row.filing);
     const shown = toFiling({ ...row.filing, caller: row.caller.name });
     return {
       content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt },
@@ -85,6 +88,7 @@ export function createEvidenceHandlers(
     if (row === undefined) return undefined;
     const { event, at, salt, leafIndex } = row;
     const record = { filingNo, sequence, event, at };
+    if (salt !== null) check.later({ ...record, salt, leafIndex });
     return {
       content: salt === null ? undefined : { kind: event, record, salt },
       leafIndex: requireIndex(leafIndex, filingNo),

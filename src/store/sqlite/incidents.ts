@@ -7,7 +7,7 @@ export interface Incidents {
 }
 
 export function createIncidents(): Incidents {
-  const counts = { clockRefusals: 0 };
+  const counts = { clockRefusals: 0, damagedRecords: 0 };
   return {
     count: (what) => {
       counts[what] += 1;

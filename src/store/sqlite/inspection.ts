@@ -5,12 +5,12 @@ import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { LogKey } from '../log-commands.ts';
 import { keyColumns } from './callers.ts';
+import { damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
 import { databaseFile } from './location.ts';
 import { logKeysIn } from './log.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
-import { faultsBySqlite } from './snapshot.ts';
 
 /** What a database says of itself. */
 export interface Inspection {
@@ -36,9 +36,6 @@ export interface Content {
   readonly newestFilingMs: number | undefined;
 }
 
-/** How many damages are told. */
-const damagesMax = 3;
-
 /**
  * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
  * nothing is migrated, and no file is left behind that was not there. Reads the whole file.
@@ -63,12 +60,6 @@ export function inspectDatabase(dataDir: string): Inspection | undefined {
   } finally {
     client.close();
   }
-}
-
-function damagesOf(client: Sqlite.Database): readonly string[] {
-  const found = faultsBySqlite(client, 'quick_check', damagesMax);
-  const lines = found.flatMap((text) => text.split('\n')).filter((line) => !line.startsWith('***'));
-  return lines.slice(0, damagesMax);
 }
 
 function contentOf(database: Database): Content | undefined {

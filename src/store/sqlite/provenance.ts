@@ -1,6 +1,6 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { dateOf } from '../../domain/calendar.ts';
-import { type ProvenanceRecord, recordHash } from '../../domain/provenance.ts';
+import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
@@ -13,9 +13,18 @@ export interface ProvenanceRecords {
   appendTransfer(filingNo: string, at: BusinessTime): void;
   /** How many TRANSFER records a filing has. */
   transfersOf(filingNo: string): number;
-  /** The records of a filing behind its source record, in order of happening. */
-  of(filingNo: string): ProvenanceRecord[];
+  /** The records of a filing behind its source record, in order of happening, with what they keep of their leaves. */
+  of(filingNo: string): StoredRecord[];
 }
+
+/** A record as it is stored. */
+export interface StoredRecord extends LaterRecord {
+  readonly salt: Buffer | null;
+  readonly leafIndex: number | null;
+}
+
+type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
+  Pick<StoredRecord, 'salt'> & { readonly position: number; readonly leaf_index: number | null };
 
 /** Prepares the statements of the records. */
 export function createProvenanceRecords(database: Database, log: EvidenceLog): ProvenanceRecords {
@@ -33,13 +42,9 @@ export function createProvenanceRecords(database: Database, log: EvidenceLog): P
       .from(provenanceRecord)
       .where(ofFiling),
   );
-  const select = prepareRaw<ProvenanceRecord>(
+  const select = prepareRaw<StoredRow>(
     database,
-    database
-      .select({ event: provenanceRecord.event, at: provenanceRecord.at })
-      .from(provenanceRecord)
-      .where(ofFiling)
-      .orderBy(asc(provenanceRecord.position)),
+    database.select().from(provenanceRecord).where(ofFiling).orderBy(asc(provenanceRecord.position)),
   );
   const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
   return {
@@ -53,6 +58,10 @@ export function createProvenanceRecords(database: Database, log: EvidenceLog): P
       insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
     },
     transfersOf: (filingNo) => lastOf(filingNo) - 1,
-    of: (filingNo) => select.all({ filingNo }),
+    of: (filingNo) =>
+      select.all({ filingNo }).map(({ position, event, at, salt, leaf_index }) => ({
+        ...{ filingNo, sequence: position, event, at, salt },
+        leafIndex: leaf_index,
+      })),
   };
 }

@@ -1,5 +1,6 @@
 import Sqlite from 'better-sqlite3';
 import { type Evidence, evidenceHash } from '../../domain/filing.ts';
+import { faultsBySqlite } from './damage.ts';
 import { busyTimeoutMs } from './database.ts';
 import { schemaOf } from './migrations.ts';
 import type { NumberGap } from './restorations.ts';
@@ -66,16 +67,6 @@ function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
   } finally {
     client.close();
   }
-}
-
-/** What SQLite finds wrong with a database, in its words and at most so many times. */
-export function faultsBySqlite(
-  client: Sqlite.Database,
-  pragma: 'quick_check' | 'integrity_check',
-  max: number,
-): string[] {
-  const found = client.prepare<[], string>(`PRAGMA ${pragma}(${max})`).pluck().all();
-  return found.filter((text) => text !== 'ok');
 }
 
 /**

@@ -22,6 +22,7 @@ export type Told =
   | {
       readonly kind: 'OPENED';
       readonly secret: Uint8Array;
+      readonly checkedMs: number | undefined;
       readonly credentials: Credentials | undefined;
       readonly fault: string | undefined;
     }

@@ -22,7 +22,8 @@ try {
 /** Answers what it is asked, each in its turn, until it is asked to close. */
 function serve(core: ReturnType<typeof openCore>): void {
   let fault = core.findFault();
-  tell({ kind: 'OPENED', secret: core.secret, credentials: core.changedCredentials(), fault });
+  const { secret, checkedMs } = core;
+  tell({ kind: 'OPENED', secret, checkedMs, credentials: core.changedCredentials(), fault });
   const look = setInterval(() => {
     const credentials = core.changedCredentials();
     const found = core.findFault();

@@ -82,7 +82,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     ended.resolve();
   });
 
-  const { secret } = await opening.promise.catch(async (error) => {
+  const { secret, checkedMs } = await opening.promise.catch(async (error) => {
     await worker.terminate();
     throw error;
   });
@@ -103,6 +103,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     findKey: index.findKey,
     findToken: index.findToken,
     keyFor: (purpose) => derivedKey(secret, purpose),
+    checkedMs,
     beginServing: async () => {
       await ask({ kind: 'BEGIN_SERVING' });
     },

@@ -1,0 +1,62 @@
+import { eq, type InferSelectModel, sql } from 'drizzle-orm';
+import { evidenceHash } from '../../domain/filing.ts';
+import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
+import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
+import type { Database } from './database.ts';
+import type { Incidents } from './incidents.ts';
+import { type filing, logLeaf, type provenanceRecord } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+
+type FilingRow = InferSelectModel<typeof filing>;
+type LaterRow = LaterRecord & Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex'>;
+
+/**
+ * Holds records against what was recorded whenever they are read for somebody. Throws an error that names the record, of which
+ * nothing is told then, and counts it.
+ */
+export interface RecordCheck {
+  /** A filing that is not erased: against its evidence hash, and that against its leaf. */
+  filing<Row extends FilingRow>(row: Row): Row;
+  /** A record of such a filing behind it, against its leaf. */
+  later<Row extends LaterRow>(row: Row): Row;
+}
+
+export function createRecordCheck(database: Database, incidents: Incidents): RecordCheck {
+  const selectLeaf = prepareRaw<{ data: string }>(
+    database,
+    database
+      .select({ data: logLeaf.data })
+      .from(logLeaf)
+      .where(eq(logLeaf.id, sql.placeholder('leafIndex'))),
+  );
+  const leafAt = (leafIndex: number | null) => selectLeaf.get({ leafIndex })?.data;
+
+  function damaged(filingNo: string, what: string): Error {
+    incidents.count('damagedRecords');
+    return new Error(
+      `${filingNo} is not what was recorded: ${what}. It is told to nobody: see "A record was changed" in docs/operations.md.`,
+    );
+  }
+
+  return {
+    filing: (row) => {
+      const { filingNo: number, hash, salt, leafIndex, filedAtS: timeS } = row;
+      if (evidenceHash(row) !== hash) throw damaged(number, 'its evidence hash is of another record');
+      const commitment = salt === null ? '' : commitmentTo(hash, salt);
+      if (leafAt(leafIndex) !== recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }))
+        throw damaged(number, 'its leaf in the evidence log is of another record');
+      return row;
+    },
+    later: (row) => {
+      const { filingNo: number, sequence, event: kind, at, salt, leafIndex } = row;
+      const commitment =
+        salt === null ? '' : commitmentTo(recordHash({ filingNo: number, sequence, event: kind, at }), salt);
+      const leaf = leafAt(leafIndex);
+      // Its leaf may be later than the record: only it tells.
+      const timeS = leaf === undefined ? 0 : timeOfLeaf(leaf);
+      if (leaf !== recordLeafData({ kind, number, sequence, timeS, commitment }))
+        throw damaged(number, `the leaf of its record ${sequence} in the evidence log is of another one`);
+      return row;
+    },
+  };
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { serveCommand } from '../support/command.ts';
+import { issueInto } from '../support/issued.ts';
+import { startService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const pageBytes = 4_096;
+const checked = /was not closed when it was served last: it was checked/;
+
+/** A data folder with a filing, whose server was stopped by a signal. */
+async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {
+  const dataDir = temporaryFolder(t);
+  const [platform] = (await issueInto(dataDir, 1)).platforms;
+  assert.ok(platform);
+  const server = await serveCommand(t, { ARTSEAL_DATA_DIR: dataDir });
+  assert.equal((await fileArtwork(server, platform)).status, 200);
+  await server.stop(signal);
+  return dataDir;
+}
+
+test('after kill -9 a sound database is checked before the doors open, and after a clean stop it is not', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const service = await startService(t, { dataDir });
+  const line = service.logLines.find((each) => checked.test(each)) ?? assert.fail();
+  assert.equal(typeof JSON.parse(line).ms, 'number');
+  await service.close();
+  const again = await startService(t, { dataDir, isStoreInThisThread: false });
+  assert.equal(
+    again.logLines.find((each) => checked.test(each)),
+    undefined,
+  );
+});
+
+test('after kill -9 a damaged database is refused with what SQLite says and what to do', async (t) => {
+  const dataDir = await served(t, 'SIGKILL');
+  const file = join(dataDir, 'artseal.db');
+  // What lies in the log comes before what is in the database.
+  const raw = new Sqlite(file);
+  raw.pragma('wal_checkpoint(TRUNCATE)');
+  const page = Number(
+    raw.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'log_leaf'").pluck().get(),
+  );
+  raw.close();
+  assert.ok(!existsSync(`${file}-wal`), 'only the record of the server tells that it was cut off');
+  const disk = openSync(file, 'r+');
+  writeSync(disk, Buffer.alloc(pageBytes, 0xa5), 0, pageBytes, (page - 1) * pageBytes);
+  closeSync(disk);
+  for (const isStoreInThisThread of [true, false]) {
+    await assert.rejects(startService(t, { dataDir, isStoreInThisThread }), (error) => {
+      assert.ok(error instanceof DatabaseRefused, `${error}`);
+      assert.match(
+        error.message,
+        /artseal\.db is damaged: .*(page|malformed).*artseal restore.*operations\.md/s,
+      );
+      return true;
+    });
+  }
+});
