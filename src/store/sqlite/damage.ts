@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
+import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
 import type { StoreOptions } from '../store.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
 
@@ -34,10 +35,10 @@ export function damagesOf(client: Sqlite.Database): readonly string[] {
 
 /** Reads a whole database, its log included: how long that took, in milliseconds. Throws DatabaseRefused if it is damaged. */
 export function refuseDamaged(client: Sqlite.Database): number {
-  const begunMs = performance.now();
-  const damages = damagesOf(client);
+  const taken = createDistribution(durationBoundsS);
+  const damages = taken.time(() => damagesOf(client));
   if (damages.length > 0) throw damaged(client.name, damages.join('; '));
-  return Math.round(performance.now() - begunMs);
+  return Math.round(taken.data().sum * 1_000);
 }
 
 /** The refusal of a database that SQLite finds damaged. */
