@@ -1,13 +1,30 @@
-import type { LogState } from '../store/log-commands.ts';
+import type { LogKey, LogState } from '../store/log-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type ReadCheckpoint, readCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
 import { NoteMalformed, readVerifierKey } from './note.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 
+/** What keeps a log from being signed: what is wrong with the file, with the database, or with the settings. */
+export type Disagreement =
+  | 'FILE_MISSING'
+  | 'FILE_DAMAGED'
+  | 'FILE_OLD'
+  | 'OTHER_LOG'
+  | 'OTHER_KEY'
+  | 'DATABASE_BEHIND'
+  | 'DATABASE_CHANGED'
+  | 'OTHER_ORIGIN';
+
 /** What was published and the database do not agree, so that nothing is signed; the message is for the operator. */
 export class LogRefused extends Error {
   override name = 'LogRefused';
+  readonly kind: Disagreement;
+
+  constructor(kind: Disagreement, message: string) {
+    super(message);
+    this.kind = kind;
+  }
 }
 
 const forkAccepted =
@@ -30,48 +47,57 @@ export interface Published {
  */
 export async function readAgreed(published: Published): Promise<PublishedCheckpoint | undefined> {
   const { execute, state, file, last } = published;
-  const { newest } = state;
   const written = await file.read();
-  if (written === undefined) {
-    const known = newest ?? last;
-    if (known === undefined) return undefined;
-    throw new LogRefused(
-      `${file.path} is missing, although a checkpoint of ${known.size} leaves was published: what was published since is not ` +
-        `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
-    );
-  }
+  if (written === undefined) return refuseMissing(published);
   const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
-  const at = new Date(written.writtenAtMs).toISOString();
+  const inFile = `${file.path}, written ${new Date(written.writtenAtMs).toISOString()}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
   if (agreed.size > size)
     throw new LogRefused(
-      `the database is behind what was published: it has ${size} leaves, and ${file.path}, written ${at}, has a checkpoint of ` +
-        `${agreed.size}. It was restored from a backup, replaced by an older copy, or lost its write-ahead log. ` +
-        `Put the newest database back, ${wayOn}.`,
+      'DATABASE_BEHIND',
+      `the database is behind what was published: it has ${size} leaves, and ${inFile}. It was restored from a backup, ` +
+        `replaced by an older copy, or lost its write-ahead log. Put the newest database back, ${wayOn}.`,
     );
-  const known = [
-    ...(newest === undefined ? [] : [readKept(newest.note)]),
-    ...(last === undefined ? [] : [last]),
-  ];
+  const kept = state.newest && readKept(state.newest.note);
+  const known = [kept, last].filter((checkpoint) => checkpoint !== undefined);
   const newer = known.find((checkpoint) => checkpoint.size > agreed.size);
   if (newer !== undefined)
     throw new LogRefused(
-      `${file.path}, written ${at}, has a checkpoint of ${agreed.size} leaves, and is not the newest one: one of ${newer.size} ` +
-        `was published. Put the newest one back, ${wayOn}.`,
+      'FILE_OLD',
+      `${inFile} leaves, and is not the newest one: one of ${newer.size} was published. Put the newest one back, ${wayOn}.`,
     );
-  const roots = new Map(
-    [agreed, ...known].map(({ size, root }) => [`${size} ${hexOf(root)}`, { size, root }]),
-  );
-  for (const { size, root } of roots.values()) {
-    const own = await execute({ kind: 'GetRoot', size });
-    if (own !== undefined && hexOf(own) === hexOf(root)) continue;
-    throw new LogRefused(
-      `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +
-        `${own && hexOf(own)}, and that of the checkpoint ${hexOf(root)}. What was recorded before was changed or exchanged. ` +
-        `Keep a copy of this database, and find out who changed it. Put the right one back, ${wayOn}.`,
-    );
-  }
+  for (const checkpoint of distinct([agreed, ...known])) await refuseOtherTree(execute, checkpoint);
   return agreed;
+}
+
+/** Nothing was published, or the file should be there. */
+function refuseMissing({ state, file, last }: Published): undefined {
+  const known = state.newest ?? last;
+  if (known === undefined) return undefined;
+  throw new LogRefused(
+    'FILE_MISSING',
+    `${file.path} is missing, although a checkpoint of ${known.size} leaves was published: what was published since is not ` +
+      `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
+  );
+}
+
+/** Each tree once. */
+function distinct(checkpoints: readonly PublishedCheckpoint[]): Iterable<PublishedCheckpoint> {
+  return new Map(
+    checkpoints.map((checkpoint) => [`${checkpoint.size} ${hexOf(checkpoint.root)}`, checkpoint]),
+  ).values();
+}
+
+/** The tree of the database has to begin with that of the checkpoint, and is no smaller. */
+async function refuseOtherTree(execute: Execute, { size, root }: PublishedCheckpoint): Promise<void> {
+  const own = await execute({ kind: 'GetRoot', size });
+  if (own !== undefined && hexOf(own) === hexOf(root)) return;
+  throw new LogRefused(
+    'DATABASE_CHANGED',
+    `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +
+      `${own && hexOf(own)}, and that of the checkpoint ${hexOf(root)}. What was recorded before was changed or exchanged. ` +
+      `Keep a copy of this database, and find out who changed it. Put the right one back, ${wayOn}.`,
+  );
 }
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
@@ -79,21 +105,28 @@ const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 /** The checkpoint of the file. Throws LogRefused if it is none of this log. */
 function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckpoint {
   const origin = state.names.at(-1)?.origin;
-  const checkpoint = readOr(note, state, (why) => {
-    throw new LogRefused(`${file.path} is damaged: ${why}. Put the newest one of this log back, ${wayOn}.`);
+  const checkpoint = readOr(note, state.keys, (why) => {
+    throw new LogRefused(
+      'FILE_DAMAGED',
+      `${file.path} is damaged: ${why}. Put the newest one of this log back, ${wayOn}.`,
+    );
   });
   if (origin === undefined)
     throw new LogRefused(
+      'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
-        'nothing: it is older, or another one. Put the database of that log back, or move the file away if it is not yours.',
+        `nothing: it is older, or another one. Put the database of that log back, ${wayOn}. If the file is of another ` +
+        'deployment, move the file away.',
     );
   if (checkpoint.origin !== origin)
     throw new LogRefused(
+      'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, and this database is that of ${origin}. Put file and database of ` +
         `one log together, ${wayOn}.`,
     );
   if (!checkpoint.isSigned)
     throw new LogRefused(
+      'OTHER_KEY',
       `${file.path} has a checkpoint of ${checkpoint.size} leaves that is signed by no key of this database: the database is ` +
         `older than the key, or of another deployment with the same ARTSEAL_LOG_ORIGIN, or the file was forged. Put the right ` +
         `one back, ${wayOn}.`,
@@ -101,7 +134,17 @@ function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckp
   return checkpoint;
 }
 
-function readOr(note: string, { keys }: LogState, refuse: (why: string) => never): ReadCheckpoint {
+/** The checkpoint that the database keeps. */
+function readKept(note: string): ReadCheckpoint {
+  return readOr(note, [], (why) => {
+    throw new LogRefused(
+      'DATABASE_CHANGED',
+      `the checkpoint that the database keeps is damaged: ${why}. Put the right database back, ${wayOn}.`,
+    );
+  });
+}
+
+function readOr(note: string, keys: readonly LogKey[], refuse: (why: string) => never): ReadCheckpoint {
   try {
     return readCheckpoint(
       note,
@@ -113,18 +156,6 @@ function readOr(note: string, { keys }: LogState, refuse: (why: string) => never
   }
 }
 
-/** The checkpoint that the database keeps. */
-function readKept(note: string): ReadCheckpoint {
-  try {
-    return readCheckpoint(note, []);
-  } catch (error) {
-    if (!(error instanceof NoteMalformed)) throw error;
-    throw new LogRefused(
-      `the checkpoint that the database keeps is damaged: ${error.message}. Put the right database back, ${wayOn}.`,
-    );
-  }
-}
-
 /**
  * Refuses a setting that would give another name to a log that has one: `origin` as set, undefined if it is not. Throws
  * LogRefused.
@@ -133,6 +164,7 @@ export function refuseOtherOrigin({ names }: LogState, origin: string | undefine
   const inForce = names.at(-1)?.origin;
   if (origin === undefined || inForce === undefined || names.some((name) => name.origin === origin)) return;
   throw new LogRefused(
+    'OTHER_ORIGIN',
     `ARTSEAL_LOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
       `check it have. Set it to ${inForce} or unset it; ${forkAccepted}.`,
   );

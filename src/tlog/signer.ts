@@ -3,7 +3,7 @@ import type { Clock } from '../domain/clock.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { LogKey, LogState } from '../store/log-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { readAgreed, refuseOtherOrigin } from './agreement.ts';
+import { LogRefused, readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { signCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
@@ -62,7 +62,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   let callOff = () => {};
   let isStopped = false;
   let underWay = Promise.resolve();
-  /** Why the last attempt failed. */
+  /** Why the last attempt failed; undefined if it did not. */
   let failure: string | undefined;
   let failures = 0;
   let leaves: number | undefined;
@@ -115,9 +115,11 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     } catch (error) {
       failures += 1;
       const reason = error instanceof Error ? error.message : String(error);
-      if (reason !== failure)
+      // What a refusal says of sizes changes with each filing, and is said once all the same.
+      const kind = error instanceof LogRefused ? error.kind : reason;
+      if (kind !== failure)
         log.error({ reason }, 'no checkpoint of the evidence log can be signed; it is tried again');
-      failure = reason;
+      failure = kind;
     }
   }
 

@@ -125,6 +125,14 @@ describe('a start at which the database and what was published do not agree is r
       await refused(t, dataDir, /log-checkpoint (is damaged: |is of the log )/);
     });
 
+  test('a checkpoint in the database that is damaged', async (t) => {
+    const dataDir = copyOf(t, newest);
+    const client = new Sqlite(databaseIn(dataDir));
+    client.exec("UPDATE log_checkpoint SET note = substr(note, 1, instr(note, char(10))) || 'none'");
+    client.close();
+    await refused(t, dataDir, /^the checkpoint that the database keeps is damaged: /);
+  });
+
   test('no file', async (t) => {
     const dataDir = copyOf(t, newest);
     rmSync(fileIn(dataDir));
@@ -219,6 +227,22 @@ describe('while it serves, nothing is signed that does not agree with what was p
     await service.file();
     service.clock.advance(5_000);
     stays();
+    assert.equal(keptIn(service.dataDir), note);
+  });
+
+  test('leaves that are removed: that it is behind is said once, and once that it does not agree', async (t) => {
+    const { service, note } = await started(t);
+    const client = new Sqlite(databaseIn(service.dataDir), { timeout: patienceMs });
+    client.exec('DROP TRIGGER log_leaf_is_kept; DELETE FROM log_leaf WHERE id > 1');
+    client.close();
+    await refusals(service, /the database is behind what was published: it has 2 leaves/);
+    await service.file();
+    await refusals(service, /behind/);
+    await service.file(4);
+    await refusals(service, /the tree of its first 5 leaves has the root/);
+    service.clock.advance(5_000);
+    const said = service.logLines.filter((line) => line.includes('no checkpoint of the evidence'));
+    assert.equal(said.length, 2, said.join(''));
     assert.equal(keptIn(service.dataDir), note);
   });
 
