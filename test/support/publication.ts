@@ -1,9 +1,10 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { App } from '../../src/app.ts';
 import type { Execute } from '../../src/store/store.ts';
 import type { Publication, PublishedCheckpoint } from '../../src/tlog/publication.ts';
 import type { ManualClock } from './clock.ts';
 import { eventually } from './eventually.ts';
+import { noteKey } from './evidence-example.ts';
 
 /** A publication that publishes when the test says so. */
 export interface TestPublication extends Publication {
@@ -17,12 +18,7 @@ const origin = 'example.com/test-log';
 
 /** Nothing is published so far; checkpoints are signed by a key of this publication alone. */
 export function createTestPublication(): TestPublication {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const encoded = Buffer.concat([
-    Uint8Array.of(1),
-    publicKey.export({ format: 'der', type: 'spki' }).subarray(-32),
-  ]);
-  const keyId = createHash('sha256').update(`${origin}\n`).update(encoded).digest().subarray(0, 4);
+  const key = noteKey(origin, randomBytes(32).toString('hex'));
   const waiting = new Set<() => void>();
   let newest: PublishedCheckpoint | undefined;
   return {
@@ -39,12 +35,11 @@ export function createTestPublication(): TestPublication {
       waiting.delete(look);
       return covers() ? newest : undefined;
     },
-    verifierKeys: () => [`${origin}+${keyId.toString('hex')}+${encoded.toString('base64')}`],
+    verifierKeys: () => [key.vkey],
     publish: async (execute) => {
       const { size, root } = await execute({ kind: 'GetTree' });
       const text = `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
-      const signature = Buffer.concat([keyId, sign(null, Buffer.from(text), privateKey)]);
-      newest = { origin, size, root, note: `${text}\n— ${origin} ${signature.toString('base64')}\n` };
+      newest = { origin, size, root, note: key.sign(text) };
       for (const look of waiting) look();
       return newest;
     },
