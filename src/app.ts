@@ -32,6 +32,7 @@ import { createServingTeller, removeServingRecord, type ServingTeller } from './
 import { type Config, type ReloadableSettings, settings } from './settings/config.ts';
 import type { Execute, Store } from './store/store.ts';
 import { createCheckpointFile } from './tlog/checkpoint-file.ts';
+import { madeUpOrigin } from './tlog/origin.ts';
 import type { Publication } from './tlog/publication.ts';
 import { createSigner, type Signer } from './tlog/signer.ts';
 import { startTimeStamping } from './tlog/time-stamping.ts';
@@ -188,14 +189,13 @@ async function publishLog(
   { config, clock, log, opened }: Start,
   { execute, keyRing, store }: Registry,
 ): Promise<Signer> {
-  const madeUp = Buffer.from(store.keyFor('log origin')).toString('hex').slice(0, 16);
   const { logWitnesses, logTimeStamps } = config;
   const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
   opened.defer(() => witnesses?.stop());
   const signer = createSigner({
     ...{ execute, keyRing, witnesses, clock, log },
     origin: config.logOrigin,
-    madeUpOrigin: `artseal.invalid/${madeUp}`,
+    madeUpOrigin: madeUpOrigin(store),
     file: createCheckpointFile(config.dataDir),
   });
   await signer.start();

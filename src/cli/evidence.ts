@@ -1,6 +1,9 @@
+import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
+import { type Fork, makeFork, planFork } from '../tlog/fork.ts';
+import { madeUpOrigin } from '../tlog/origin.ts';
 import { mintLogKey, signsAt } from '../tlog/signing-keys.ts';
 import { localActor } from './actor.ts';
-import { type Action, type CommandGroup, UsageError, type Words } from './command.ts';
+import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
 import { secondsOf } from './instant.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
@@ -53,6 +56,49 @@ const rotateKey: Action = {
   },
 };
 
+const fork: Action = {
+  usage: 'evidence fork [--accept] [--reason TEXT]',
+  details: [
+    'for a registry that is not what was published of it: restored from a backup, or its log-checkpoint is lost. Tells what is',
+    'wrong; with --accept the log goes on under another name, with a new key, and a leaf names the last checkpoint of the old',
+    'one. First try to put the right database or file back: whoever checks the log learns of a fork. The server has to be stopped.',
+    'Exit code 3 if there is something to be done.',
+  ],
+  run: async (words, terminal) => {
+    const by = localActor(words, terminal);
+    let code: number = exitCodes.done;
+    await withRegistry(terminal, async ({ store, execute, keyRing }, { dataDir, logOrigin }) => {
+      await store.beginServing();
+      const file = createCheckpointFile(dataDir);
+      const named = { origin: logOrigin, madeUpOrigin: madeUpOrigin(store) };
+      const dependencies = { execute, keyRing, file, ...named };
+      const plan = await planFork(dependencies);
+      if (plan === undefined)
+        return terminal.print(
+          'what was published of the log and the database agree: there is nothing to fork',
+        );
+      terminal.print(plan.why);
+      const vkey = words.has('accept') ? await makeFork(dependencies, plan, by) : undefined;
+      for (const line of described(plan, vkey)) terminal.print(line);
+      if (vkey === undefined) code = exitCodes.due;
+    });
+    return code;
+  },
+};
+
+function described({ previous, origin, keptAs }: Fork, vkey: string | undefined): string[] {
+  const last = previous
+    ? `the last checkpoint of ${previous.origin} that is known has ${previous.size} leaves`
+    : 'no checkpoint of the old log is known';
+  if (vkey === undefined)
+    return [last, `--accept would begin the log ${origin}, with a new key; nothing was changed`];
+  return [
+    ...[last, `the log goes on as ${origin}`, vkey],
+    ...(keptAs === undefined ? [] : [`the file with the checkpoint is kept as ${keptAs}`]),
+    'Tell the new verifier key to all who check the log, by another way than the service itself, and why it was forked.',
+  ];
+}
+
 function overlapOf(words: Words): number {
   const text = words.text('overlap') ?? overlapDefault;
   const seconds = secondsOf(text);
@@ -65,6 +111,6 @@ const nowS = (): number => Math.floor(Date.now() / 1000);
 /** `artseal evidence` */
 export const evidence: CommandGroup = {
   summary: 'tell and change what the evidence log is signed with',
-  actions: [vkey, rotateKey],
+  actions: [vkey, rotateKey, fork],
   details: ['What the log is, and when it is not signed: docs/operations.md.'],
 };

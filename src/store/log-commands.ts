@@ -20,6 +20,19 @@ export interface LogCommands {
     readonly takes: { readonly by: Actor; readonly key: NewLogKey; readonly endsAtS: number };
     readonly gives: undefined;
   };
+  /**
+   * Ends the log under the name in force, and has it go on under another one with a key of its own: all other keys are ended,
+   * kept checkpoints forgotten. The first of its leaves, LOG_FORKED, has the last checkpoint of before, empty if none is known.
+   */
+  ForkLog: {
+    readonly takes: {
+      readonly by: Actor;
+      readonly origin: string;
+      readonly key: NewLogKey;
+      readonly previous: string;
+    };
+    readonly gives: undefined;
+  };
   /** Has a key sign no more, and erases its seed: a leaf KEY_RETIRED. Nothing if it was done before. */
   EndLogKey: { readonly takes: { readonly vkey: string; readonly atS: number }; readonly gives: undefined };
   /** Keeps a checkpoint in the place of all others that bear no time stamp. */
@@ -41,6 +54,8 @@ export interface LogState {
   readonly keys: readonly LogKey[];
   /** The newest checkpoint under the name in force; undefined if there is none. */
   readonly newest: KeptCheckpoint | undefined;
+  /** The checkpoint that the name in force began behind, as ForkLog was told it; undefined if it is the first one. */
+  readonly forkedBehind: string | undefined;
 }
 
 /** A name of the log. */

@@ -1,8 +1,9 @@
 import type { LogKey, LogState } from '../store/log-commands.ts';
 import type { Execute } from '../store/store.ts';
-import { type ReadCheckpoint, readCheckpoint } from './checkpoint.ts';
+import { type ReadCheckpoint, readCheckpoint, tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
 import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
 import { NoteMalformed, readVerifierKey } from './note.ts';
+import { isNamedAfter } from './origin.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 
 /** What keeps a log from being signed: what is wrong with the file, with the database, or with the settings. */
@@ -49,6 +50,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   const { execute, state, file, last } = published;
   const written = await file.read();
   if (written === undefined) return refuseMissing(published);
+  if (isOfBefore(written.note, state, last)) return undefined;
   const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
   const inFile = `${file.path}, written ${new Date(written.writtenAtMs).toISOString()}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
@@ -100,6 +102,17 @@ async function refuseOtherTree(execute: Execute, { size, root }: PublishedCheckp
   );
 }
 
+/** Whether a note is the last one of the log that this one was forked from, and nothing was published of this one. */
+function isOfBefore(
+  note: string,
+  { forkedBehind, newest }: LogState,
+  last: PublishedCheckpoint | undefined,
+): boolean {
+  if (forkedBehind === undefined || newest !== undefined || last !== undefined) return false;
+  const checkpoint = tryReadCheckpoint(note);
+  return checkpoint !== undefined && withoutCosignatures(checkpoint) === forkedBehind;
+}
+
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 /** The checkpoint of the file. Throws LogRefused if it is none of this log. */
@@ -115,8 +128,8 @@ function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckp
     throw new LogRefused(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
-        `nothing: it is older, or another one. Put the database of that log back, ${wayOn}. If the file is of another ` +
-        'deployment, move the file away.',
+        `nothing: it is older, or another one. Put the database of that log back, or move the file away if it is not yours; ` +
+        `${forkAccepted}.`,
     );
   if (checkpoint.origin !== origin)
     throw new LogRefused(
@@ -162,7 +175,12 @@ function readOr(note: string, keys: readonly LogKey[], refuse: (why: string) => 
  */
 export function refuseOtherOrigin({ names }: LogState, origin: string | undefined): void {
   const inForce = names.at(-1)?.origin;
-  if (origin === undefined || inForce === undefined || names.some((name) => name.origin === origin)) return;
+  if (
+    origin === undefined ||
+    inForce === undefined ||
+    names.some((name) => isNamedAfter(name.origin, origin))
+  )
+    return;
   throw new LogRefused(
     'OTHER_ORIGIN',
     `ARTSEAL_LOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +

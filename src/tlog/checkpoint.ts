@@ -44,3 +44,23 @@ export function readCheckpoint(note: string, keys: readonly VerifierKey[]): Read
   if (extensions.includes('')) throw new NoteMalformed('it has an empty line in its text');
   return { origin, size, root, note, isSigned: isSignedBy(read, keys) };
 }
+
+/** A checkpoint with the signatures of its own log alone. */
+export function withoutCosignatures({ origin, note }: PublishedCheckpoint): string {
+  const signaturesAt = note.lastIndexOf('\n\n') + 2;
+  const own = note
+    .slice(signaturesAt)
+    .split(/(?<=\n)/)
+    .filter((line) => line.startsWith(`— ${origin} `));
+  return `${note.slice(0, signaturesAt)}${own.join('')}`;
+}
+
+/** Reads what may be a checkpoint, of whatever log, without a look at its signatures; undefined if it is none. */
+export function tryReadCheckpoint(note: string): PublishedCheckpoint | undefined {
+  try {
+    return readCheckpoint(note, []);
+  } catch (error) {
+    if (error instanceof NoteMalformed) return undefined;
+    throw error;
+  }
+}

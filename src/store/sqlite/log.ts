@@ -13,7 +13,7 @@ import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
+import { logAct, logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** All keys that the log had, the newest first. */
@@ -53,7 +53,27 @@ export function createLogHandlers(
       .orderBy(desc(size))
       .limit(1)
       .get();
-    return { names, keys: keys(), newest };
+    const fork = database
+      .select({ detail: logAct.detail })
+      .from(logAct)
+      .where(eq(logAct.kind, 'LOG_FORKED'))
+      .orderBy(desc(logAct.sequence))
+      .limit(1)
+      .get();
+    const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
+    return { names, keys: keys(), newest, forkedBehind };
+  }
+
+  /** The log goes by that name from the leaves on that follow. */
+  function addName(origin: string): void {
+    const firstSize = sql<number>`(SELECT coalesce(max(${logLeaf.id}) + 1, 0) FROM ${logLeaf})`;
+    database.insert(logOrigin).values({ origin, firstSize }).run();
+  }
+
+  function endKey({ vkey, endsAtS }: LogKey, atS: number): void {
+    const ended = { sealedSeed: Buffer.alloc(0), endsAtS: Math.min(endsAtS ?? atS, atS) };
+    database.update(logKey).set(ended).where(eq(logKey.vkey, vkey)).run();
+    log.appendAct('KEY_RETIRED', atS, { vkey });
   }
 
   const selectStamped = prepareRaw<StampedCheckpoint>(
@@ -95,9 +115,21 @@ export function createLogHandlers(
     NameLog: writes(({ origin, key }) => {
       if (database.select().from(logOrigin).get() !== undefined)
         throw new Error('The evidence log has a name already.');
-      const firstSize = sql<number>`(SELECT coalesce(max(${logLeaf.id}) + 1, 0) FROM ${logLeaf})`;
-      database.insert(logOrigin).values({ origin, firstSize }).run();
+      addName(origin);
       addKey(key);
+      return undefined;
+    }),
+    ForkLog: writes(({ by, origin, key, previous }) => {
+      if (state().names.some((name) => name.origin === origin))
+        throw new Error(`The evidence log has had the name ${origin} already.`);
+      const before = { origin: state().names.at(-1)?.origin, ...toldOfKeys() };
+      addName(origin);
+      log.appendAct('LOG_FORKED', by.atS, { origin, previous });
+      for (const old of keys()) if (!old.isRetired) endKey(old, by.atS);
+      addKey(key);
+      // They are of the tree that was published, which this one need not begin with.
+      database.delete(logCheckpoint).run();
+      noteAct(by, 'evidence fork', origin, { before, after: { origin, ...toldOfKeys() } });
       return undefined;
     }),
     RotateLogKey: writes(({ by, key, endsAtS }) => {
@@ -115,9 +147,7 @@ export function createLogHandlers(
     EndLogKey: writes(({ vkey, atS }) => {
       const key = keys().find((known) => known.vkey === vkey);
       if (key === undefined || key.isRetired) return undefined;
-      const ended = { sealedSeed: Buffer.alloc(0), endsAtS: Math.min(key.endsAtS ?? atS, atS) };
-      database.update(logKey).set(ended).where(eq(logKey.vkey, vkey)).run();
-      log.appendAct('KEY_RETIRED', atS, { vkey });
+      endKey(key, atS);
       return undefined;
     }),
     KeepCheckpoint: writes(({ size, note, publishedAtS }) => {

@@ -125,6 +125,16 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       acts: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
     };
   },
+  ForkLog: async (store) => {
+    const [old, key] = [newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    const before = { origin: 'log.example', keys: [{ vkey: old.vkey, endsAtS: null }] };
+    const after = { origin: 'log.example/2', keys: [{ vkey: key.vkey, endsAtS: null }] };
+    return {
+      command: { kind: 'ForkLog', by, origin: 'log.example/2', key, previous: 'the note' },
+      acts: [['evidence fork', 'log.example/2', before, after]],
+    };
+  },
   SetPlatformStatus: async (store) => {
     await addPlatform(store, 'gallery');
     return {

@@ -78,6 +78,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   },
   GetLog: { kind: 'GetLog' },
   NameLog: { kind: 'NameLog', origin: 'log.example', key: newLogKey() },
+  ForkLog: { kind: 'ForkLog', by: tester, origin: 'log.example/2', key: newLogKey(), previous: '' },
   RotateLogKey: { kind: 'RotateLogKey', by: tester, key: newLogKey(), endsAtS: nowS },
   EndLogKey: { kind: 'EndLogKey', vkey: 'log.example+00000000+', atS: nowS },
   KeepCheckpoint: { kind: 'KeepCheckpoint', size: 1, note: 'log.example\n', publishedAtS: nowS },

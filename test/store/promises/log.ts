@@ -26,7 +26,7 @@ export function logPromises(engine: StoreEngine): void {
   test('a log is named once, with its first key, which is a leaf', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
-    const empty = { names: [], keys: [], newest: undefined };
+    const empty = { names: [], keys: [], newest: undefined, forkedBehind: undefined };
     assert.deepEqual(await perform(store, { kind: 'GetLog' }), empty);
     await fileOne(store, await addPlatform(store, 'gallery'));
     const key = newLogKey();
@@ -75,6 +75,49 @@ export function logPromises(engine: StoreEngine): void {
       ['KEY_ADDED', third.vkey],
       ['KEY_RETIRED', first.vkey],
     ]);
+  });
+
+  test('a forked log has another name, one key, no checkpoint, and a leaf that names the last one of before', async (t) => {
+    const store = await openStore(t, engine);
+    await fileOne(store, await addPlatform(store, 'gallery'));
+    const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
+    await perform(store, { kind: 'RotateLogKey', by: tester, key: second, endsAtS: 900 });
+    await keep(store, { size: 2, note: 'log.example\n2\nroot\n\n— signed\n', publishedAtS: 5 });
+    const fork = {
+      kind: 'ForkLog',
+      by: tester,
+      origin: 'log.example/2',
+      key: third,
+      previous: 'its note',
+    } as const;
+    await perform(store, fork);
+    await assert.rejects(perform(store, { ...fork, key: newLogKey() }));
+    const { names, keys, newest, forkedBehind } = await perform(store, { kind: 'GetLog' });
+    assert.deepEqual(names, [
+      { origin: 'log.example', firstSize: 2 },
+      { origin: 'log.example/2', firstSize: 4 },
+    ]);
+    assert.deepEqual(
+      keys.map(({ vkey, isRetired }) => [vkey, isRetired]),
+      [
+        [third.vkey, false],
+        [second.vkey, true],
+        [first.vkey, true],
+      ],
+    );
+    assert.deepEqual([newest, forkedBehind], [undefined, 'its note']);
+    const { size } = await perform(store, { kind: 'GetTree' });
+    const leaves = (await perform(store, { kind: 'ReadLeaves', index: 4, width: size - 4 })) ?? [];
+    assert.deepEqual(
+      leaves.map((leaf) => [JSON.parse(leaf).kind, JSON.parse(leaf).detail]),
+      [
+        ['LOG_FORKED', { origin: 'log.example/2', previous: 'its note' }],
+        ['KEY_RETIRED', { vkey: second.vkey }],
+        ['KEY_RETIRED', { vkey: first.vkey }],
+        ['KEY_ADDED', { vkey: third.vkey }],
+      ],
+    );
   });
 
   test('the newest checkpoint of the name in force is kept, and takes the place of the one before', async (t) => {

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readCheckpoint } from '../../src/tlog/checkpoint.ts';
+import { readVerifierKey } from '../../src/tlog/note.ts';
+import { fileArtwork } from '../support/calls.ts';
+import { runCommand } from '../support/command.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
+
+test('behind an older database the log goes on as a fork that names the last checkpoint, once an operator accepts it', {
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = join(temporaryFolder(t), 'data');
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const [database, file] = [join(dataDir, 'artseal.db'), join(dataDir, 'log-checkpoint')];
+  const fork = (...words: string[]) => runCommand(['evidence', 'fork', ...words], env);
+  const served = async (filings: number) => {
+    const service = await serveWatched(t, env);
+    for (let nth = 0; nth < filings; nth += 1)
+      assert.equal((await fileArtwork(service, platform)).status, 200);
+    return service;
+  };
+
+  const first = await served(1);
+  const beside = await fork();
+  assert.equal(beside.code, 1);
+  assert.match(beside.stderr, /another artseal serves/);
+  assert.equal(await first.stop(), 0, first.stderr());
+  const sound = await fork('--accept');
+  assert.deepEqual([sound.code, sound.stderr], [0, '']);
+  assert.match(sound.stdout, /there is nothing to fork/);
+  copyFileSync(database, `${database}.copy`);
+
+  const second = await served(2);
+  assert.equal(await second.stop(), 0, second.stderr());
+  const last = readFileSync(file, 'utf8');
+  const before = readCheckpoint(last, []);
+  assert.equal(before.size, 5);
+  copyFileSync(`${database}.copy`, database);
+  for (const lost of ['-wal', '-shm']) rmSync(`${database}${lost}`, { force: true });
+  const behind = await runBounded(t, ['serve'], env);
+  assertOneLine(
+    behind,
+    1,
+    /the database is behind .* 3 leaves, .* checkpoint of 5\..* evidence fork --accept/,
+  );
+
+  const told = await fork();
+  assert.deepEqual([told.code, told.stderr], [3, '']);
+  assert.match(told.stdout, /the database is behind/);
+  const name = `${before.origin}/2`;
+  assert.ok(
+    told.stdout.includes(`--accept would begin the log ${name}, with a new key; nothing was changed`),
+  );
+  assert.equal(readFileSync(file, 'utf8'), last);
+
+  const accepted = await fork('--accept', '--reason', 'the disk died');
+  assert.deepEqual([accepted.code, accepted.stderr], [0, '']);
+  const [vkey = ''] = accepted.stdout.split('\n').filter((line) => line.startsWith(`${name}+`));
+  const kept = `${file}.${before.origin.replace('/', '_')}.old`;
+  assert.equal(readFileSync(kept, 'utf8'), last);
+  assert.ok(!existsSync(file));
+  const acts = await runCommand(['acts', '--json'], env);
+  assert.partialDeepStrictEqual(JSON.parse(acts.stdout.split('\n')[0] ?? ''), {
+    action: 'evidence fork',
+    subject: name,
+    reason: 'the disk died',
+  });
+
+  // As if it was cut off before the old file was removed: the start goes on with the new log.
+  copyFileSync(kept, file);
+  const third = await served(1);
+  const leaves = Buffer.from(
+    await (await fetch(`${third.publicUrl}/log/tile/entries/000.p/6`)).arrayBuffer(),
+  ).toString();
+  const vkeys = await (await fetch(`${third.publicUrl}/log/vkey`)).text();
+  assert.equal(await third.stop(), 0, third.stderr());
+  const now = readCheckpoint(readFileSync(file, 'utf8'), [readVerifierKey(vkey)]);
+  assert.deepEqual([now.origin, now.size, now.isSigned], [name, 7, true]);
+  assert.equal(vkeys, `${vkey}\n`);
+  assert.match(leaves, /"kind":"LOG_FORKED"/);
+  assert.ok(leaves.includes(JSON.stringify(before.note).slice(1, -1)), 'the leaf names the old checkpoint');
+  assert.deepEqual((await fork()).code, 0);
+});
