@@ -7,6 +7,7 @@ import { openDatabase } from '../store/sqlite/database.ts';
 import { existingFolder, freeBytes, megabytes, syncFile, syncFolder } from '../store/sqlite/durable-files.ts';
 import { databaseName, unfinishedRestoreName } from '../store/sqlite/location.ts';
 import { type NumberGap, noteRestoration } from '../store/sqlite/restorations.ts';
+import { logCheckpoint } from '../store/sqlite/schema.ts';
 import { growthOf } from '../store/sqlite/upgrade.ts';
 import type { Manifest } from './manifest.ts';
 import { openBackup } from './open.ts';
@@ -32,6 +33,8 @@ export interface RestoreOrder {
 export interface Restored {
   readonly manifest: Manifest;
   readonly gaps: readonly NumberGap[];
+  /** Whether checkpoints of its evidence log were published, of which the newest is in no backup. */
+  readonly isPublished: boolean;
 }
 
 /** The root of a file system of its own has this one. */
@@ -59,7 +62,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     const faults = await faultsOf(file, backup, work, progress);
     if (faults.length > 0) throw new BackupRefused(`${file} is not sound: ${faults.join('; ')}.`);
     progress('restoring', 0, 0);
-    const gaps = note(work, manifest, years, order);
+    const noted = note(work, manifest, years, order);
     for (const name of readdirSync(work).sort(databaseLast)) {
       syncFile(join(work, name));
       // Whatever the disk does: where the database is, the others are.
@@ -68,7 +71,7 @@ export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
     }
     syncFolder(into);
     syncFolder(dirname(into));
-    return { manifest, gaps };
+    return { manifest, ...noted };
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
@@ -118,7 +121,7 @@ function note(
   { takenAt, database: stamped }: Manifest,
   years: readonly number[],
   { nowMs, numbersAfter, currency }: RestoreOrder,
-): readonly NumberGap[] {
+): Omit<Restored, 'manifest'> {
   const stamps = {
     environment: stamped.environment as Environment,
     currency: stamped.currency ?? currency,
@@ -128,12 +131,13 @@ function note(
     { isBehindLock: true, keepsCopy: false },
   );
   try {
-    return noteRestoration(database, {
+    const gaps = noteRestoration(database, {
       takenAtS: Math.floor(Date.parse(takenAt) / 1000),
       restoredAtS: Math.floor(nowMs / 1000),
       years,
       numbersAfter,
     });
+    return { gaps, isPublished: database.select().from(logCheckpoint).limit(1).get() !== undefined };
   } finally {
     // The last connection writes the log into the database.
     database.$client.close();

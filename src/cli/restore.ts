@@ -23,7 +23,7 @@ export const restore: Command = {
       throw new UsageError(`needs --numbers-after AS-<year>-<6 digits>, not '${numbersAfter}'`);
     const { timeZone, currency } = readRestoreConfig(terminal.env);
     const [file, into] = [words.required('FILE'), words.required('into')];
-    const { manifest, gaps } = await withProgress(terminal, (progress) =>
+    const { manifest, gaps, isPublished } = await withProgress(terminal, (progress) =>
       restoreBackup({
         ...{ file, into, numbersAfter, currency, progress },
         calendar: createCalendar(timeZone),
@@ -43,7 +43,15 @@ export const restore: Command = {
       );
     if (!holdsMasterKeys && masterKeys.length > 0)
       terminal.print(`serve needs the master keys ${masterKeys.join(', ')}, which are not in a backup`);
+    if (isPublished) for (const line of forkFirst(into)) terminal.print(line);
     terminal.print(`next: stop the service that this replaces, then ARTSEAL_DATA_DIR=${into} artseal serve`);
     return exitCodes.done;
   },
 };
+
+/** What the evidence log needs, of which more was published than a backup knows. */
+const forkFirst = (into: string): string[] => [
+  'the evidence log was published, and serve refuses a registry that may be behind it: when the service that this replaces is',
+  `stopped, copy its log-checkpoint into ${into}, if it can still be read; then ARTSEAL_DATA_DIR=${into} artseal evidence fork`,
+  'says what is wrong, and with --accept begins a new log that names the last checkpoint',
+];
