@@ -27,6 +27,9 @@ export interface Expected {
 /** Bytes of a nonce. */
 export const nonceBytes = 16;
 
+/** The most certificates of a token: a path is looked for among them, and an authority sends three or four. */
+const certificatesMax = 16;
+
 const oids = {
   sha256: '2.16.840.1.101.3.4.2.1',
   tstInfo: '1.2.840.113549.1.9.16.1.4',
@@ -115,6 +118,8 @@ async function verifiedTime(content: unknown, { text, nonce, authorities }: Expe
   if (eContentType !== oids.tstInfo || eContent === undefined) throw new Error('its token is no time stamp');
   const told = pki.TSTInfo.fromBER(eContent.getValue());
   refuseOtherInfo(told, text, nonce);
+  if ((signed.certificates ?? []).length > certificatesMax)
+    throw new Error('its token has too many certificates');
   const [signer, ...more] = signed.signerInfos;
   if (signer === undefined || more.length > 0) throw new Error('its token has not exactly one signature');
   const trustedCerts = certificatesIn(authorities ?? '').map((pem) =>

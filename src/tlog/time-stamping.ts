@@ -20,6 +20,8 @@ export const timeStampLimits = {
   retryMs: 60_000,
   /** How long it is waited for a checkpoint at a time. */
   growthMs: 60_000,
+  /** And how soon again, where it could not be waited for. */
+  againMs: 1_000,
 } as const;
 
 /** What time stamps are asked for with. */
@@ -65,10 +67,10 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): TimeS
     await execute({ kind: 'KeepTimeStamp', size, note, publishedAtS, timeStamp: token });
   }
 
-  /** Whether it was stamped. */
+  /** Whether it is stamped. */
   async function attempt(checkpoint: PublishedCheckpoint): Promise<boolean> {
     try {
-      await stamp(checkpoint);
+      if (!(await isStamped(checkpoint))) await stamp(checkpoint);
       if (fault !== undefined) log.info({ url: terms.url }, 'the evidence log is time stamped again');
       fault = undefined;
       return true;
@@ -89,22 +91,23 @@ export function startTimeStamping(dependencies: TimeStampingDependencies): TimeS
     callOff();
   }
 
-  /** How much of the log is stamped, as far as it matters: what is there already, at a start without growth. */
-  async function alreadyStamped(): Promise<number> {
-    const size = publication.current()?.size ?? 0;
-    if (size === 0) return 0;
-    return (await execute({ kind: 'FindTimeStamp', leafIndex: size - 1 })) === undefined ? 0 : size;
+  /** Whether a checkpoint is covered by a stamp of an earlier process. */
+  async function isStamped({ size }: PublishedCheckpoint): Promise<boolean> {
+    return (await execute({ kind: 'FindTimeStamp', leafIndex: size - 1 })) !== undefined;
   }
 
   async function run(): Promise<void> {
-    let stampedSize = await alreadyStamped();
+    let stampedSize = 0;
     while (!stopped.aborted) {
       const grown = publication.covering(stampedSize, timeStampLimits.growthMs);
       const checkpoint = await Promise.race([grown, whenStopped]);
-      if (checkpoint === undefined) continue;
-      const isStamped = await attempt(checkpoint);
-      if (isStamped) stampedSize = checkpoint.size;
-      await pause(isStamped ? terms.everyMs : Math.min(terms.everyMs, timeStampLimits.retryMs));
+      if (checkpoint === undefined) {
+        await pause(timeStampLimits.againMs);
+        continue;
+      }
+      const isDone = await attempt(checkpoint);
+      if (isDone) stampedSize = checkpoint.size;
+      await pause(isDone ? terms.everyMs : Math.min(terms.everyMs, timeStampLimits.retryMs));
     }
   }
 

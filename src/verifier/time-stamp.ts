@@ -34,6 +34,9 @@ const oids = {
   signingCertificateV2: '1.2.840.113549.1.9.16.2.47',
 } as const;
 
+/** The most certificates that a token may bear: among more, looking for a path to an authority could take for ever. */
+const certificatesMax = 16;
+
 /** The names of a certificate's owner that people know, by what they are. */
 const shownNames: Readonly<Record<string, string>> = { '2.5.4.3': 'CN', '2.5.4.10': 'O', '2.5.4.6': 'C' };
 
@@ -87,6 +90,7 @@ async function verifiedToken(
   const isOverText = isSame(new Uint8Array(hashedMessage.getValue()), sha256(text));
   if (hashAlgorithm.algorithmId !== oids.sha256 || !isOverText)
     throw new Error('it is over something else than this checkpoint');
+  if ((signed.certificates ?? []).length > certificatesMax) throw new Error('it bears too many certificates');
   const [signer, ...others] = signed.signerInfos;
   if (signer === undefined || others.length > 0) throw new Error('it is not signed by exactly one');
   const { signatureVerified, signerCertificate } = await signed.verify({

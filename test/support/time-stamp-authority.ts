@@ -29,6 +29,7 @@ export type TimeStampReplyLie =
   | 'NOT_FOR_TIME_STAMPS'
   | 'UNNAMED_CERTIFICATE'
   | 'OTHER_CERTIFICATE_NAMED'
+  | 'TOO_MANY_CERTIFICATES'
   | 'ALTERED'
   | 'TRUNCATED'
   | 'GARBAGE';
@@ -132,6 +133,15 @@ export async function startTimeStampAuthority(
       const issued = ['-config', 'ts.cnf', '-extensions', 'stamping', '-CA', 'ca.pem', '-CAkey', 'ca.key'];
       openssl('req', '-x509', ...again, ...issued, '-out', 'other.pem');
       return signedOtherwise(query, 'authority', '-cades', '-nocerts', '-certfile', 'other.pem');
+    },
+    TOO_MANY_CERTIFICATES: (query) => {
+      const many = Array.from({ length: 17 }, (_, place) => {
+        const names = ['-subj', `/CN=${place}`, '-config', 'ts.cnf', '-extensions', 'ca'];
+        openssl('req', '-x509', '-key', 'ca.key', ...names, '-out', 'one.pem');
+        return readFileSync(file('one.pem'), 'utf8');
+      });
+      writeFileSync(file('many.pem'), many.join(''));
+      return signedOtherwise(query, 'authority', '-cades', '-certfile', 'many.pem');
     },
     ALTERED: async (query) => {
       const good = await reply(query);

@@ -89,6 +89,7 @@ const lies: Readonly<Record<Exclude<TimeStampLie, 'SILENCE'>, RegExp>> = {
   NOT_FOR_TIME_STAMPS: /certificate is not for time stamps alone/,
   UNNAMED_CERTIFICATE: /does not name its certificate/,
   OTHER_CERTIFICATE_NAMED: /does not name its certificate/,
+  TOO_MANY_CERTIFICATES: /too many certificates/,
   ALTERED: /signature is not good/,
   TRUNCATED: /no time stamp reply/,
   GARBAGE: /no time stamp reply/,

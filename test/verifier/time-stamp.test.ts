@@ -55,6 +55,7 @@ const lies = {
   NOT_FOR_TIME_STAMPS: /not for time stamps alone/,
   UNNAMED_CERTIFICATE: /does not say by which certificate/,
   OTHER_CERTIFICATE_NAMED: /does not say by which certificate/,
+  TOO_MANY_CERTIFICATES: /too many certificates/,
   ALTERED: /does not verify|digest doesn't match/,
   ANOTHER_IMPRINT: /over something else than this checkpoint/,
 } as const satisfies Partial<Record<TimeStampReplyLie, RegExp>>;
