@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import type { Command } from '../src/store/store.ts';
 import { median } from './figures.ts';
 import { type LoggingCore, openLoggingCore } from './logging-core.ts';
 
@@ -16,20 +16,29 @@ const filingsAtOnce = 32;
 const transactions = 200;
 const questions = 200;
 
+const tileWidth = 256;
+/** A step through the tree that has no divisor in common with sizes that are round. */
+const stride = 7_919;
+
 /** The most that an append to the large log may take, as a multiple of what it takes to the small one. */
 const appendRatioMax = 1.15;
 /** The most milliseconds that a proof may take. */
 const proofMsMax = 2;
 
 /**
- * Measures the evidence log in the store's core, without doors: processor time of this thread, since a disk that is shared
- * with others says nothing of the log. Returns lines to print.
+ * Measures the evidence log in the store's core, without doors, in a folder that may have a database already: processor
+ * time of this thread, since a disk that is shared with others says nothing of the log. Lines to print.
  */
-export function* measureLog({ leaves, rounds }: LogPlan, dir: string): Generator<string> {
-  const small = openLoggingCore(join(dir, 'log-small'), fewLeaves);
-  const large = openLoggingCore(join(dir, 'log-large'), leaves);
+export function* measureLog(
+  { leaves, rounds }: LogPlan,
+  dataDir: string,
+  smallDir: string,
+): Generator<string> {
+  const small = openLoggingCore(smallDir);
+  const large = openLoggingCore(dataDir);
   try {
-    yield `\nEvidence log of ${leaves} leaves; ${rounds} rounds`;
+    small.fill(fewLeaves);
+    large.fill(leaves);
     yield* appendLines(small, large, rounds);
     yield* questionLines(large, rounds);
   } finally {
@@ -57,22 +66,21 @@ function* appendLines(small: LoggingCore, large: LoggingCore, rounds: number): G
 }
 
 function* questionLines(log: LoggingCore, rounds: number): Generator<string> {
-  const asked: Record<string, (nth: number) => void> = {
-    'the tree': () => log.ask({ kind: 'GetTree' }),
-    'an inclusion proof': (nth) =>
-      log.ask({ kind: 'ProveInclusion', index: log.someLeaf(nth), size: log.leaves() }),
-    'a consistency proof': (nth) =>
-      log.ask({ kind: 'ProveConsistency', from: log.someLeaf(nth), to: log.leaves() }),
-    'a full tile of level 0': (nth) => log.ask({ kind: 'ReadSubtrees', ...log.someTile(nth), level: 0 }),
-    'a full entry bundle': (nth) => {
-      const { place, width } = log.someTile(nth);
-      log.ask({ kind: 'ReadLeaves', index: place, width });
-    },
+  const size = log.leaves();
+  const width = Math.min(tileWidth, size);
+  const leaf = (nth: number) => (nth * stride) % size;
+  const tile = (nth: number) => leaf(nth) % Math.floor(size / width);
+  const asked: Record<string, (nth: number) => Command> = {
+    'the tree': () => ({ kind: 'GetTree' }),
+    'an inclusion proof': (nth) => ({ kind: 'ProveInclusion', index: leaf(nth), size }),
+    'a consistency proof': (nth) => ({ kind: 'ProveConsistency', from: leaf(nth), to: size }),
+    'a full tile of level 0': (nth) => ({ kind: 'ReadSubtrees', level: 0, place: tile(nth) * width, width }),
+    'a full entry bundle': (nth) => ({ kind: 'ReadLeaves', index: tile(nth) * width, width }),
   };
   for (const [what, ask] of Object.entries(asked)) {
     const ms: number[] = [];
     const us = cpuUs(() => {
-      for (let nth = 0; nth < rounds * questions; nth += 1) ms.push(elapsedMs(() => ask(nth)));
+      for (let nth = 0; nth < rounds * questions; nth += 1) ms.push(elapsedMs(() => log.ask(ask(nth))));
     });
     const bound = what.endsWith('proof') ? `   required: below ${proofMsMax} ms` : '';
     yield `${line(what, us / ms.length)}, median ${median(ms).toFixed(3)} ms${bound}`;

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
 import type { Artwork } from '../src/domain/filing.ts';
 import { type Core, openCore, type Reply } from '../src/store/sqlite/core.ts';
 import type { Command, Unit } from '../src/store/store.ts';
@@ -8,14 +7,12 @@ import type { Command, Unit } from '../src/store/store.ts';
 export interface LoggingCore {
   /** How many leaves its tree has. */
   leaves(): number;
+  /** Files until it has so many. */
+  fill(leaves: number): void;
   /** Carries out so many transactions with so many signed filings each. */
   file(transactions: number, filings: number): void;
   /** Asks for something that only reads. */
   ask(command: Command): void;
-  /** One leaf after the other, all over the tree. */
-  someLeaf(nth: number): number;
-  /** A full tile of level 0, or what there is of it, all over the tree. */
-  someTile(nth: number): { readonly place: number; readonly width: number };
   close(): void;
 }
 
@@ -30,79 +27,85 @@ const artwork: Artwork = {
 
 /** Filings of a transaction while the store is filled. */
 const filledAtOnce = 1_000;
-/** Numbers that are given out in a year, after which filings are of the next. */
-const numbersOfYear = 900_000;
-const firstYear = 2026;
-/** So far apart that no more nonces are remembered of a large log than of a small one. */
+/** Those that fill it are of the last two years, since a year has fewer numbers than a large log has leaves. */
+const numbersOfYear = 500_000;
 const secondsApart = 30;
-const callers = 256;
-const tileWidth = 256;
-/** A step through the tree that has no divisor in common with sizes that are round. */
-const stride = 7_919;
+const platforms = 256;
 
-/** Makes a store in a new folder and files until its tree has so many leaves. */
-export function openLoggingCore(dataDir: string, leaves: number): LoggingCore {
-  mkdirSync(dataDir);
-  const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
-  const ids = Array.from({ length: callers }, (_, nth) => addPlatform(core, `bench-${nth}`));
+/** Opens the store in a folder, or makes it there. */
+export function openLoggingCore(dataDir: string): LoggingCore {
+  const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EITHER' });
+  const callers = callersOf(core);
+  const lastYear = new Date().getUTCFullYear() - 1;
   let filed = 0;
 
-  function unit(): Unit {
-    const year = firstYear + Math.floor(filed / numbersOfYear);
-    const callerId = ids[filed % callers] ?? 0;
-    const atMs = Date.UTC(year, 0, 2) + (filed % numbersOfYear) * secondsApart * 1_000;
-    const time = new Date(atMs).toISOString();
+  function filing(atMs: number) {
+    const callerId = callers[filed % callers.length] ?? 0;
     filed += 1;
-    return {
-      admission: {
-        nowS: atMs / 1_000,
-        nonce: { keyId: callerId, nonce: randomUUID() },
-        quota: { callerId, month: time.slice(0, 7), limit: undefined, take: true },
-      },
-      effect: {
-        kind: 'FileArtwork',
-        artwork,
-        at: { atMs, timestamp: `${time.slice(0, 19)}+00:00` },
-        by: { callerId, caller: `bench-${callerId}` },
-      },
+    const timestamp = `${new Date(atMs).toISOString().slice(0, 19)}+00:00`;
+    const by = { callerId, caller: `${callerId}` };
+    return { kind: 'FileArtwork', artwork, at: { atMs, timestamp }, by } as const;
+  }
+  /** One of earlier years, without what a call of a platform is let in by: that is forgotten. */
+  function earlierFiling(place: number): Unit {
+    const year = lastYear - 1 + Math.floor(place / numbersOfYear);
+    const atMs = Date.UTC(year, 0, 2) + (place % numbersOfYear) * secondsApart * 1_000;
+    return { effect: filing(atMs) };
+  }
+  function signedFiling(): Unit {
+    const atMs = Date.now();
+    const effect = filing(atMs);
+    const { callerId } = effect.by;
+    const admission = {
+      nowS: Math.floor(atMs / 1_000),
+      nonce: { keyId: callerId, nonce: randomUUID() },
+      quota: { callerId, month: effect.at.timestamp.slice(0, 7), limit: undefined, take: true },
     };
+    return { admission, effect };
   }
-  function file(transactions: number, filings: number): void {
-    for (let left = transactions; left > 0; left -= 1) {
-      core.executeBatch(Array.from({ length: filings }, unit)).forEach(mustBeDone);
-    }
-  }
-  // That the log was begun is a leaf, too.
-  const size = () => (filed === 0 ? 0 : filed + 1);
-  while (size() < leaves) file(1, Math.min(filledAtOnce, leaves - Math.max(size(), 1)));
+  const carryOut = (units: readonly Unit[]) => core.executeBatch(units).map(resultOf);
+  const leaves = () => (carryOut([{ effect: { kind: 'GetTree' } }])[0] as { readonly size: number }).size;
 
   return {
-    leaves: size,
-    file,
-    ask: (command) => {
-      const [reply] = core.executeBatch([{ effect: command }]);
-      if (mustBeDone(reply) === undefined)
-        throw new Error(`The log does not have what ${command.kind} asks for.`);
+    leaves,
+    fill: (wanted) => {
+      for (let left = wanted - leaves(); left > 0; left = wanted - leaves()) {
+        // The first of all leaves says that the log was begun.
+        const length = Math.max(1, Math.min(left - 1, filledAtOnce));
+        carryOut(Array.from({ length }, () => earlierFiling(filed)));
+      }
     },
-    someLeaf: (nth) => (nth * stride) % size(),
-    someTile: (nth) => {
-      const width = Math.min(tileWidth, size());
-      return { place: ((nth * stride) % Math.floor(size() / width)) * width, width };
+    file: (transactions, filings) => {
+      for (let left = transactions; left > 0; left -= 1)
+        carryOut(Array.from({ length: filings }, signedFiling));
+    },
+    ask: (command) => {
+      if (carryOut([{ effect: command }])[0] === undefined)
+        throw new Error(`The log does not have what ${command.kind} asks for.`);
     },
     close: core.close,
   };
+}
+
+/** The platforms that were registered by a service, or by this where none has served yet. */
+function callersOf(core: Core): readonly number[] {
+  const page = { from: undefined, size: platforms };
+  const [reply] = core.executeBatch([{ effect: { kind: 'ListKeys', page } }]);
+  const { items } = resultOf(reply) as { readonly items: readonly { readonly callerId: number }[] };
+  if (items.length > 0) return items.map(({ callerId }) => callerId);
+  return Array.from({ length: platforms }, (_, nth) => addPlatform(core, `filing-${nth}`));
 }
 
 function addPlatform(core: Core, name: string): number {
   const by = { actor: 'bench', atS: 0, reason: undefined };
   const key = { keyId: name, apiKey: name, sealedSecret: Buffer.alloc(32), createdAtS: 0 };
   const platform = { name, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  const added = mustBeDone(core.executeBatch([{ effect: { kind: 'AddPlatform', by, platform, key } }])[0]);
-  return (added as { readonly callerId: number }).callerId;
+  const [reply] = core.executeBatch([{ effect: { kind: 'AddPlatform', by, platform, key } }]);
+  return (resultOf(reply) as { readonly callerId: number }).callerId;
 }
 
-/** What a unit came to. */
-function mustBeDone(reply: Reply | undefined): unknown {
+/** What a unit came to. Throws where that is a refusal or a failure. */
+function resultOf(reply: Reply | undefined): unknown {
   if (reply === undefined || 'failure' in reply) throw new Error('The store cannot work.');
   if (reply.outcome.kind !== 'DONE') throw new Error(`The store answers ${JSON.stringify(reply.outcome)}.`);
   return reply.outcome.result;

@@ -13,10 +13,10 @@ import {
   startLine,
 } from './figures.ts';
 import { type Load, startLoad } from './generator.ts';
-import { measureLog } from './log.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
+import { measureServedLog } from './served-log.ts';
 import { type Door, ownProject, type Server, startCommand, startService, startYardstick } from './servers.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
@@ -68,8 +68,9 @@ async function start(plan: Plan, dir: string): Promise<Bench> {
 async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
   if (plan.workloads.length > 0) await runCalls(plan, dir);
-  if (plan.logLeaves === undefined) return;
-  for (const line of measureLog({ leaves: plan.logLeaves, rounds: plan.rounds }, dir)) print(line);
+  const [sending] = plan.sendings;
+  if (plan.logLeaves === undefined || sending === undefined) return;
+  await measureServedLog({ leaves: plan.logLeaves, rounds: plan.rounds, sending }, dir, print);
 }
 
 /** Compares the servers. */

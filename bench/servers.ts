@@ -35,10 +35,16 @@ export const ownProject: string = join(import.meta.dirname, '..');
 
 /**
  * Starts the service of a checkout as its `npm start` does, on a new data folder, and issues credentials through its
- * internal door. It is asked for nothing else, so that it may be an older one.
+ * internal door. It is asked for nothing else, so that it may be an older one. With `credentials` it is started on a folder
+ * that has them already.
  */
-export async function startService(name: string, projectDir: string, dataDir: string): Promise<Server> {
-  mkdirSync(dataDir);
+export async function startService(
+  name: string,
+  projectDir: string,
+  dataDir: string,
+  credentials?: Credentials,
+): Promise<Server & { readonly readyMs: number }> {
+  if (credentials === undefined) mkdirSync(dataDir);
   const inherited = Object.entries(process.env).filter(([variable]) => !variable.startsWith('ARTSEAL_'));
   const started = await startProcess(name, {
     command: [process.execPath, ...startWords(projectDir)],
@@ -53,7 +59,8 @@ export async function startService(name: string, projectDir: string, dataDir: st
       ARTSEAL_LOG_LEVEL: 'info',
     },
   });
-  return { ...started, credentials: await issueCredentials(dataDir, started.ports.internal) };
+  const issued = credentials ?? (await issueCredentials(dataDir, started.ports.internal));
+  return { ...started, credentials: issued };
 }
 
 /** The words behind `node` with which `npm start` of a checkout starts the service. */

@@ -48,6 +48,9 @@ test('a smoke run measures every call at every server, an older checkout and a f
   assert.match(stdout, /Resident memory of service with \d+ filings: \d+ MB/);
   assert.match(stdout, /Resident memory of old with \d+ filings: \d+ MB/);
   assert.match(stdout, /Start of service with \d+ filings: ready after \d+ ms/);
+  assert.match(stdout, /an inclusion proof +\S+ µs CPU/);
+  assert.match(stdout, /audit: \d+\.\d s/);
+  assert.match(stdout, /filing while tiles are read ÷ filing +\d/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {
