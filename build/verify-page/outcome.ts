@@ -2,7 +2,7 @@ import { readBundle } from '../../src/verifier/bundle.ts';
 import { logSignersOf, readCheckpoint } from '../../src/verifier/checkpoint.ts';
 import { readUtf8 } from '../../src/verifier/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../../src/verifier/failure.ts';
-import { readVerifierKey } from '../../src/verifier/note.ts';
+import { readVerifierKey, signatureTypes } from '../../src/verifier/note.ts';
 import type { EvidenceRecord } from '../../src/verifier/record.ts';
 import { type Proven, type Trust, verifyBundle } from '../../src/verifier/verify.ts';
 
@@ -56,7 +56,7 @@ export function checkBundle(bytes: Uint8Array, keyLines: string, pinText: string
   }
   const verdict = verifyBundle(text, trust);
   if (!verdict.isProven) return failed(verdict.kind, verdict.what, text);
-  return succeeded(verdict.proven, text);
+  return succeeded(verdict.proven, trust, text);
 }
 
 /** What a bundle is checked against. Throws VerificationFailure. */
@@ -66,10 +66,12 @@ function readTrust(keyLines: string, pinText: string): Trust {
   if (vkeys.length > keysMax)
     throw new VerificationFailure('MALFORMED', `there are more than ${keysMax} verifier keys`);
   const keys = vkeys.map(readVerifierKey);
-  if (pinText.trim() === '') return { keys };
+  // Who gives keys of witnesses is told what they say; how many of them are enough is for the reader to judge.
+  const witnesses = { keys, required: 0 };
+  if (pinText.trim() === '') return { keys, witnesses };
   const pin = readCheckpoint(`${pinText.trimEnd()}\n`, 'the checkpoint that you kept');
   logSignersOf(pin, keys, 'the checkpoint that you kept');
-  return { keys, pin };
+  return { keys, witnesses, pin };
 }
 
 /** The outcome where nothing could be checked, for want of a key or a pin that can be used. */
@@ -100,9 +102,12 @@ const passedWords: Readonly<Record<FailureKind, string>> = {
   FORKED: 'the log is the one that you saw then.',
 };
 
-function succeeded(proven: Proven, text: string): Outcome {
-  const { record, index, timeS, checkpoint, signers, pin } = proven;
+function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
+  const { record, index, timeS, checkpoint, signers, pin, cosignatures, timeStamp } = proven;
   const isCompared = pin?.isCompared === true;
+  const silent = trust.keys.filter(
+    (key) => key.type === signatureTypes.cosignature && cosignatures.every(({ witness }) => witness !== key),
+  );
   const checks = order.map((kind): Check => {
     const name = checkNames[kind];
     if (kind !== 'FORKED' || isCompared) return { name, state: 'passed', words: passedWords[kind] };
@@ -118,14 +123,19 @@ function succeeded(proven: Proven, text: string): Outcome {
       `The log entered it at ${instant(timeS)}, by its own clock, and cannot take it out, change it or move it without contradicting what it signed.`,
       `The holder of this key signed for it: ${signers.map(({ vkey }) => vkey).join(', ')}.`,
       ...(isCompared ? ['It is the same log as that of the checkpoint that you kept.'] : []),
+      ...cosignatures.map(
+        ({ witness, timeS: seenAtS }) =>
+          `The witness ${witness.name} had seen the log up to there by ${instant(seenAtS)}, and nothing that contradicts it.`,
+      ),
     ],
     notProven: [
       'Who made the work, and whether what the record says of it is true: the log keeps what was filed, and nobody checked that.',
       'That the time is right: it is what the clock of the log said. What is proven is the order of the entries.',
       'That everybody is shown the same log. Keep the checkpoint, and have the log audited: two logs that differ are then proof against it.',
+      ...silent.map(({ name }) => `That the witness ${name} has seen the log up to there: it did not sign.`),
       'Whose key that is: you got it from somebody.',
       'It is neither a chain nor judicial evidence.',
-      ...(readBundle(text).timeStamp === undefined
+      ...(timeStamp === undefined
         ? []
         : [
             'The time stamp of an authority that the bundle bears: this page does not look at it, artseal verify does.',

@@ -11,6 +11,7 @@ import {
   exampleKey,
   exampleOrigin,
   noteKey,
+  witnessKey,
 } from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { skipUnlessInstalled } from '../support/installed.ts';
@@ -188,6 +189,26 @@ test('a checkpoint that was kept is compared, and where it cannot be that is sai
   assert.match(await verdictOn(page, files.earlierPin), /^Proven: /);
   assert.equal(await marks(page), '✓✓✓✓–');
   assert.match(await shown(page), /3 leaves, this checkpoint of 5/);
+});
+
+test('witnesses whose keys are given are named, and whether they signed', { skip }, async () => {
+  const page = await open(fromDisk);
+  const [witness, silent] = [
+    witnessKey('witness.example', '22'.repeat(32)),
+    witnessKey('silent.example', '33'.repeat(32)),
+  ];
+  const keys = file('all.vkey', `${exampleKey.vkey}\n${witness.vkey}\n${silent.vkey}\n`);
+  const cosigned = { ...good, proof: witness.cosign(good.proof, 1_795_223_760) };
+  assert.match(await verdictOn(page, file('cosigned.json', JSON.stringify(cosigned)), keys), /^Proven: /);
+  const text = await shown(page);
+  assert.match(text, /The witness witness\.example had seen the log up to there by 2026-11-21 01:16:00 UTC/);
+  assert.match(text, /the witness silent\.example has seen the log up to there: it did not sign/);
+  const flipped = cosigned.proof.at(-20) === 'A' ? 'B' : 'A';
+  const forged = { ...good, proof: `${cosigned.proof.slice(0, -20)}${flipped}${cosigned.proof.slice(-19)}` };
+  assert.match(
+    await verdictOn(page, file('forged.json', JSON.stringify(forged))),
+    /^Not proven: .*cosignature/,
+  );
 });
 
 test('an answer does not stay beside a key that was changed after it', { skip }, async () => {
