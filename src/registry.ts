@@ -30,8 +30,8 @@ export interface Registry {
 const madeLater = [
   unfinishedRestoreName,
   sandboxCredentialsName,
-  checkpointFileName,
   ...institutions.flatMap(({ ownFiles }) => ownFiles),
+  checkpointFileName,
 ];
 
 /** The system's clock. */
