@@ -242,12 +242,15 @@ test('of ten thousand bundles with one byte changed none is proven', () => {
   }
 });
 
-test('a time stamp belongs to a tree with the same leaf at the same place, signed by the log', () => {
+test('a time stamp belongs to a tree of the same log with the same leaf at the same place', () => {
   const stamped = (proof: string, token = 'AAAA') => ({ ...good, timeStamp: { proof, token } });
   assertRefused(stamped(log.proof(8, 15)), /^NOT_INCLUDED: .*time stamp/);
   // The path of this leaf, called another index in a tree where that index has the same path.
   assertRefused(stamped(log.proof(7, 15).replace('index 7', 'index 6')), /^NOT_INCLUDED: .*time stamp/);
-  const other = new SmallLog(log.origin);
+  // A signature of a given key, of another text.
+  const forged = log.proof(7, 15).replace(log.checkpoint(15), log.checkpoint(15).replace('\n15\n', '\n16\n'));
+  assertRefused(stamped(forged), /^(BAD_SIGNATURE|NOT_INCLUDED): /);
+  const other = new SmallLog('log.example/other');
   assertRefused(stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))), /^BAD_SIGNATURE: /);
   assertRefused(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
   assertRefused({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
