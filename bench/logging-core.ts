@@ -27,16 +27,14 @@ const artwork: Artwork = {
 
 /** Filings of a transaction while the store is filled. */
 const filledAtOnce = 1_000;
-/** Those that fill it are of the last two years, since a year has fewer numbers than a large log has leaves. */
-const numbersOfYear = 500_000;
-const secondsApart = 30;
+/** Those that fill it are a minute apart: a year has numbers enough for them, and the last one is of now. */
+const apartMs = 60_000;
 const platforms = 256;
 
 /** Opens the store in a folder, or makes it there. */
 export function openLoggingCore(dataDir: string): LoggingCore {
   const core = openCore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'EITHER' });
   const callers = callersOf(core);
-  const lastYear = new Date().getUTCFullYear() - 1;
   let filed = 0;
 
   function filing(atMs: number) {
@@ -45,12 +43,6 @@ export function openLoggingCore(dataDir: string): LoggingCore {
     const timestamp = `${new Date(atMs).toISOString().slice(0, 19)}+00:00`;
     const by = { callerId, caller: `${callerId}` };
     return { kind: 'FileArtwork', artwork, at: { atMs, timestamp }, by } as const;
-  }
-  /** One of earlier years, without what a call of a platform is let in by: that is forgotten. */
-  function earlierFiling(place: number): Unit {
-    const year = lastYear - 1 + Math.floor(place / numbersOfYear);
-    const atMs = Date.UTC(year, 0, 2) + (place % numbersOfYear) * secondsApart * 1_000;
-    return { effect: filing(atMs) };
   }
   function signedFiling(): Unit {
     const atMs = Date.now();
@@ -69,10 +61,12 @@ export function openLoggingCore(dataDir: string): LoggingCore {
   return {
     leaves,
     fill: (wanted) => {
+      const endMs = Date.now();
+      // Without what a call of a platform is let in by: that of earlier times is forgotten.
       for (let left = wanted - leaves(); left > 0; left = wanted - leaves()) {
         // The first of all leaves says that the log was begun.
         const length = Math.max(1, Math.min(left - 1, filledAtOnce));
-        carryOut(Array.from({ length }, () => earlierFiling(filed)));
+        carryOut(Array.from({ length }, (_, nth) => ({ effect: filing(endMs - (left - nth) * apartMs) })));
       }
     },
     file: (transactions, filings) => {
