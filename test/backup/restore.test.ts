@@ -8,7 +8,7 @@ import { takeBackup } from '../../src/backup/take.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { caseOf, due, refused, sandbox, settled } from '../store/promises/fixtures.ts';
+import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../store/promises/fixtures.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -100,6 +100,7 @@ test('numbers of the next year may have been given out, too, where a year has en
   const { into } = await restored(t, backup, { nowMs });
   const registry = await openRegistryIn(t, into);
   assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-500001');
+  await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
   assert.equal(await registry.file('2026-12-31T23:59:00+00:00'), 'AS-2026-500001');
   const known = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
   assert.equal(
@@ -260,5 +261,6 @@ test('where a year has too few numbers left for a safe gap, the last number is a
   const next = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
   const registry = await openRegistryIn(t, next.into);
   assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
+  await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
   await refused(registry.file('2026-12-31T23:59:00+00:00'), 'FILING_NUMBERS_EXHAUSTED');
 });

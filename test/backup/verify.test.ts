@@ -22,7 +22,7 @@ import { listTar, type TarSource, writeTar } from '../../src/backup/tar.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { perform } from '../../src/store/store.ts';
-import { resolved, settled } from '../store/promises/fixtures.ts';
+import { acceptClock, resolved, settled } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
@@ -322,7 +322,9 @@ async function loggedRegistry(t: TestContext): Promise<string> {
   const { store } = original;
   const by = { callerId: 1, caller: 'gallery' };
   const old = '2015-06-01T12:00:00+00:00';
-  const [erased, sold] = [await original.file(old), await original.file()];
+  const erased = await original.file(old);
+  await acceptClock(store, noon);
+  const sold = await original.file();
   const escrowId = await original.open(sold);
   await settled(store, escrowId, { to: 'FROZEN' });
   await resolved(store, by, escrowId, 'RELEASE');
@@ -331,7 +333,7 @@ async function loggedRegistry(t: TestContext): Promise<string> {
   await perform(store, { kind: 'NameLog', origin: 'log.example', key });
   await original.file();
   const { size, root } = await perform(store, { kind: 'GetTree' });
-  assert.equal(size, 7);
+  assert.equal(size, 8);
   const note = `log.example\n${size}\n${Buffer.from(root).toString('base64')}\n\n— signature\n`;
   await perform(store, { kind: 'KeepCheckpoint', size, note, publishedAtS: 5 });
   await store.close();
@@ -349,11 +351,11 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'another salt': [
     `UPDATE filing SET salt = zeroblob(32) WHERE filing_no = '${sold}'`,
-    `${sold} is not what leaf 2 of the evidence log commits to`,
+    `${sold} is not what leaf 3 of the evidence log commits to`,
   ],
   'a transfer that was moved': [
     "UPDATE provenance_record SET at = '1999-01-01'",
-    `record 2 of ${sold} is not what leaf 3 of the evidence log commits to`,
+    `record 2 of ${sold} is not what leaf 4 of the evidence log commits to`,
   ],
   'a filing without its salt that was not erased': [
     `UPDATE filing SET salt = NULL WHERE filing_no = '${sold}'`,
@@ -365,11 +367,11 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'a filing that is gone': [
     `DELETE FROM filing WHERE filing_no = '${last}'`,
-    `leaf 6 of the evidence log is of ${last}, which is not there or names another leaf`,
+    `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
   ],
   'a filing that names no leaf': [
     `UPDATE filing SET leaf_index = NULL WHERE filing_no = '${last}'`,
-    `leaf 6 of the evidence log is of ${last}, which is not there or names another leaf`,
+    `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
   ],
   'a filing that was put in': [
     `INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index)
@@ -379,31 +381,31 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'a leaf that was changed': [
     `UPDATE log_leaf SET data = replace(data, 'commitment":"', 'commitment":"0') WHERE id = ${leafOf(last)}`,
-    'leaf 6 of the evidence log is not what its hashes were made of',
+    'leaf 7 of the evidence log is not what its hashes were made of',
   ],
   'a hash that was changed': [
-    'UPDATE log_leaf SET hashes = zeroblob(length(hashes)) WHERE id = 3',
-    'leaf 3 of the evidence log is not what its hashes were made of',
+    'UPDATE log_leaf SET hashes = zeroblob(length(hashes)) WHERE id = 4',
+    'leaf 4 of the evidence log is not what its hashes were made of',
   ],
   'leaves that were taken away from the end': [
-    `DELETE FROM log_leaf WHERE id = 6; DELETE FROM filing WHERE filing_no = '${last}'`,
-    'a checkpoint of 7 leaves was published, and the evidence log has 6',
+    `DELETE FROM log_leaf WHERE id = 7; DELETE FROM filing WHERE filing_no = '${last}'`,
+    'a checkpoint of 8 leaves was published, and the evidence log has 7',
   ],
   'a leaf that was taken away': [
-    'DELETE FROM log_leaf WHERE id = 4',
-    'leaf 4 of the evidence log is not there',
+    'DELETE FROM log_leaf WHERE id = 5',
+    'leaf 5 of the evidence log is not there',
   ],
   'a checkpoint of another tree': [
-    "UPDATE log_checkpoint SET note = 'log.example' || char(10) || '7' || char(10) || 'AAAA' || char(10)",
-    'the published checkpoint of 7 leaves is not of this evidence log',
+    "UPDATE log_checkpoint SET note = 'log.example' || char(10) || '8' || char(10) || 'AAAA' || char(10)",
+    'the published checkpoint of 8 leaves is not of this evidence log',
   ],
   'an act that was changed': [
-    'UPDATE log_act SET detail = \'{"records":9,"before":1}\' WHERE sequence = 2',
-    'leaf 4 of the evidence log is of no act that the database has',
+    'UPDATE log_act SET detail = \'{"records":9,"before":1}\' WHERE sequence = 3',
+    'leaf 5 of the evidence log is of no act that the database has',
   ],
   'an act that is no JSON': [
-    "UPDATE log_act SET detail = 'x' WHERE sequence = 2",
-    'leaf 4 of the evidence log is of no act that the database has',
+    "UPDATE log_act SET detail = 'x' WHERE sequence = 3",
+    'leaf 5 of the evidence log is of no act that the database has',
   ],
   'an act that was put in': [
     "INSERT INTO log_act VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",

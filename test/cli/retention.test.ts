@@ -7,7 +7,7 @@ import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { perform } from '../../src/store/store.ts';
 import { filingOf, makeEarlierDatabase } from '../store/earlier-database.ts';
-import { addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
+import { acceptClock, addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -30,6 +30,7 @@ async function registryOfOld(t: TestContext, old: number) {
     Array.from({ length: old }, (_, place) => file(mark(place), '2015-06-01T12:00:00+00:00')),
   );
   await file(mark(old), '2016-06-01T12:00:00+00:00');
+  await acceptClock(store, time(new Date().toISOString()));
   const { filingNo } = await file('author who stays', `${new Date().toISOString().slice(0, 19)}+00:00`);
   const env = { ARTSEAL_DATA_DIR: dataDir };
   return { dataDir, env, store, kept: filingNo, purge: (...words: string[]) => purge(env, ...words) };

@@ -66,8 +66,8 @@ export function adoptRecords(client: Sqlite.Database): void {
   client.exec('DROP TABLE temp.transfer');
   const gaps = client.prepare<[], SkippedRow>(selectSkipped).all();
   if (adopted === 0 && gaps.length === 0) return;
-  const begunS = adopted > 0 ? newestS : (gaps[0]?.servedAtS ?? 0);
-  log.appendAct('LOG_BEGUN', begunS, { adopted });
+  // Without records the first gap begins the log.
+  if (adopted > 0) log.appendAct('LOG_BEGUN', newestS, { adopted });
   for (const { servedAtS, ...gap } of gaps) log.appendAct('NUMBERS_SKIPPED', servedAtS, gap);
   log.write();
   log.committed();
