@@ -19,7 +19,9 @@ import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const shared = await startService(fileScope);
-const services = ['Filing', 'Provenance', 'Escrow', 'Admin'].map((name) => `artseal.v1.${name}Service`);
+const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Admin'].map(
+  (name) => `artseal.v1.${name}Service`,
+);
 
 /** A stream of Watch, its messages taken one by one. */
 function watching(health: Client<typeof Health>, service: string) {

@@ -121,7 +121,6 @@ export function openCore(options: StoreOptions): Core {
       const replies = carryOutSome(units);
       if (isWriting) {
         nonces.write();
-        log.write();
         refuseDisplaced();
         commitSeconds.time(() => commit.run());
       } else {
@@ -270,15 +269,14 @@ function createUnits(database: Database, incidents: Incidents) {
   /** Carries an effect out: entirely, or, when it is refused or fails, not at all. Throws what ends its batch. */
   function perform(command: Command): Outcome | Failed {
     const isSaved = handlers[command.kind].access === 'WRITE';
+    let outcome: Outcome;
     if (isSaved) savepoint.run();
-    const mark = log.mark();
     try {
-      const outcome = run(command);
+      outcome = run(command);
       if (isSaved) release.run();
-      return outcome;
     } catch (error) {
       if (isMachineFault(error) || !client.inTransaction) throw error;
-      log.undoTo(mark);
+      log.drop();
       if (isSaved) {
         rollBack.run();
         release.run();
@@ -286,6 +284,9 @@ function createUnits(database: Database, incidents: Incidents) {
       if (!(error instanceof Refusal)) return { failure: unforeseen(error) };
       return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
     }
+    // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.
+    log.write();
+    return outcome;
   }
 
   /** Lets a unit in and carries it out. Throws what ends its batch. */

@@ -33,12 +33,10 @@ export interface EvidenceLog {
   appendAct(kind: LogActKind, atS: number, detail: LogActDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
-  /** Where the log is within a transaction, for `undoTo`. */
-  mark(): number;
-  /** Takes back what was appended behind a mark: its effect was undone. */
-  undoTo(mark: number): void;
-  /** Writes the leaves of the transaction; right before it is committed. */
+  /** Writes what was appended; behind the effect that did, so that the effects behind it find it in the tables. */
   write(): void;
+  /** Forgets what was appended and not written: its effect was undone. */
+  drop(): void;
   committed(): void;
   rolledBack(): void;
 }
@@ -60,7 +58,7 @@ interface Pending {
   readonly act?: { readonly sequence: number; readonly kind: LogActKind; readonly detail: string };
 }
 
-/** The tree as it is in the database. */
+/** The tree as it is in the tables. */
 interface Written {
   readonly tree: TreeHead;
   readonly acts: number;
@@ -82,11 +80,11 @@ export function createEvidenceLog(database: Database): EvidenceLog {
   const subtrees = createSubtrees(database);
   const newSalt = createSalts();
   let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
+  /** The same, as of the last transaction that was committed. */
+  let durable = written;
   /** Whether this transaction has looked if another process appended something. */
   let isCurrent = false;
   const pending: Pending[] = [];
-  /** What `written` becomes with the transaction. */
-  let next: Written | undefined;
 
   function current(): Written {
     if (isCurrent) return written;
@@ -140,10 +138,6 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS,
-    mark: () => pending.length,
-    undoTo: (mark) => {
-      pending.length = mark;
-    },
     write: () => {
       if (pending.length === 0) return;
       let { tree, acts } = written;
@@ -157,20 +151,22 @@ export function createEvidenceLog(database: Database): EvidenceLog {
         }
         tree = appended.tree;
       }
-      next = { tree, acts, newestS: pending.at(-1)?.timeS };
+      written = { tree, acts, newestS: pending.at(-1)?.timeS };
+      pending.length = 0;
+    },
+    drop: () => {
+      pending.length = 0;
     },
     committed: () => {
-      if (next !== undefined) written = next;
-      reset();
+      durable = written;
+      isCurrent = false;
     },
-    rolledBack: () => reset(),
+    rolledBack: () => {
+      written = durable;
+      pending.length = 0;
+      isCurrent = false;
+    },
   };
-
-  function reset(): void {
-    pending.length = 0;
-    next = undefined;
-    isCurrent = false;
-  }
 }
 
 /** Draws salts. */
