@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -147,6 +147,11 @@ describe('the executable', { timeout: 300_000 }, () => {
     assert.match(await done('backup', 'verify', 'b.tar'), /^sound/m);
     assert.match(await done('restore', 'b.tar', '--into', 'elsewhere'), /^1 filings, .*\nleft out: AS-/m);
     const elsewhere = { ...machine, env: { ...machine.env, ARTSEAL_DATA_DIR: 'elsewhere' } };
+    // The disk of the original can still be read, and nothing was recorded since.
+    copyFileSync(
+      join(machine.cwd, 'data', 'log-checkpoint'),
+      join(machine.cwd, 'elsewhere', 'log-checkpoint'),
+    );
     const { code, stdout } = await run(executable, ['check'], elsewhere);
     assert.equal(code, 0, stdout);
     const restored = await serve(t, executable, elsewhere);
