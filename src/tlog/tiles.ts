@@ -68,7 +68,7 @@ export function createTiles({ execute, publication }: TileDependencies): Tiles {
 
   async function readInto(path: string, tile: Tile): Promise<Uint8Array> {
     try {
-      const bytes = await readTile(tile, execute);
+      const bytes = onItsOwn(await readTile(tile, execute));
       kept.add(path, bytes);
       return bytes;
     } finally {
@@ -118,6 +118,13 @@ function entriesOf(leaves: readonly string[]): Uint8Array {
       return [length, entry];
     }),
   );
+}
+
+/** A copy that is no part of a larger buffer: short ones are cut from one of 64 KiB, which would be kept with each of them. */
+function onItsOwn(bytes: Uint8Array): Uint8Array {
+  const copy = Buffer.alloc(bytes.length);
+  copy.set(bytes);
+  return copy;
 }
 
 /** Keeps what was asked for last, up to so many bytes. */

@@ -183,3 +183,11 @@ test('a tile that was published and is not there is a fault, and is asked for ag
     await assert.rejects(tiles.read(`entries/${place}.p/200`), /lacks tile/);
   }
 });
+
+test('what is kept of a short tile is no part of a larger buffer', async () => {
+  const tiles = tilesOf(size);
+  for (const path of ['0/000.p/1', '1/000.p/2', 'entries/000.p/1']) {
+    const bytes = await tiles.read(path);
+    assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
+  }
+});
