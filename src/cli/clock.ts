@@ -11,9 +11,9 @@ const show: Action = {
   ],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }, { timeZone }) => {
-      const { newestS } = await execute({ kind: 'ReadLogClock' });
+      const { newestS, datedS } = await execute({ kind: 'ReadLogClock' });
       const nowS = Math.floor(Date.now() / 1_000);
-      const fault = findClockFault({ nowS, newestS, setByS: 0 });
+      const fault = findClockFault({ nowS, newestS, datedS, setByS: 0 });
       const timestamp = timestampsOf(timeZone);
       const told = {
         clock: timestamp(nowS),

@@ -14,6 +14,7 @@ const purge: Action = {
   details: [
     `shows the filings of which every record is more than ${retentionYears} years old and no order is open; with --erase their texts, prices,`,
     'hashes and salts are erased for good. Numbers, times and the evidence log stay, and every proof is valid as before.',
+    'Years are counted to the newest filing: where nothing was filed for long, artseal clock accept comes before.',
     'The server may run. With it stopped the file is rewritten as well, so that nothing is left in unused parts of it.',
     'Cut off, it goes on where it was when run again. Backups have what was erased until they are gone.',
   ],

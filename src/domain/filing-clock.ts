@@ -4,7 +4,7 @@ import { Refusal } from './reason.ts';
 export interface ClockFault {
   /**
    * - BEHIND: it is behind the newest record, so that times would run backwards.
-   * - AHEAD: it is so far ahead of the newest record that it was probably never set, or set to a wrong year.
+   * - AHEAD: it is so far ahead of the newest filing that it was probably never set, or set to a wrong year.
    * - SET: it was set forward or back by so much since the process started, as the monotonic clock tells. A machine that was
    *   suspended for so long looks the same.
    */
@@ -19,6 +19,11 @@ export interface ClockReading {
   readonly nowS: number;
   /** The time of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
   readonly newestS: number | undefined;
+  /**
+   * The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither.
+   * Other records are taken by a wrong clock as well, so the newest leaf does not say that the clock is right.
+   */
+  readonly datedS: number | undefined;
   /** By how much it was set since the process started, or since an operator accepted it, in seconds; negative for back. */
   readonly setByS: number;
 }
@@ -26,16 +31,21 @@ export interface ClockReading {
 const dayS = 86_400;
 /** How far the clock may be set while the process runs. */
 const setMaxS = dayS;
-/** How far it may be ahead of the newest record: a registry that is idle for longer asks an operator once. */
+/** How far it may be ahead of the newest filing: a registry that is idle for longer asks an operator once. */
 const aheadMaxS = 366 * dayS;
 /** Callers are told to come back after so many seconds at most: an operator may have seen to it by then. */
 const retryAfterMaxS = 60;
 
 /** What is wrong with the wall clock; undefined if filings can be dated by it. */
-export function findClockFault({ nowS, newestS = nowS, setByS }: ClockReading): ClockFault | undefined {
+export function findClockFault({
+  nowS,
+  newestS = nowS,
+  datedS = newestS,
+  setByS,
+}: ClockReading): ClockFault | undefined {
   if (nowS < newestS) return { kind: 'BEHIND', byS: newestS - nowS };
   if (Math.abs(setByS) > setMaxS) return { kind: 'SET', byS: setByS };
-  if (nowS - newestS > aheadMaxS) return { kind: 'AHEAD', byS: nowS - newestS };
+  if (nowS - datedS > aheadMaxS) return { kind: 'AHEAD', byS: nowS - datedS };
   return undefined;
 }
 
@@ -45,7 +55,7 @@ export function clockFaultText({ kind, byS }: ClockFault): string {
     case 'BEHIND':
       return `the clock is ${durationText(byS)} behind the newest record`;
     case 'AHEAD':
-      return `the clock is ${durationText(byS)} ahead of the newest record`;
+      return `the clock is ${durationText(byS)} ahead of the newest filing`;
     case 'SET':
       return (
         `the clock was set ${byS > 0 ? 'forward' : 'back'} by ${durationText(Math.abs(byS))} since the service started, ` +

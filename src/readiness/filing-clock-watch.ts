@@ -41,7 +41,8 @@ export async function watchFilingClock(
     accepted = last;
     // Read only now: what was stored meanwhile is not newer.
     const nowS = Math.floor(clock.nowMs() / 1_000);
-    notice(findClockFault({ nowS, newestS: told.newestS, setByS: setByS() }), nowS);
+    const { newestS, datedS } = told;
+    notice(findClockFault({ nowS, newestS, datedS, setByS: setByS() }), nowS);
   }
 
   function notice(found: ClockFault | undefined, nowS: number): void {

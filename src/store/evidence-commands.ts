@@ -57,6 +57,8 @@ export interface EvidenceCommands {
 export interface LogClock {
   /** That of the newest leaf, Unix seconds; undefined if there is none. */
   readonly newestS: number | undefined;
+  /** That of the newest filing, or the one that was accepted since, Unix seconds; undefined if there is neither. */
+  readonly datedS: number | undefined;
   /** The last time that an operator accepted, Unix seconds, and its place among the acts of the log; undefined if none did. */
   readonly accepted: { readonly sequence: number; readonly timeS: number } | undefined;
 }

@@ -4,11 +4,11 @@ import { clockRefusal, findClockFault } from '../../src/domain/filing-clock.ts';
 
 const nowS = Date.UTC(2026, 10, 22, 12) / 1_000;
 const dayS = 86_400;
-const fault = (over: { newestS?: number; setByS?: number } = {}) =>
-  findClockFault({ nowS, newestS: nowS, setByS: 0, ...over });
+const fault = (over: { newestS?: number; datedS?: number; setByS?: number } = {}) =>
+  findClockFault({ nowS, newestS: nowS, datedS: undefined, setByS: 0, ...over });
 
 test('a clock that goes on is right, whoever filed in the same second', () => {
-  assert.equal(findClockFault({ nowS, newestS: undefined, setByS: 0 }), undefined);
+  assert.equal(findClockFault({ nowS, newestS: undefined, datedS: undefined, setByS: 0 }), undefined);
   for (const newestS of [nowS, nowS - 1, nowS - 366 * dayS]) assert.equal(fault({ newestS }), undefined);
 });
 
@@ -23,7 +23,10 @@ test('a clock that was set by more than a day is wrong, be it forward or back', 
     assert.deepEqual(fault({ setByS }), { kind: 'SET', byS: setByS });
 });
 
-test('a clock that is more than 366 days ahead of the newest record is wrong', () => {
+test('a clock that is more than 366 days ahead of the newest filing is wrong, whatever was recorded since', () => {
+  const datedS = nowS - 366 * dayS;
+  assert.equal(fault({ datedS }), undefined);
+  assert.deepEqual(fault({ datedS: datedS - 1 }), { kind: 'AHEAD', byS: 366 * dayS + 1 });
   assert.deepEqual(fault({ newestS: nowS - 366 * dayS - 1 }), { kind: 'AHEAD', byS: 366 * dayS + 1 });
 });
 

@@ -105,6 +105,6 @@ test('after a start more than 366 days behind the newest record, filings wait fo
   const in2036 = await startService(fileScope, { clock: clockOf2036, dataDir: later.dataDir });
   const by = { timestamp: String(Date.UTC(2036, 0, 1) / 1_000) };
   const answer = await fileArtwork(in2036, issued, by);
-  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest record/);
+  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest filing/);
   assert.ok(in2036.logLines.some((line) => refusing.test(line)));
 });

@@ -13,6 +13,7 @@ import {
   servingBusyTimeoutMs,
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
+import { createDated } from './dated.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEvidenceHandlers } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
@@ -219,18 +220,19 @@ function createUnits(database: Database, incidents: Incidents) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
   const log = createEvidenceLog(database);
+  const dated = createDated(database, log);
   const check = createRecordCheck(database, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
-    ...createFilingHandlers(database, log, incidents, check),
-    ...createEvidenceHandlers(database, log, noteAct, check),
+    ...createFilingHandlers(database, log, dated, incidents, check),
+    ...createEvidenceHandlers(database, log, dated, noteAct, check),
     ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,
     ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database, log),
-    ...createRetentionHandlers(database, noteAct, log),
+    ...createRetentionHandlers(database, noteAct, log, dated),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
     }),

@@ -33,6 +33,8 @@ export interface EvidenceLog {
   appendAct(kind: LogActKind, atS: number, detail: LogActDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
+  /** How many acts of the log there are that are written. */
+  acts(): number;
   /** Writes what was appended; behind the effect that did, so that the effects behind it find it in the tables. */
   write(): void;
   /** Forgets what was appended and not written: its effect was undone. */
@@ -138,6 +140,7 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS,
+    acts: () => current().acts,
     write: () => {
       if (pending.length === 0) return;
       let { tree, acts } = written;

@@ -11,6 +11,7 @@ import {
 import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -23,6 +24,7 @@ import { createSubtrees } from './subtrees.ts';
 export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
+  dated: Dated,
   noteAct: NoteAct,
   check: RecordCheck,
 ): Handlers<keyof EvidenceCommands> {
@@ -52,6 +54,7 @@ export function createEvidenceHandlers(
     const accepted = selectAccepted.get({});
     return {
       newestS: log.newestS(),
+      datedS: dated.read(),
       accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
     };
   };

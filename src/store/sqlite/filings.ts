@@ -12,6 +12,7 @@ import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
@@ -32,6 +33,7 @@ const checkedMax = 1_000;
 export function createFilingHandlers(
   database: Database,
   log: EvidenceLog,
+  dated: Dated,
   incidents: Incidents,
   check: RecordCheck,
 ): Handlers<keyof FilingCommands> {
@@ -75,7 +77,7 @@ export function createFilingHandlers(
     ).iterate({});
 
   function refuseWrongClock(nowS: number, setByS: number): void {
-    const fault = findClockFault({ nowS, newestS: log.newestS(), setByS });
+    const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
     if (fault === undefined) return;
     incidents.count('clockRefusals');
     throw clockRefusal(fault);

@@ -3,6 +3,7 @@ import { retentionYears } from '../../domain/filing.ts';
 import type { RetentionCommands } from '../retention-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -14,14 +15,18 @@ export function createRetentionHandlers(
   database: Database,
   noteAct: NoteAct,
   log: EvidenceLog,
+  dated: Dated,
 ): Handlers<keyof RetentionCommands> {
   const { $client: client } = database;
   const selectEnd = prepareRaw<{ before: number }>(
     database,
     database.select({ before: endOfRetention(sql.placeholder('nowS')).as('before') }).from(sql`(SELECT 1)`),
   );
-  /** Up to when what was recorded may go. The triggers go by the clock of SQLite, so both clocks have to say so. */
-  const endAt = (nowS: number) => selectEnd.get({ nowS })?.before ?? 0;
+  /**
+   * Up to when what was recorded may go. The triggers go by the clock of SQLite, so both clocks have to say so; and both may be
+   * wrong by years, so no time counts that no filing was dated by yet and no operator accepted.
+   */
+  const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
   const expired = expiredBy(database, sql.placeholder('before'));
   const eraseFiling = prepareRaw(
     database,

@@ -18,10 +18,13 @@ import {
   noon,
   openStore,
   refused,
+  resolved,
   type StoreEngine,
+  settled,
   settlementOf,
   time,
   toFile,
+  toOpen,
   toResolve,
   underKey,
 } from './fixtures.ts';
@@ -254,8 +257,26 @@ export function evidencePromises(engine: StoreEngine): void {
     });
     assert.deepEqual(await perform(store, { kind: 'ReadLogClock' }), {
       newestS: timeS,
+      datedS: timeS,
       accepted: { sequence: 2, timeS },
     });
+  });
+
+  test('what else is recorded by a clock of another year does not make it right', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by, noon);
+    const { order } = await perform(store, toOpen(by, filingNo));
+    await settled(store, order.escrowId, { to: 'FROZEN' }, noon);
+    const wrong = time('2036-05-01T00:00:00+00:00');
+    await resolved(store, by, order.escrowId, 'RELEASE', wrong);
+    const { newestS, datedS } = await perform(store, { kind: 'ReadLogClock' });
+    assert.deepEqual([newestS, datedS], [wrong.atMs / 1_000, noon.atMs / 1_000]);
+    await refused(perform(store, toFile(by, wrong)), 'UNAVAILABLE');
+    await acceptClock(store, wrong);
+    assert.equal(await fileOne(store, by, wrong), 'AS-2036-000001');
+    await acceptClock(store, noon);
+    await refused(perform(store, toFile(by, wrong)), 'UNAVAILABLE');
   });
 
   test('a clock that is accepted before anything is recorded begins the log', async (t) => {

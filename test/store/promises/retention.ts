@@ -80,7 +80,9 @@ export function retentionPromises(engine: StoreEngine): void {
     }
     await resolved(store, by, orders[0] ?? '', 'RELEASE', old);
     await resolved(store, by, orders[1] ?? '', 'RELEASE', young);
+    await acceptClock(store, young);
     const almost = await fileOne(store, by, young);
+    await acceptClock(store, yearsAgo(0, 0));
     assert.deepEqual(await perform(store, { kind: 'ListExpired', nowS: nowS(), page: whole }), {
       items: [
         { filingNo: plain, records: 1 },
@@ -106,11 +108,23 @@ export function retentionPromises(engine: StoreEngine): void {
       await fileOne(store, by, yearsAgo(5, -2)),
       await fileOne(store, by, yearsAgo(5, 2)),
     ];
+    await acceptClock(store, time('2040-01-01T00:00:00+00:00'));
     const [behind, ahead] = [nowS() - 10 * 86_400, nowS() + 10 * 86_400];
     assert.deepEqual(await expiredIn(store, behind), []);
     assert.deepEqual(await erase(store, [old, young], behind), []);
     assert.deepEqual(await expiredIn(store, ahead), [old]);
     assert.deepEqual(await erase(store, [old, young], ahead), [old]);
+  });
+
+  test('a clock that is ahead of the newest filing makes no retention end, before an operator accepts it', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const old = await fileOne(store, by, yearsAgo(6, 0));
+    assert.deepEqual(await expiredIn(store), []);
+    assert.deepEqual(await erase(store, [old]), []);
+    await acceptClock(store, yearsAgo(0, 0));
+    assert.deepEqual(await expiredIn(store), [old]);
+    assert.deepEqual(await erase(store, [old]), [old]);
   });
 
   test('an erased filing says so to those who ask for it, and is in no list', async (t) => {
@@ -150,6 +164,7 @@ export function retentionPromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const at = yearsAgo(6, 0);
     const [first, second] = [await fileOne(store, by, at), await fileOne(store, by, at)];
+    await acceptClock(store, yearsAgo(0, 0));
     const before = await leavesOf(store);
     const proven = { kind: 'ProveInclusion', index: 1, size: before.length } as const;
     const proof = await perform(store, proven);
