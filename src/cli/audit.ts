@@ -1,4 +1,10 @@
-import { type AuditReport, auditLog, VerificationFailure, type VerifierKey } from '../verifier/index.ts';
+import {
+  type AuditReport,
+  auditLog,
+  type ToldAct,
+  VerificationFailure,
+  type VerifierKey,
+} from '../verifier/index.ts';
 import { readState, stateFileOf, writeState } from './audit-state.ts';
 import type { Command, Terminal, Words } from './command.ts';
 import { readPin, writePin } from './pin-file.ts';
@@ -9,8 +15,11 @@ import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
 const showEveryMs = 200;
 const tellEveryMs = 10_000;
 
-/** Acts that are told; with --json all of them are. */
+/** Acts of each sort that are told one by one; with --json all of them are. */
 const actsTold = 50;
+
+/** What lets times go back, numbers be missing, or records be in the log whose time nobody can check: told before all others. */
+const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
 
 /** `artseal audit` */
 export const audit: Command = {
@@ -108,8 +117,19 @@ function tell({ checkpoint, signers, from, contents }: AuditReport, words: Words
   print(
     `${transfers} records behind filings, ${acts} acts of the log${newest ? `, the newest leaf of ${newest}` : ''}`,
   );
-  if (told.length > actsTold) print(`(the newest ${actsTold} acts; --json has all of them)`);
-  for (const { index, act, timeS, detail } of told.slice(-actsTold)) {
-    print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
+  if (acts > 0) print(`acts: ${countsOf(told)}`);
+  const isAllowance = ({ act }: ToldAct) => allowances.includes(act);
+  const [allowing, others] = [told.filter(isAllowance), told.filter((act) => !isAllowance(act))];
+  for (const some of [allowing, others]) {
+    if (some.length > actsTold) print(`(the newest ${actsTold} of ${some.length}; --json has all of them)`);
+    for (const { index, act, timeS, detail } of some.slice(-actsTold)) {
+      print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
+    }
   }
+}
+
+/** How many there are of each kind. */
+function countsOf(told: readonly ToldAct[]): string {
+  const kinds = Map.groupBy(told, ({ act }) => act);
+  return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');
 }

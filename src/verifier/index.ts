@@ -5,7 +5,7 @@
 export { type AuditOptions, type AuditReport, type AuditState, auditLog } from './audit.ts';
 export { type Bundle, bundleLengthMax, readBundle, type TimeStamp } from './bundle.ts';
 export { type Checkpoint, type LogProof, logSignersOf, readCheckpoint } from './checkpoint.ts';
-export type { ContentsState, YearState } from './contents.ts';
+export type { ContentsState, ToldAct, YearState } from './contents.ts';
 export type { Cosignature, WitnessPolicy } from './cosignature.ts';
 export { base64, hex, readUtf8 } from './encoding.ts';
 export { type FailureKind, malformed, VerificationFailure } from './failure.ts';

@@ -68,6 +68,22 @@ test('what an audit finds is told to programs as JSON', async (t) => {
   ]);
 });
 
+test('acts that let something pass are told, however many others were made behind them', async (t) => {
+  const own = smallLog(3);
+  const at = begunS + 10;
+  own.append(actAt('NUMBERS_SKIPPED', at, 2, { year: 2026, after: 3, through: 9 }));
+  own.append(actAt('CLOCK_ACCEPTED', begunS - 99, 3, { timeS: begunS - 99 }));
+  for (let sequence = 4; sequence < 64; sequence += 1) own.append(actAt('KEY_ADDED', at, sequence, {}));
+  const { printed } = await (await auditor(t, own)).audit();
+  assert.ok(printed.includes('acts: 1 LOG_BEGUN, 1 NUMBERS_SKIPPED, 1 CLOCK_ACCEPTED, 60 KEY_ADDED'));
+  const acts = printed.filter((line) => line.startsWith('  leaf '));
+  assert.deepEqual(
+    acts.slice(0, 4).map((line) => / ([A-Z_]+) /.exec(line)?.[1]),
+    ['LOG_BEGUN', 'NUMBERS_SKIPPED', 'CLOCK_ACCEPTED', 'KEY_ADDED'],
+  );
+  assert.equal(acts.length, 53);
+});
+
 for (const size of [1, 2, 255, 256, 257, 511, 512, 513]) {
   test(`a log of ${size} leaves is audited`, async (t) => {
     const { audit } = await auditor(t, log, publicationOf(log, size));
