@@ -56,6 +56,8 @@ export interface LogState {
   readonly newest: KeptCheckpoint | undefined;
   /** The checkpoint that the name in force began behind, as ForkLog was told it; undefined if it is the first one. */
   readonly forkedBehind: string | undefined;
+  /** When the backup was taken that the database was restored from last, Unix seconds; undefined if it never was. */
+  readonly restoredFromS: number | undefined;
 }
 
 /** A name of the log. */

@@ -50,7 +50,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   const { execute, state, file, last } = published;
   const written = await file.read();
   if (written === undefined) return refuseMissing(published);
-  if (isOfBefore(written.note, state, last)) return undefined;
+  if (isOfBefore(written.note, state, last)) return refuseMissing(published);
   const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
   const inFile = `${file.path}, written ${new Date(written.writtenAtMs).toISOString()}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
@@ -72,15 +72,24 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   return agreed;
 }
 
-/** Nothing was published, or the file should be there. */
+/** Nothing was published of this log, or its file should be there. */
 function refuseMissing({ state, file, last }: Published): undefined {
   const known = state.newest ?? last;
-  if (known === undefined) return undefined;
+  if (known === undefined && !isKeyOfBackup(state)) return undefined;
+  const why =
+    known === undefined
+      ? 'the database was restored from a backup with a key that may have signed since'
+      : `a checkpoint of ${known.size} leaves was published`;
   throw new LogRefused(
     'FILE_MISSING',
-    `${file.path} is missing, although a checkpoint of ${known.size} leaves was published: what was published since is not ` +
+    `${file.path} is missing, although ${why}: what was published since is not ` +
       `known, so nothing is signed. Backups do not have this file. Put back the newest one of this log, ${wayOn}.`,
   );
+}
+
+/** Whether a key that signs came out of a backup: the registry that it was taken of may have gone on, and signed with it. */
+function isKeyOfBackup({ keys, restoredFromS }: LogState): boolean {
+  return restoredFromS !== undefined && keys.some((key) => !key.isRetired && key.addedAtS <= restoredFromS);
 }
 
 /** Each tree once. */

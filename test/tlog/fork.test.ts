@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
@@ -59,6 +59,34 @@ test('whatever keeps the log from being signed, it can be forked: the next start
   assert.equal((await forked(t, (_, sql) => sql(begunAnew))).origin, `${origin}/2`);
   const renamed = await forked(t, () => {}, { ARTSEAL_LOG_ORIGIN: 'log.example/art' });
   assert.equal(renamed.origin, 'log.example/art');
+});
+
+test('a backup of a fork that had published nothing is not signed: the fork may have gone on', async (t) => {
+  const folder = temporaryFolder(t);
+  const [dataDir, restored, backup] = [
+    join(folder, 'data'),
+    join(folder, 'restored'),
+    join(folder, 'backup'),
+  ];
+  cpSync(published, dataDir, { recursive: true });
+  const file = readFileSync(join(dataDir, 'log-checkpoint'));
+  rmSync(join(dataDir, 'log-checkpoint'));
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const work = async (...words: string[]) => assert.deepEqual((await runHere(words, env)).errors, []);
+  await work('evidence', 'fork', '--accept');
+  await work('backup', backup);
+  const goingOn = await startPublishing(t, { dataDir });
+  await goingOn.published(await goingOn.file(2));
+  await goingOn.close();
+  await work('restore', backup, '--into', restored);
+  copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
+  const refused = { name: 'LogRefused', kind: 'FILE_MISSING' };
+  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  // Nor beside the last checkpoint of before the fork.
+  writeFileSync(join(restored, 'log-checkpoint'), file);
+  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  copyFileSync(join(dataDir, 'log-checkpoint'), join(restored, 'log-checkpoint'));
+  await assert.rejects(startPublishing(t, { dataDir: restored }), { kind: 'DATABASE_BEHIND' });
 });
 
 test('a fork is named by the number behind the last one that is known', () => {

@@ -13,7 +13,7 @@ import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
-import { logAct, logCheckpoint, logKey, logLeaf, logOrigin } from './schema.ts';
+import { logAct, logCheckpoint, logKey, logLeaf, logOrigin, restoration } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** All keys that the log had, the newest first. */
@@ -61,7 +61,9 @@ export function createLogHandlers(
       .limit(1)
       .get();
     const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
-    return { names, keys: keys(), newest, forkedBehind };
+    const { takenAtS } = restoration;
+    const restored = database.select({ takenAtS }).from(restoration).orderBy(desc(restoration.id)).get();
+    return { names, keys: keys(), newest, forkedBehind, restoredFromS: restored?.takenAtS };
   }
 
   /** The log goes by that name from the leaves on that follow. */

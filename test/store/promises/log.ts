@@ -26,7 +26,13 @@ export function logPromises(engine: StoreEngine): void {
   test('a log is named once, with its first key, which is a leaf', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
-    const empty = { names: [], keys: [], newest: undefined, forkedBehind: undefined };
+    const empty = {
+      names: [],
+      keys: [],
+      newest: undefined,
+      forkedBehind: undefined,
+      restoredFromS: undefined,
+    };
     assert.deepEqual(await perform(store, { kind: 'GetLog' }), empty);
     await fileOne(store, await addPlatform(store, 'gallery'));
     const key = newLogKey();
