@@ -86,9 +86,12 @@ export function createRetentionHandlers(
 
 /** The earlier of two instants: the retention before the one that is given, and before the one that SQLite's clock tells. */
 const endOfRetention = (nowS: SQL | ReturnType<typeof sql.placeholder>) =>
-  sql<number>`min(unixepoch(${nowS}, 'unixepoch', ${ago}), unixepoch('now', ${ago}))`;
+  sql<number>`min(unixepoch(${nowS}, 'unixepoch', ${ago}, ${margin}), unixepoch('now', ${ago}, ${margin}))`;
 
 const ago = `-${retentionYears} years`;
+
+/** Five years before the 29th of February is the 1st of March for SQLite; and a day ends later in the west than in UTC. */
+const margin = '-1 day';
 
 /** Filings of which every record is as old, that have no open order, and that are not erased. */
 function expiredBy(database: Database, before: SQL | ReturnType<typeof sql.placeholder>): SQL | undefined {

@@ -116,6 +116,20 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(await erase(store, [old, young], ahead), [old]);
   });
 
+  test('on the 29th of February nothing goes a day early, nor anywhere where the 1st of March begins later', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [last, first] = [
+      await fileOne(store, by, time('2019-02-27T06:00:00+00:00')),
+      await fileOne(store, by, time('2019-03-01T06:00:00+00:00')),
+    ];
+    await acceptClock(store, yearsAgo(0, 0));
+    const expiredAt = (instant: string) => expiredIn(store, time(instant).atMs / 1_000);
+    assert.deepEqual(await expiredAt('2024-02-29T12:00:00+00:00'), [last]);
+    assert.deepEqual(await expiredAt('2024-03-01T12:00:00+00:00'), [last]);
+    assert.deepEqual(await expiredAt('2024-03-02T12:00:00+00:00'), [last, first]);
+  });
+
   test('a clock that is ahead of the newest filing makes no retention end, before an operator accepts it', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
