@@ -245,6 +245,7 @@ test('filings that were erased since the upgrade are told when going back brings
   earlier.close();
   const store = upgraded();
   const filingNos = ['AS-2015-000001'];
+  await perform(store, { kind: 'AcceptClock', by: tester });
   assert.equal((await perform(store, { kind: 'EraseFilings', by: tester, filingNos })).length, 1);
   await store.close();
   assert.equal(goBack(dataDir).erased, 1);

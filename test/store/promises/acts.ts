@@ -7,6 +7,7 @@ import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
+  acceptClock,
   addPlatform,
   allPages,
   crashCopy,
@@ -221,6 +222,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const gallery = await addPlatform(store, 'gallery');
     const at = time('2012-02-29T12:00:00+00:00');
     const filingNos = [await fileOne(store, gallery, at), await fileOne(store, gallery, at)];
+    await acceptClock(store, noon);
     return {
       command: { kind: 'EraseFilings', by, filingNos },
       acts: [['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }]],
