@@ -27,7 +27,7 @@ export const audit: Command = {
   summary: 'check all that a log has published: its tree, its numbers, its times',
   details: [
     'URL is the address that the log is published under, such as https://registry.example/log, or a folder with a copy.',
-    '--key is a verifier key of the log, got elsewhere; give it again for a log with several keys.',
+    '--key is a verifier key of the log, got elsewhere; several are given by several --key, or a line each.',
     'Fetches checkpoint, leaves and tiles, and recomputes the tree; no data folder and no settings are read.',
     'Of each year the filing numbers have to be without a gap that no leaf explains, and none may be there twice; what',
     'follows a filing is numbered without gaps, and times never go back, but where the log itself says that they may.',

@@ -32,8 +32,12 @@ export function tellFailure(
   return verdictCodes[kind];
 }
 
-/** The verifier keys that a flag of the command line gave. Throws UsageError. */
-export function readKeys(vkeys: readonly string[], flag = '--key'): readonly VerifierKey[] {
+/**
+ * The verifier keys that a flag of the command line gave, each time one or, as `artseal evidence vkey` prints those that sign
+ * together, a line each. Throws UsageError.
+ */
+export function readKeys(values: readonly string[], flag = '--key'): readonly VerifierKey[] {
+  const vkeys = values.flatMap((value) => value.trim().split(/\s+/));
   return vkeys.map((vkey) => {
     try {
       return readVerifierKey(vkey);

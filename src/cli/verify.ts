@@ -22,7 +22,7 @@ import {
   readAttested,
   readWitnesses,
 } from './attested.ts';
-import type { Command, Terminal, Words } from './command.ts';
+import { type Command, type Terminal, UsageError, type Words } from './command.ts';
 import { readBounded, readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
 import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
@@ -38,7 +38,7 @@ export const verify: Command = {
   summary: 'check evidence that somebody handed over, without trusting who made it',
   details: [
     'BUNDLE is the file, or - for standard input. Nothing else is read: no data folder, no settings, no network.',
-    '--key is a verifier key of the log, got elsewhere than the bundle; give it again for a log with several keys.',
+    '--key is a verifier key of the log, got elsewhere than the bundle; several are given by several --key, or a line each.',
     '--pin names a file that keeps the newest checkpoint that was seen, and is made if it is not there. What contradicts it',
     'is found: a log that shows different people different trees, or took something back. Between trees of different',
     'sizes only the log can prove that one continues the other: --log has it fetched, or read from a folder with the files',
@@ -49,6 +49,8 @@ export const verify: Command = {
   run: async (words, terminal) => {
     const keys = readKeys(words.texts('key'));
     const witnesses = readWitnesses(words);
+    if (words.text('log') !== undefined && words.text('pin') === undefined)
+      throw new UsageError('needs --pin, to which the log of --log is to prove itself');
     try {
       const proven = await proveFile(words.required('BUNDLE'), { keys, witnesses });
       const attested = await readAttested(proven, words);

@@ -38,6 +38,8 @@ export interface TimeStamp {
 export function readBundle(text: string): Bundle {
   if (text.length > bundleLengthMax)
     throw malformed(`the bundle is longer than ${bundleLengthMax} characters`);
+  if (!/^[ \t\n\r]*\{/.test(text))
+    throw malformed(`this is no evidence bundle, which begins with {: ${beginningOf(text)}`);
   const required = ['format', 'version', 'record', 'hash', 'salt', 'leaf', 'proof'];
   const object = readObject(text, 'the bundle');
   if (object.get('format') !== bundleFormat)
@@ -58,6 +60,13 @@ export function readBundle(text: string): Bundle {
     leafText,
     leaf: readLeaf(leafText, 'the leaf'),
   };
+}
+
+/** What somebody needs to see that a file is another one than they thought, such as the page of a proxy. */
+function beginningOf(text: string): string {
+  if (text === '') return 'the file is empty';
+  if (text.startsWith('\ufeff')) return 'it begins with a byte order mark, which an editor may have added';
+  return `it begins with ${JSON.stringify(text.slice(0, 20))}`;
 }
 
 function readTimeStamp(object: Parameters<typeof membersOf>[0]): TimeStamp {

@@ -44,7 +44,14 @@ export function createPublishedLog(read: ReadPublished): PublishedLog {
   }
 
   return {
-    checkpoint: async () => readUtf8(await readWhole('checkpoint', checkpointBytesMax), 'the checkpoint'),
+    checkpoint: async () => {
+      const bytes = await read('checkpoint', checkpointBytesMax);
+      if (bytes === undefined)
+        throw malformed(
+          'there is no checkpoint: this is not the address of a log, or of one without entries yet',
+        );
+      return readUtf8(bytes, 'the checkpoint');
+    },
     tile: async (level, place, width) => {
       const path = `tile/${level}/${placePath(place)}`;
       const bytes = await readPart(path, width, hashBytes);

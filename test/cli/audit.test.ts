@@ -122,7 +122,11 @@ const served: Readonly<
     (files) => cut(files, 'tile/0/002.p/188', 10),
   ],
   'a tile that is gone': [3, /does not have tile\/0\/001, although/, (files) => files.delete('tile/0/001')],
-  'no checkpoint': [3, /does not have checkpoint/, (files) => files.delete('checkpoint')],
+  'no checkpoint': [
+    3,
+    /there is no checkpoint: this is not the address of a log/,
+    (files) => files.delete('checkpoint'),
+  ],
   'a checkpoint that is none': [
     3,
     /MALFORMED.*checkpoint/,

@@ -163,6 +163,8 @@ test('careless command lines are told what is wrong with them', async () => {
     [['verify'], 'verify needs a BUNDLE and needs --key VKEY'],
     [['verify', 'b.json'], 'verify needs --key VKEY'],
     [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
+    [['verify', 'b.json', '--key', ' \n'], 'verify cannot use --key'],
+    [['verify', 'b.json', '--key', vkey, '--log', '.'], 'verify needs --pin, to which the log of --log'],
     [['audit', '--key', vkey], 'audit needs an URL'],
     [
       ['audit', 'ftp://log.example', '--key', vkey],
@@ -185,6 +187,30 @@ test('a file that is not there, that is too long, or that is no text, is told as
   assertRefused(await run(), 3, /MALFORMED.*longer than/);
   writeFileSync(file, Buffer.from(JSON.stringify(good).replace('Qi Baishi', 'Qi\u00ff'), 'latin1'));
   assertRefused(await run(), 3, /MALFORMED.*UTF-8/);
+});
+
+test('keys that sign together are given as they are printed, a line each', async (t) => {
+  const { folder } = verifier(t);
+  const [, vkey] = log.keyWords;
+  const [, other] = otherLog('log.example/other').keyWords;
+  const { code, errors } = await verifyWith(folder, good, ['--key', `${other}\n${vkey}\n`]);
+  assert.equal(code, 0, errors.join());
+});
+
+test('a file that is something else than a bundle is told by what it begins with', async (t) => {
+  const { folder } = verifier(t);
+  const file = join(folder, 'bundle');
+  for (const [content, told] of [
+    ['', 'the file is empty'],
+    ['<!doctype html><title>502', 'it begins with "<!doctype html><titl"'],
+    [`\ufeff${JSON.stringify(good)}`, 'it begins with a byte order mark'],
+    [JSON.stringify([good]), 'it begins with "['],
+  ] as const) {
+    writeFileSync(file, content);
+    const result = await runHere(['verify', file, ...log.keyWords], {});
+    assertRefused(result, 3, /\(MALFORMED\): this is no evidence bundle/);
+    assert.ok(result.errors.join().includes(told), result.errors.join());
+  }
 });
 
 test('members in order and white space make no difference to the command', async (t) => {
