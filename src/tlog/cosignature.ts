@@ -1,4 +1,5 @@
-import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
+import { type KeyObject, verify } from 'node:crypto';
+import { ed25519PublicKey, fromBase64, isKeyName, keyIdBytes, keyIdOf, publicKeyBytes } from './note.ts';
 
 /** A witness by its verifier key: an Ed25519 key for cosignatures (C2SP tlog-cosignature, type 0x04). */
 export interface WitnessKey {
@@ -17,30 +18,26 @@ export interface Cosignature {
   readonly timeS: number;
 }
 
-/** The type of a verifier key for cosignatures with Ed25519, and bytes of such a key, of a signature and of what is before it. */
+/** The type of a verifier key for cosignatures with Ed25519. */
 const cosignatureType = 0x04;
-const publicKeyBytes = 32;
-const signatureBytes = 64;
-const [idBytes, timestampBytes] = [4, 8];
 
-/** What Node wants before the bytes of an Ed25519 key: SubjectPublicKeyInfo in DER. */
-const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex');
+/** Bytes of the time that a cosignature begins with, and of the signature behind it. */
+const timestampBytes = 8;
+const signatureBytes = 64;
 
 /** Reads a verifier key of a witness, `<name>+<id>+<base64>`. Throws an Error that says what is wrong with it. */
 export function parseWitnessKey(text: string): WitnessKey {
-  const [, name = '', id = '', material = ''] =
-    /^([^\s+\p{Cc}]+)\+([0-9a-f]{8})\+([0-9A-Za-z+/]+=*)$/u.exec(text) ?? [];
-  const bytes = Buffer.from(material, 'base64');
-  if (name === '' || bytes.toString('base64') !== material)
+  const [, name = '', id = '', base64 = ''] = /^([^+]+)\+([0-9a-f]{8})\+(.+)$/.exec(text) ?? [];
+  const typed = fromBase64(base64);
+  if (!isKeyName(name) || typed === undefined)
     throw new Error('is no verifier key of the form name+id+base64');
-  if (bytes[0] !== cosignatureType || bytes.length !== 1 + publicKeyBytes)
+  if (typed[0] !== cosignatureType || typed.length !== 1 + publicKeyBytes)
     throw new Error(
       'is no Ed25519 key for cosignatures (type 4, 32 bytes), which are the ones that are taken',
     );
-  const computed = hash('sha256', Buffer.concat([Buffer.from(`${name}\n`), bytes])).slice(0, 2 * idBytes);
+  const computed = keyIdOf(name, typed).toString('hex');
   if (computed !== id) throw new Error(`has the id ${id}, but its name and key have ${computed}`);
-  const key = Buffer.concat([spkiPrefix, bytes.subarray(1)]);
-  return { name, id, publicKey: createPublicKey({ key, format: 'der', type: 'spki' }) };
+  return { name, id, publicKey: ed25519PublicKey(typed.subarray(1)) };
 }
 
 /**
@@ -51,8 +48,8 @@ export function findCosignature(answer: string, witness: WitnessKey, text: strin
   for (const line of answer.split('\n')) {
     const [, name, encoded = ''] = /^\u2014 (\S+) ([0-9A-Za-z+/]+=*)$/u.exec(line) ?? [];
     const bytes = Buffer.from(encoded, 'base64');
-    if (name !== witness.name || bytes.toString('hex', 0, idBytes) !== witness.id) continue;
-    return { line, timeS: verifiedTime(bytes.subarray(idBytes), witness, text) };
+    if (name !== witness.name || bytes.toString('hex', 0, keyIdBytes) !== witness.id) continue;
+    return { line, timeS: verifiedTime(bytes.subarray(keyIdBytes), witness, text) };
   }
   return undefined;
 }

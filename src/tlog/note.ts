@@ -4,8 +4,10 @@ import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify }
 
 /** The type of Ed25519 keys of notes. */
 const ed25519 = 0x01;
-const keyIdBytes = 4;
-const publicKeyBytes = 32;
+/** Bytes of the id of a key, which signatures begin with. */
+export const keyIdBytes = 4;
+/** Bytes of an Ed25519 public key. */
+export const publicKeyBytes = 32;
 /** Bytes of the seed of an Ed25519 key. */
 export const seedBytes = 32;
 /** What a note may have at most, of which it is refused unread. */
@@ -84,9 +86,15 @@ export function readVerifierKey(vkey: string): VerifierKey {
     throw new NoteMalformed('it is no verifier key of Ed25519: name+8 hex digits+base64');
   if (keyIdOf(name, typed).toString('hex') !== keyId)
     throw new NoteMalformed(`its key id ${keyId} is not that of its name and key`);
-  const x = typed.subarray(1).toString('base64url');
-  const publicKey = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
-  return { name, keyId, publicKey };
+  return { name, keyId, publicKey: ed25519PublicKey(typed.subarray(1)) };
+}
+
+/** The Ed25519 key with these 32 bytes. */
+export function ed25519PublicKey(bytes: Buffer): KeyObject {
+  return createPublicKey({
+    key: { kty: 'OKP', crv: 'Ed25519', x: bytes.toString('base64url') },
+    format: 'jwk',
+  });
 }
 
 /** Reads a note. Throws NoteMalformed. */
@@ -127,8 +135,8 @@ export function isSignedBy({ text, signatures }: Note, keys: readonly VerifierKe
   return isSigned;
 }
 
-/** The first four bytes of SHA-256 of name, newline, and the key behind its type. */
-function keyIdOf(name: string, typed: Uint8Array): Buffer {
+/** The id of a key: the first four bytes of SHA-256 of name, newline, and the key behind its type. */
+export function keyIdOf(name: string, typed: Uint8Array): Buffer {
   return hash('sha256', Buffer.concat([Buffer.from(`${name}\n`), typed]), 'buffer').subarray(0, keyIdBytes);
 }
 
