@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
-import { retentionYears } from '../../domain/filing.ts';
+import { type Artwork, retentionYears } from '../../domain/filing.ts';
 import type { RetentionCommands } from '../retention-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
@@ -9,6 +9,12 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { escrow, filing, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
+
+/** What stands in the place of what a platform told of a work. */
+const nothing: Required<Artwork> = {
+  ...{ author: '', era: '', size: '', material: '', condition: '' },
+  price: 0n,
+};
 
 /** Handlers of erasing what was kept long enough. */
 export function createRetentionHandlers(
@@ -32,10 +38,7 @@ export function createRetentionHandlers(
     database,
     database
       .update(filing)
-      .set({
-        ...{ author: '', era: '', size: '', material: '', condition: '', price: 0n, hash: '', salt: null },
-        erasedAtS: sql`${sql.placeholder('atS')}`,
-      })
+      .set({ ...nothing, hash: '', salt: null, erasedAtS: sql`${sql.placeholder('atS')}` })
       .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
   );
   const eraseSalts = prepareRaw(
