@@ -3,6 +3,7 @@ import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { runtimeFlags } from '../src/program/runtime.ts';
+import { tilePath } from '../src/tlog/tiles.ts';
 import { issueInto } from '../test/support/issued.ts';
 import { median } from './figures.ts';
 import { startLoad } from './generator.ts';
@@ -92,7 +93,8 @@ async function readTiles(url: string): Promise<{ stop(): Promise<number> }> {
   let tiles = 0;
   const work = async () => {
     while (!isStopped) {
-      const status = await statusOf(`${url}/log/tile/0/${tileName(Math.floor(Math.random() * full))}`, agent);
+      const tile = { level: 0, place: Math.floor(Math.random() * full), width: tileWidth };
+      const status = await statusOf(`${url}/log/tile/${tilePath(tile)}`, agent);
       // A busy service answers 503, and is asked again.
       if (status === 200) tiles += 1;
       else if (status !== 503) throw new Error(`A tile is answered with ${status}.`);
@@ -107,13 +109,6 @@ async function readTiles(url: string): Promise<{ stop(): Promise<number> }> {
       return tiles;
     },
   };
-}
-
-/** The place of a tile, below a million, as it is in paths: three digits each, all but the last behind an x. */
-function tileName(place: number): string {
-  const digits = String(place).padStart(6, '0');
-  const [above, last] = [digits.slice(0, 3), digits.slice(3)];
-  return place < 1_000 ? last : `x${above}/${last}`;
 }
 
 function statusOf(url: string, agent: Agent): Promise<number | undefined> {

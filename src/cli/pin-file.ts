@@ -56,6 +56,8 @@ export function replaceFile(file: string, content: string | Uint8Array): void {
     rmSync(draft, { force: true });
     throw error;
   }
+  // Windows opens no folder; the new name is on disk when it likes.
+  if (process.platform === 'win32') return;
   const folder = openSync(dirname(resolve(file)), 'r');
   fsyncSync(folder);
   closeSync(folder);
