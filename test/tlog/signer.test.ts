@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { perform } from '../../src/store/store.ts';
 import { runHere } from '../support/artseal.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
@@ -67,13 +66,19 @@ describe('publishing the evidence log', () => {
   });
 
   test('an idle log is not signed again', async (t) => {
-    const { publication, clock, store } = await startPublishing(t);
-    const first = publication.current();
-    for (let second = 0; second < 3; second += 1) {
+    const { publication, clock, store, dataDir } = await startPublishing(t);
+    const [first, inode] = [publication.current(), statSync(join(dataDir, 'log-checkpoint')).ino];
+    const execute = t.mock.method(store, 'execute');
+    const asked = (kind: string) =>
+      execute.mock.calls.filter(({ arguments: [unit] }) => unit.effect?.kind === kind).length;
+    // A look begins only when the one before it is over.
+    await eventually('two looks and the beginning of a third', patienceMs, () => {
       clock.advance(1_000);
-      await perform(store, { kind: 'GetTree' });
-    }
+      return asked('GetTree') >= 3;
+    });
+    assert.equal(asked('KeepCheckpoint'), 0);
     assert.equal(publication.current(), first);
+    assert.equal(statSync(join(dataDir, 'log-checkpoint')).ino, inode);
   });
 
   test('the origin is that of the setting', async (t) => {
