@@ -15,6 +15,7 @@ import { readKeyRing } from '../settings/master-key.ts';
 import { ConfigRefused } from '../settings/settings.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
+import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 
@@ -47,6 +48,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
 
   const database = await checkDatabase(config);
   yield* database.findings;
+  if (database.content !== undefined) yield database.content.foundInLog;
   yield await checkClock(clock, database.content?.newestFilingMs);
   const serving = await findServing(dataDir);
   yield serving.finding;
@@ -57,14 +59,14 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
 
 async function checkDatabase(
   config: Config,
-): Promise<{ readonly findings: readonly Finding[]; readonly content?: Content | undefined }> {
+): Promise<{ readonly findings: readonly Finding[]; readonly content?: Content<Finding> | undefined }> {
   const { fault, warning } = findingsOf('database');
   const file = databaseFile(config.dataDir);
   const lost = findLostDatabase(config.dataDir);
   if (lost !== undefined) return { findings: [fault(lost.replace(/\.$/, ''))] };
   try {
     const { inspectDatabase } = await import('../store/sqlite/inspection.ts');
-    const inspection = inspectDatabase(config.dataDir);
+    const inspection = await inspectDatabase(config.dataDir, (state, read) => checkLog(config, state, read));
     if (inspection !== undefined)
       return { findings: judge(config, file, inspection), content: inspection.content };
     const none = `there is no database ${file}`;
@@ -82,7 +84,7 @@ async function checkDatabase(
   }
 }
 
-function judge(config: Config, file: string, inspection: Inspection): Finding[] {
+function judge(config: Config, file: string, inspection: Inspection<Finding>): Finding[] {
   const { ok, warning, fault } = findingsOf('database');
   const { bytes, schema, knownSchema, damages, content } = inspection;
   if (damages.length > 0)
@@ -147,7 +149,7 @@ async function findServing(
 
 function* checkMasterKeys(
   { masterKeys }: Config,
-  content: Content | undefined,
+  content: Content<Finding> | undefined,
   serving: ServingRecord | undefined,
   nowS: number,
 ): Generator<Finding> {
@@ -162,7 +164,7 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they open the secrets: the database cannot be asked');
-  const keys = [...content.keys, ...sealedLogKeys({ keys: content.logKeys })];
+  const keys = [...content.keys, ...sealedLogKeys(content.log)];
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(

@@ -6,7 +6,8 @@ import { type Command, exitCodes } from './command.ts';
 /** `artseal check` */
 export const check: Command = {
   usage: 'check [--json]',
-  summary: 'look whether the deployment is sound: settings, files, disk, database, keys, institution',
+  summary:
+    'look whether the deployment is sound: settings, files, disk, database, evidence log, keys, institution',
   details: [
     'Prints a line for each part: ok, warning, fault or unchecked, the part, and what was found or is to be done.',
     'Changes nothing, and may run beside serve. It reads the whole database once, which takes long for a large one.',
@@ -26,5 +27,5 @@ export const check: Command = {
 };
 
 function line({ level, part, text }: Finding): string {
-  return `${level.padEnd(9)} ${part.padEnd(11)} ${text.replaceAll(/\s+/g, ' ')}`;
+  return `${level.padEnd(9)} ${part.padEnd(12)} ${text.replaceAll(/\s+/g, ' ')}`;
 }

@@ -216,6 +216,9 @@ export type AdmissionFault = 'NONCE_REUSED' | 'IDEMPOTENCY_KEY_REUSED' | 'QUOTA_
 /** Carries out one command. Throws the Refusal that it meets. */
 export type Execute = <K extends Kind>(command: Command<K>) => Promise<Result<K>>;
 
+/** Reads size and roots of the tree of the evidence log. */
+export type ReadTree = <K extends 'GetTree' | 'GetRoot'>(command: Command<K>) => Promise<Result<K>>;
+
 /** Carries out commands one by one, each as a unit of its own. */
 export const executorOf =
   (store: Pick<Store, 'execute'>): Execute =>

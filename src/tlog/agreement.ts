@@ -1,5 +1,5 @@
 import type { LogKey, LogState } from '../store/log-commands.ts';
-import type { Execute } from '../store/store.ts';
+import type { ReadTree } from '../store/store.ts';
 import { type ReadCheckpoint, readCheckpoint, tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
 import type { CheckpointFile, WrittenNote } from './checkpoint-file.ts';
 import { NoteMalformed, readVerifierKey } from './note.ts';
@@ -34,7 +34,7 @@ const wayOn = `or, if there is none, ${forkAccepted}`;
 
 /** What is held against each other. */
 export interface Published {
-  readonly execute: Execute;
+  readonly execute: ReadTree;
   readonly state: LogState;
   readonly file: CheckpointFile;
   /** What this process published last; undefined if it published nothing yet. */
@@ -100,7 +100,7 @@ function distinct(checkpoints: readonly PublishedCheckpoint[]): Iterable<Publish
 }
 
 /** The tree of the database has to begin with that of the checkpoint, and is no smaller. */
-async function refuseOtherTree(execute: Execute, { size, root }: PublishedCheckpoint): Promise<void> {
+async function refuseOtherTree(execute: ReadTree, { size, root }: PublishedCheckpoint): Promise<void> {
   const own = await execute({ kind: 'GetRoot', size });
   if (own !== undefined && hexOf(own) === hexOf(root)) return;
   throw new LogRefused(

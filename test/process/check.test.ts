@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -105,6 +105,7 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
   );
   assert.match(stopped.of('disk').join(), /^(ok|warning): \d+ MiB are free .* a write was on disk in \d+ ms/);
   assert.match(stopped.of('clock').join(), /^ok: it says 20.*(timedatectl|timesyncd)/);
+  assert.deepEqual(stopped.of('evidence log'), ['ok: it gets its name and its key at the next start']);
   assert.equal(stopped.of('address').filter((text) => /^ok: .* is free$/.test(text)).length, 3);
 
   const service = await serveWatched(t, env);
@@ -149,6 +150,25 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
   );
   const again = await serveWatched(t, env);
   assert.equal(await again.stop(), 0);
+
+  const published = join(dataDir, 'log-checkpoint');
+  const sound = await check(env);
+  assert.match(
+    sound.of('evidence log').join(),
+    /^ok: artseal\.invalid\/\w+: of 4 leaves 4 are published, as .*log-checkpoint/,
+  );
+  renameSync(published, `${published}.moved`);
+  const missing = await check(env);
+  assert.deepEqual([missing.code, missing.faulty()], [1, ['evidence log']]);
+  assert.match(
+    missing.of('evidence log').join(),
+    /log-checkpoint is missing.*artseal evidence fork --accept/,
+  );
+  const renamed = await check({ ...env, ARTSEAL_LOG_ORIGIN: 'log.example.com/other' });
+  assert.match(
+    renamed.of('evidence log').join(),
+    /^fault: ARTSEAL_LOG_ORIGIN is log\.example\.com\/other, and /,
+  );
 });
 
 test('all that is wrong is told in one run, each with what to do', async (t) => {

@@ -9,6 +9,7 @@ import {
   subtreesOf,
 } from '../../domain/merkle.ts';
 import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
+import type { ReadTree } from '../store.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
@@ -20,6 +21,30 @@ import { caller, filing, logAct, logLeaf, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 import { createSubtrees } from './subtrees.ts';
 
+/** What is asked of the tree as it is stored: its size, and the hash of any range of its leaves. */
+function createTree(database: Database) {
+  const subtrees = createSubtrees(database);
+  const selectSize = prepareRaw<{ size: number }>(
+    database,
+    database.select({ size: sql<number>`coalesce(max(${logLeaf.id}) + 1, 0)`.as('size') }).from(logLeaf),
+  );
+  const size = () => selectSize.get({})?.size ?? 0;
+  const hashOf = (range: LeafRange) => rootOf(subtreesOf(range).map(subtrees.hashOf));
+  return { subtrees, size, hashOf };
+}
+
+const treeHandlers = ({ size, hashOf }: Pick<ReturnType<typeof createTree>, 'size' | 'hashOf'>) =>
+  ({
+    GetTree: reads(() => ({ size: size(), root: hashOf({ start: 0, end: size() }) })),
+    GetRoot: reads((asked) => (asked.size > size() ? undefined : hashOf({ start: 0, end: asked.size }))),
+  }) satisfies Handlers<'GetTree' | 'GetRoot'>;
+
+/** Reads size and roots of the tree of a database that nobody here serves. */
+export function createTreeReads(database: Database): ReadTree {
+  const handlers: Handlers<'GetTree' | 'GetRoot'> = treeHandlers(createTree(database));
+  return async (command) => handlers[command.kind].run(command);
+}
+
 /** Handlers of what is read of the evidence log. */
 export function createEvidenceHandlers(
   database: Database,
@@ -28,11 +53,7 @@ export function createEvidenceHandlers(
   noteAct: NoteAct,
   check: RecordCheck,
 ): Handlers<keyof EvidenceCommands> {
-  const subtrees = createSubtrees(database);
-  const selectSize = prepareRaw<{ size: number }>(
-    database,
-    database.select({ size: sql<number>`coalesce(max(${logLeaf.id}) + 1, 0)`.as('size') }).from(logLeaf),
-  );
+  const { subtrees, size, hashOf } = createTree(database);
   const selectLeaves = prepareRaw<{ data: string }>(
     database,
     database
@@ -58,8 +79,6 @@ export function createEvidenceHandlers(
       accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
     };
   };
-  const size = () => selectSize.get({})?.size ?? 0;
-  const hashOf = (range: LeafRange) => rootOf(subtreesOf(range).map(subtrees.hashOf));
   const leavesFrom = (index: number, width: number) =>
     selectLeaves.all({ first: index, last: index + width - 1 }).map(({ data }) => data);
 
@@ -104,8 +123,7 @@ export function createEvidenceHandlers(
   }
 
   return {
-    GetTree: reads(() => ({ size: size(), root: hashOf({ start: 0, end: size() }) })),
-    GetRoot: reads((asked) => (asked.size > size() ? undefined : hashOf({ start: 0, end: asked.size }))),
+    ...treeHandlers({ size, hashOf }),
     ReadSubtrees: reads(({ level, place, width }) => {
       const last = completedBy({ level, place: place + width - 1 });
       return last < size() ? subtrees.hashesFrom({ level, place }, width) : undefined;

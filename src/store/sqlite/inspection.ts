@@ -3,17 +3,19 @@ import Sqlite from 'better-sqlite3';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
-import type { LogKey } from '../log-commands.ts';
+import type { LogState } from '../log-commands.ts';
+import type { ReadTree } from '../store.ts';
 import { keyColumns } from './callers.ts';
 import { damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
+import { createTreeReads } from './evidence.ts';
 import { databaseFile } from './location.ts';
-import { logKeysIn } from './log.ts';
+import { logStateIn } from './log.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 
 /** What a database says of itself. */
-export interface Inspection {
+export interface Inspection<T> {
   readonly bytes: number;
   readonly schema: number;
   /** The schema that this version works on. */
@@ -21,26 +23,31 @@ export interface Inspection {
   /** What SQLite finds wrong with the file, in its own words. */
   readonly damages: readonly string[];
   /** What only a database of the known schema can be asked. */
-  readonly content: Content | undefined;
+  readonly content: Content<T> | undefined;
 }
 
 /** What is in a database. */
-export interface Content {
+export interface Content<T> {
   readonly environment: string;
   readonly currency: string | null;
   readonly institution: string | null;
   readonly keys: readonly StoredKey[];
-  /** Those of the evidence log. */
-  readonly logKeys: readonly LogKey[];
+  readonly log: LogState;
+  /** What was found by looking at the evidence log. */
+  readonly foundInLog: T;
   /** Unix milliseconds; undefined if there is none. */
   readonly newestFilingMs: number | undefined;
 }
 
 /**
  * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
- * nothing is migrated, and no file is left behind that was not there. Reads the whole file.
+ * nothing is migrated, and no file is left behind that was not there. Reads the whole file, and has somebody look at the
+ * evidence log meanwhile.
  */
-export function inspectDatabase(dataDir: string): Inspection | undefined {
+export async function inspectDatabase<T>(
+  dataDir: string,
+  lookAtLog: (state: LogState, read: ReadTree) => Promise<T>,
+): Promise<Inspection<T> | undefined> {
   const file = databaseFile(dataDir);
   const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes === 0) return undefined;
@@ -55,14 +62,17 @@ export function inspectDatabase(dataDir: string): Inspection | undefined {
     const known = migrationNames().length;
     const damages = damagesOf(client);
     const isReadable = damages.length === 0 && schema === known;
-    const content = isReadable ? contentOf(drizzle({ client })) : undefined;
+    const content = isReadable ? await contentOf(drizzle({ client }), lookAtLog) : undefined;
     return { bytes, schema, knownSchema: known, damages, content };
   } finally {
     client.close();
   }
 }
 
-function contentOf(database: Database): Content | undefined {
+async function contentOf<T>(
+  database: Database,
+  lookAtLog: (state: LogState, read: ReadTree) => Promise<T>,
+): Promise<Content<T> | undefined> {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
   const { environment, currency, institution } = stamps;
@@ -77,12 +87,14 @@ function contentOf(database: Database): Content | undefined {
     .orderBy(desc(filing.id))
     .limit(1)
     .get();
+  const log = logStateIn(database);
   return {
     environment,
     currency,
     institution,
     keys,
-    logKeys: logKeysIn(database),
+    log,
+    foundInLog: await lookAtLog(log, createTreeReads(database)),
     newestFilingMs: newest && newest.filedAtS * 1_000,
   };
 }

@@ -22,6 +22,32 @@ export function logKeysIn(database: Database): readonly LogKey[] {
   return rows.map(({ id: _, ...key }) => ({ ...key, isRetired: key.sealedSeed.length === 0 }));
 }
 
+/** What the log is called, signed with and has published. */
+export function logStateIn(database: Database): LogState {
+  const { origin, firstSize } = logOrigin;
+  const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
+  const firstLine = `${names.at(-1)?.origin}\n`;
+  const { size, note, publishedAtS } = logCheckpoint;
+  const newest = database
+    .select({ size, note, publishedAtS })
+    .from(logCheckpoint)
+    .where(sql`substr(${note}, 1, length(${firstLine})) = ${firstLine}`)
+    .orderBy(desc(size))
+    .limit(1)
+    .get();
+  const fork = database
+    .select({ detail: logAct.detail })
+    .from(logAct)
+    .where(eq(logAct.kind, 'LOG_FORKED'))
+    .orderBy(desc(logAct.sequence))
+    .limit(1)
+    .get();
+  const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
+  const { takenAtS } = restoration;
+  const restored = database.select({ takenAtS }).from(restoration).orderBy(desc(restoration.id)).get();
+  return { names, keys: logKeysIn(database), newest, forkedBehind, restoredFromS: restored?.takenAtS };
+}
+
 /** Replaces the seal of the key with that verifier key, if it is as given; whether it was. */
 export function replaceLogSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const isAsGiven = and(eq(logKey.vkey, keyId), eq(logKey.sealedSeed, Buffer.from(from)));
@@ -40,31 +66,7 @@ export function createLogHandlers(
   log: EvidenceLog,
 ): Handlers<keyof LogCommands> {
   const keys = () => logKeysIn(database);
-
-  function state(): LogState {
-    const { origin, firstSize } = logOrigin;
-    const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
-    const firstLine = `${names.at(-1)?.origin}\n`;
-    const { size, note, publishedAtS } = logCheckpoint;
-    const newest = database
-      .select({ size, note, publishedAtS })
-      .from(logCheckpoint)
-      .where(sql`substr(${note}, 1, length(${firstLine})) = ${firstLine}`)
-      .orderBy(desc(size))
-      .limit(1)
-      .get();
-    const fork = database
-      .select({ detail: logAct.detail })
-      .from(logAct)
-      .where(eq(logAct.kind, 'LOG_FORKED'))
-      .orderBy(desc(logAct.sequence))
-      .limit(1)
-      .get();
-    const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
-    const { takenAtS } = restoration;
-    const restored = database.select({ takenAtS }).from(restoration).orderBy(desc(restoration.id)).get();
-    return { names, keys: keys(), newest, forkedBehind, restoredFromS: restored?.takenAtS };
-  }
+  const state = () => logStateIn(database);
 
   /** The log goes by that name from the leaves on that follow. */
   function addName(origin: string): void {

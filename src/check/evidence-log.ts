@@ -1,0 +1,32 @@
+import { type Config, settings } from '../settings/config.ts';
+import type { LogState } from '../store/log-commands.ts';
+import type { ReadTree } from '../store/store.ts';
+import { readAgreed, refuseOtherOrigin } from '../tlog/agreement.ts';
+import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
+import { type Finding, findingsOf, messageOf } from './finding.ts';
+
+/** Whether what was published of the evidence log and the database agree, as the start and each signing ask. */
+export async function checkLog(
+  { dataDir, environment, logOrigin }: Config,
+  state: LogState,
+  read: ReadTree,
+): Promise<Finding> {
+  const { ok, warning, fault } = findingsOf('evidence log');
+  try {
+    refuseOtherOrigin(state, logOrigin);
+    const file = createCheckpointFile(dataDir);
+    const published = await readAgreed({ execute: read, state, file, last: undefined });
+    const name = state.names.at(-1)?.origin;
+    if (name === undefined)
+      return environment === 'production' && logOrigin === undefined
+        ? warning(
+            `the next start gives it a made-up name for ever: set ${settings.logOrigin.variable} before, to one of yours`,
+          )
+        : ok('it gets its name and its key at the next start');
+    if (published === undefined) return ok(`${name} has its first checkpoint after the next start`);
+    const { size } = await read({ kind: 'GetTree' });
+    return ok(`${name}: of ${size} leaves ${published.size} are published, as ${file.path} has it`);
+  } catch (error) {
+    return fault(messageOf(error).replace(/\.$/, ''));
+  }
+}
