@@ -49,7 +49,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   const database = await checkDatabase(config);
   yield* database.findings;
   if (database.content !== undefined) yield database.content.foundInLog;
-  yield await checkClock(clock, database.content?.newestFilingMs);
+  yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
   yield serving.finding;
   yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));

@@ -4,6 +4,7 @@ import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'nod
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../domain/clock.ts';
+import { clockFaultText, findClockFault } from '../domain/filing-clock.ts';
 import { changeableByOthers, readableByOthers } from '../file-access.ts';
 import { addressText, type ListenAddress, listen } from '../listening/address.ts';
 import { createClockPart } from '../readiness/clock-part.ts';
@@ -77,16 +78,32 @@ function writeThrough(dataDir: string): void {
   }
 }
 
-const wasAhead = '; if it is right and was ahead before, the next filing ends this';
+const wasAhead = '; if it is right and was ahead before: artseal clock accept, and the next filing ends this';
 
-/** Whether the clock can be right, by when the newest filing was made: Unix milliseconds, if one is known. */
-export async function checkClock(clock: Clock, newestFilingMs: number | undefined): Promise<Finding> {
+/** The newest of what a clock is held against, each undefined if there is none. */
+export interface Newest {
+  /** Unix milliseconds. */
+  readonly newestFilingMs: number | undefined;
+  /** Of all that is in the evidence log, Unix seconds. */
+  readonly newestLeafS: number | undefined;
+}
+
+/** Whether the clock can be right, by what was recorded last, and filings are dated by it. */
+export async function checkClock(
+  clock: Clock,
+  { newestFilingMs, newestLeafS }: Partial<Newest> = {},
+): Promise<Finding> {
   const { ok, warning, fault } = findingsOf('clock');
   const doubt = await createClockPart(clock, newestFilingMs).findFault();
   const nowMs = clock.nowMs();
   const isBehind = newestFilingMs !== undefined && nowMs < newestFilingMs;
   const toDo = `set it if it is wrong, and have NTP keep it${isBehind ? wasAhead : ''}`;
   if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
+  const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS: newestLeafS, setByS: 0 });
+  if (refused?.kind === 'AHEAD')
+    return fault(
+      `${clockFaultText(refused)}, and filings are refused: set it if it is wrong; if it is right: artseal clock accept`,
+    );
   if (isBehind)
     return warning(`it says ${iso(nowMs)}, and the newest filing is of ${iso(newestFilingMs)}: ${toDo}`);
   const order = newestFilingMs === undefined ? '' : ', after the newest filing';

@@ -24,7 +24,7 @@ const show: Action = {
       terminal.print(`wall clock     ${told.clock}`);
       terminal.print(`newest record  ${told.newest ?? 'none'}`);
       terminal.print(
-        `filings        ${told.fault === undefined ? 'are taken' : `are refused: ${told.fault}; if the clock is right: artseal clock accept`}`,
+        `filings        ${told.fault === undefined ? 'are taken, unless the log of a running server says that the clock was set' : `are refused: ${told.fault}; if the clock is right: artseal clock accept`}`,
       );
     }),
 };

@@ -337,7 +337,11 @@ test('a clock is doubted by the newest filing', async (t) => {
   assert.match(await told(filedMs - 100_000), /^warning: .*, and the newest filing is of 20.*: set it/);
   assert.match(
     await told(filedMs - 400_000),
-    /^fault: .* before the newest .*: set it if .* the next filing ends this/,
+    /^fault: .* before the newest .*: set it if .* artseal clock accept, and the next filing ends this/,
+  );
+  assert.match(
+    await told(filedMs + 10 * 366 * 86_400_000),
+    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest record, and filings are refused: .*artseal clock accept$/,
   );
   assert.match(await told(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
 });

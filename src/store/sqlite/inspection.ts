@@ -9,6 +9,7 @@ import { keyColumns } from './callers.ts';
 import { damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
 import { createTreeReads } from './evidence.ts';
+import { createEvidenceLog } from './evidence-log.ts';
 import { databaseFile } from './location.ts';
 import { logStateIn } from './log.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
@@ -37,6 +38,8 @@ export interface Content<T> {
   readonly foundInLog: T;
   /** Unix milliseconds; undefined if there is none. */
   readonly newestFilingMs: number | undefined;
+  /** Of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
+  readonly newestLeafS: number | undefined;
 }
 
 /**
@@ -96,5 +99,6 @@ async function contentOf<T>(
     log,
     foundInLog: await lookAtLog(log, createTreeReads(database)),
     newestFilingMs: newest && newest.filedAtS * 1_000,
+    newestLeafS: createEvidenceLog(database).newestS(),
   };
 }
