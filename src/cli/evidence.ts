@@ -86,10 +86,15 @@ const fork: Action = {
   },
 };
 
-function described({ previous, origin, keptAs }: Fork, vkey: string | undefined): string[] {
-  const last = previous
+const numbersAgain =
+  'CAREFUL: numbers that were answered since are given out again, unless this folder was made by artseal restore: if it was not,\n' +
+  'take an artseal backup of it, and restore that with --numbers-after into another folder, before the log is forked there.';
+
+function described({ previous, origin, keptAs, isBehind }: Fork, vkey: string | undefined): string[] {
+  const known = previous
     ? `the last checkpoint of ${previous.origin} that is known has ${previous.size} leaves`
     : 'no checkpoint of the old log is known';
+  const last = isBehind ? `${known}\n${numbersAgain}` : known;
   if (vkey === undefined)
     return [last, `--accept would begin the log ${origin}, with a new key; nothing was changed`];
   return [

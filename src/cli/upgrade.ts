@@ -54,6 +54,10 @@ function goBackIn(dataDir: string, print: Terminal['print']): number {
     print(
       'WAIT TEN MINUTES before you start the earlier version: until then it would take requests a second time',
     );
+  if (went.leavesLog)
+    print(
+      'the evidence log is left behind: after the next upgrade it has to be forked (artseal evidence fork), so keep log-checkpoint',
+    );
   print('next: start the version from before the upgrade, not this one, which would upgrade again');
   return exitCodes.done;
 }

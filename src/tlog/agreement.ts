@@ -137,8 +137,8 @@ function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckp
     throw new LogRefused(
       'OTHER_LOG',
       `${file.path} is of the log ${checkpoint.origin}, with ${checkpoint.size} leaves, and this database has published ` +
-        `nothing: it is older, or another one. Put the database of that log back, or move the file away if it is not yours; ` +
-        `${forkAccepted}.`,
+        `nothing: it is older, was upgraded again after going back, or is another one. Put the database of that log back, or, if ` +
+        `there is none, ${forkAccepted}; only if the file is of another deployment, move it away.`,
     );
   if (checkpoint.origin !== origin)
     throw new LogRefused(

@@ -6,7 +6,7 @@ import type { Execute } from '../store/store.ts';
 import { LogRefused, readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
-import { nextFork } from './origin.ts';
+import { isNamedAfter, nextFork } from './origin.ts';
 import type { PublishedCheckpoint } from './publication.ts';
 import { mintLogKey } from './signing-keys.ts';
 
@@ -25,6 +25,8 @@ export interface ForkDependencies {
 export interface Fork {
   /** Why the log cannot go on as it is, in words for the operator. */
   readonly why: string;
+  /** Whether the database is behind what was published, so that answered filings are missing in it. */
+  readonly isBehind: boolean;
   /** The last checkpoint of it that is known. */
   readonly previous: PublishedCheckpoint | undefined;
   /** What the new log is to be called. */
@@ -40,33 +42,42 @@ const previousMax = 16_384;
 export async function planFork(dependencies: ForkDependencies): Promise<Fork | undefined> {
   const { execute, file, origin, madeUpOrigin } = dependencies;
   const state = await execute({ kind: 'GetLog' });
-  const why = await refusalOf(dependencies, state);
-  if (why === undefined) return undefined;
+  const refusal = await refusalOf(dependencies, state);
+  if (refusal === undefined) return undefined;
   const written = await file.read();
-  const inFile = written && tryReadCheckpoint(written.note);
+  const note = written && tryReadCheckpoint(written.note);
+  // Where this log has a name, that of another deployment is no checkpoint of it.
+  const inFile = note !== undefined && isOfThis(note.origin, state, origin) ? note : undefined;
   const kept = state.newest && tryReadCheckpoint(state.newest.note);
   const previous = kept !== undefined && kept.size > (inFile?.size ?? -1) ? kept : inFile;
   const names = [...state.names.map((name) => name.origin), ...(inFile === undefined ? [] : [inFile.origin])];
   const base = origin ?? state.names[0]?.origin ?? madeUpOrigin;
-  const old = inFile?.origin ?? state.names.at(-1)?.origin ?? 'unreadable';
+  const old = note?.origin ?? state.names.at(-1)?.origin ?? 'unreadable';
   return {
-    why,
+    why: refusal.message,
+    isBehind: refusal.kind === 'DATABASE_BEHIND',
     previous,
     origin: nextFork(base, names),
     keptAs: written && `${file.path}.${old.replaceAll(/[^A-Za-z0-9.-]+/g, '_')}.old`,
   };
 }
 
+/** Whether a log of that name can be the one of this database, or a fork of it that the database does not know yet. */
+function isOfThis(origin: string, { names }: LogState, set: string | undefined): boolean {
+  const own = [...names.map((name) => name.origin), ...(set === undefined ? [] : [set])];
+  return names.length === 0 || own.some((name) => isNamedAfter(origin, name));
+}
+
 async function refusalOf(
   { execute, file, origin }: ForkDependencies,
   state: LogState,
-): Promise<string | undefined> {
+): Promise<LogRefused | undefined> {
   try {
     refuseOtherOrigin(state, origin);
     await readAgreed({ execute, state, file, last: undefined });
     return undefined;
   } catch (error) {
-    if (error instanceof LogRefused) return error.message;
+    if (error instanceof LogRefused) return error;
     throw error;
   }
 }

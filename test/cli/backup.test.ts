@@ -65,6 +65,7 @@ test('what an upgrade would do is told with exit code 3, and what it did can be 
   const back = await upgrade('--back');
   assert.equal(back.code, 0, back.stderr);
   assert.match(back.stdout, /has schema 9 again, with 0 filings made since the upgrade/);
+  assert.match(back.stdout, /^the evidence log is left behind: .*artseal evidence fork/m);
   assert.equal((await upgrade('--check')).code, 3);
 });
 

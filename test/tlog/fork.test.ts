@@ -53,6 +53,14 @@ test('whatever keeps the log from being signed, it can be forked: the next start
   const missing = await forked(t, (file) => rmSync(file));
   assert.equal(missing.origin, `${origin}/2`);
   assert.match(missing.told, /that is known has 5 leaves/);
+  const foreign = await forked(t, (file) =>
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(origin, 'log.example/other')),
+  );
+  assert.equal(foreign.origin, `${origin}/2`);
+  assert.ok(
+    foreign.told.includes(`\nthe last checkpoint of ${origin} that is known has 5 leaves`),
+    foreign.told,
+  );
   const damaged = await forked(t, (file) => writeFileSync(file, 'no note'));
   assert.equal(damaged.origin, `${origin}/2`);
   assert.match(damaged.told, /the file with the checkpoint is kept as .*\.old/);

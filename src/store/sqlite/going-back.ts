@@ -21,6 +21,8 @@ export interface WentBack {
   readonly changedOrders: readonly string[];
   /** How many filings were erased since, which are there again if the earlier version had them. */
   readonly erased: number;
+  /** Whether the earlier version has no evidence log, while this one may have published one. */
+  readonly leavesLog: boolean;
   /** Whether nonces spent since could not be carried over, so that requests of that time could be carried out again. */
   readonly forgetsNonces: boolean;
 }
@@ -128,6 +130,7 @@ function carryOver(
         lostOrders: ids(selectLostOrders),
         changedOrders: ids(selectChangedOrders),
         erased: hasErased ? (client.prepare<[], number>(countErased).pluck().get() ?? 0) : 0,
+        leavesLog: schema < logSchema,
         forgetsNonces: schema < since.nonces,
       };
     })();
