@@ -130,7 +130,9 @@ function tell(
   }
   const subject =
     record.kind === 'FILING' ? 'the filing' : `record ${record.sequence} (${record.kind}) of the filing`;
-  print(`VERIFIED: ${subject} ${record.number} is in the log since ${instant(proven.timeS)}, as follows`);
+  print(
+    `VERIFIED: ${subject} ${record.number} is in the log, dated ${instant(proven.timeS)} by it, as follows`,
+  );
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);

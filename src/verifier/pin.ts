@@ -20,8 +20,8 @@ export function compareWithPin(
 ): PinComparison {
   if (pin.origin !== checkpoint.origin) {
     throw forked(
-      `the pin is of the log ${pin.origin}, this checkpoint of ${checkpoint.origin}: a log that goes on under another name ` +
-        'left the old one behind, and whoever relied on the old one has to be told why',
+      `the pin is of the log ${pin.origin}, this checkpoint of ${checkpoint.origin}: this is the pin of another log, or the log ` +
+        'was forked and left what it published behind; then its operator has to tell why, and the new log gets a pin of its own',
     );
   }
   const isNewer = checkpoint.size > pin.size;
