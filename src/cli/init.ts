@@ -18,6 +18,10 @@ export const init: Command = {
     print(`made ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
     print(`master key ${masterKeyOf(config)}: keep a copy elsewhere, no API secret can be opened without it`);
     print('next: artseal serve, and artseal key create for each platform');
+    if (config.environment === 'production' && config.logOrigin === undefined)
+      print(
+        'before the first artseal serve: set ARTSEAL_LOG_ORIGIN, since the evidence log keeps for ever the name that it has then',
+      );
     const faults = faultsForServing(config);
     if (faults.length > 0) print(`before artseal serve: ${faults.join(' ')}`);
     return exitCodes.done;
