@@ -87,14 +87,17 @@ const fork: Action = {
 };
 
 const numbersAgain =
-  'CAREFUL: numbers that were answered since are given out again, unless this folder was made by artseal restore: if it was not,\n' +
-  'take an artseal backup of it, and restore that with --numbers-after into another folder, before the log is forked there.';
+  'CAREFUL: forked as it is, this database gives numbers out again that were answered. To leave them out, take an artseal backup\n' +
+  'of it first, restore that with --numbers-after into another folder, copy log-checkpoint there, and fork that one.';
 
-function described({ previous, origin, keptAs, isBehind }: Fork, vkey: string | undefined): string[] {
+function described(
+  { previous, origin, keptAs, givesNumbersAgain }: Fork,
+  vkey: string | undefined,
+): string[] {
   const known = previous
     ? `the last checkpoint of ${previous.origin} that is known has ${previous.size} leaves`
     : 'no checkpoint of the old log is known';
-  const last = isBehind ? `${known}\n${numbersAgain}` : known;
+  const last = givesNumbersAgain ? `${known}\n${numbersAgain}` : known;
   if (vkey === undefined)
     return [last, `--accept would begin the log ${origin}, with a new key; nothing was changed`];
   return [

@@ -25,8 +25,8 @@ export interface ForkDependencies {
 export interface Fork {
   /** Why the log cannot go on as it is, in words for the operator. */
   readonly why: string;
-  /** Whether the database is behind what was published, so that answered filings are missing in it. */
-  readonly isBehind: boolean;
+  /** Whether answered filings are missing, and nothing keeps their numbers from being given out again, as a restoration does. */
+  readonly givesNumbersAgain: boolean;
   /** The last checkpoint of it that is known. */
   readonly previous: PublishedCheckpoint | undefined;
   /** What the new log is to be called. */
@@ -44,6 +44,8 @@ export async function planFork(dependencies: ForkDependencies): Promise<Fork | u
   const state = await execute({ kind: 'GetLog' });
   const refusal = await refusalOf(dependencies, state);
   if (refusal === undefined) return undefined;
+  const restoration = await execute({ kind: 'FindRestoration' });
+  const isRestored = restoration !== undefined && restoration.servedAtS === undefined;
   const written = await file.read();
   const note = written && tryReadCheckpoint(written.note);
   // Where this log has a name, that of another deployment is no checkpoint of it.
@@ -55,7 +57,7 @@ export async function planFork(dependencies: ForkDependencies): Promise<Fork | u
   const old = note?.origin ?? state.names.at(-1)?.origin ?? 'unreadable';
   return {
     why: refusal.message,
-    isBehind: refusal.kind === 'DATABASE_BEHIND',
+    givesNumbersAgain: refusal.kind === 'DATABASE_BEHIND' && !isRestored,
     previous,
     origin: nextFork(base, names),
     keptAs: written && `${file.path}.${old.replaceAll(/[^A-Za-z0-9.-]+/g, '_')}.old`,
