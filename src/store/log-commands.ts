@@ -14,7 +14,7 @@ export interface LogCommands {
   };
   /**
    * Adds a key, from now on beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. Refused with
-   * VALIDATION_FAILED if `logKeysMax` sign already.
+   * VALIDATION_FAILED if `logKeysMax` sign already and go on beside it.
    */
   RotateLogKey: {
     readonly takes: { readonly by: Actor; readonly key: NewLogKey; readonly endsAtS: number };

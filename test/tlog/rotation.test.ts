@@ -101,10 +101,13 @@ test('an overlap that is none is refused, and more keys than may sign', async (t
     [
       1,
       [
-        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already: wait until the overlap of an earlier rotation is over.',
+        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.',
       ],
     ],
   );
+  // A key that somebody else has can be ended, however many there are.
+  const ended = await artseal('evidence', 'rotate-key', '--overlap', '0s');
+  assert.deepEqual(await artseal('evidence', 'vkey'), ended.slice(0, 1));
 });
 
 test('before the log has a key there is nothing to tell and nothing to rotate', async (t) => {

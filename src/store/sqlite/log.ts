@@ -138,7 +138,8 @@ export function createLogHandlers(
     }),
     RotateLogKey: writes(({ by, key, endsAtS }) => {
       const before = toldOfKeys();
-      if (before.keys.length >= logKeysMax) throw tooManyKeys();
+      // Where the others end at once, because somebody else has one of them, the new one signs alone.
+      if (endsAtS > by.atS && before.keys.length >= logKeysMax) throw tooManyKeys();
       database
         .update(logKey)
         .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
@@ -180,5 +181,5 @@ export function createLogHandlers(
 const tooManyKeys = () =>
   new Refusal(
     'VALIDATION_FAILED',
-    `${logKeysMax} keys sign the evidence log already: wait until the overlap of an earlier rotation is over.`,
+    `${logKeysMax} keys sign the evidence log already: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.`,
   );
