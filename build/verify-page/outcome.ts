@@ -4,7 +4,7 @@ import { readUtf8 } from '../../src/verifier/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../../src/verifier/failure.ts';
 import { readVerifierKey, signatureTypes } from '../../src/verifier/note.ts';
 import type { EvidenceRecord } from '../../src/verifier/record.ts';
-import { type Proven, type Trust, verifyBundle } from '../../src/verifier/verify.ts';
+import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/verifier/verify.ts';
 
 /** What was found about a bundle, in words. */
 export interface Outcome {
@@ -105,6 +105,7 @@ const passedWords: Readonly<Record<FailureKind, string>> = {
 function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
   const { record, index, timeS, checkpoint, signers, pin, cosignatures, timeStamp } = proven;
   const isCompared = pin?.isCompared === true;
+  const doubt = doubtOf(proven);
   const silent = trust.keys.filter(
     (key) => key.type === signatureTypes.cosignature && cosignatures.every(({ witness }) => witness !== key),
   );
@@ -129,6 +130,7 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
       ),
     ],
     notProven: [
+      ...(doubt === undefined ? [] : [`Mind: ${doubt}.`]),
       'Who made the work, and whether what the record says of it is true: the log keeps what was filed, and nobody checked that.',
       'That the time is right: it is what the clock of the log said. What is proven is the order of the entries.',
       'That everybody is shown the same log. Keep the checkpoint, and have the log audited: two logs that differ are then proof against it.',

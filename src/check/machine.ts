@@ -86,12 +86,14 @@ export interface Newest {
   readonly newestFilingMs: number | undefined;
   /** Of all that is in the evidence log, Unix seconds. */
   readonly newestLeafS: number | undefined;
+  /** Of the newest filing, or what an operator accepted since, Unix seconds. */
+  readonly datedS: number | undefined;
 }
 
 /** Whether the clock can be right, by what was recorded last, and filings are dated by it. */
 export async function checkClock(
   clock: Clock,
-  { newestFilingMs, newestLeafS }: Partial<Newest> = {},
+  { newestFilingMs, newestLeafS: newestS, datedS }: Partial<Newest> = {},
 ): Promise<Finding> {
   const { ok, warning, fault } = findingsOf('clock');
   const doubt = await createClockPart(clock, newestFilingMs).findFault();
@@ -99,7 +101,7 @@ export async function checkClock(
   const isBehind = newestFilingMs !== undefined && nowMs < newestFilingMs;
   const toDo = `set it if it is wrong, and have NTP keep it${isBehind ? wasAhead : ''}`;
   if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
-  const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS: newestLeafS, setByS: 0 });
+  const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS, datedS, setByS: 0 });
   if (refused?.kind === 'AHEAD')
     return fault(
       `${clockFaultText(refused)}, and filings are refused: set it if it is wrong; if it is right: artseal clock accept`,

@@ -3,6 +3,7 @@ import {
   type Checkpoint,
   compareWithPin,
   consistencyPath,
+  doubtOf,
   type JsonValue,
   malformed,
   type PinComparison,
@@ -134,6 +135,8 @@ function tell(
     `VERIFIED: ${subject} ${record.number} is in the log, dated ${instant(proven.timeS)} by it, as follows`,
   );
   for (const [name, value] of record.members) print(`  ${name.padEnd(10)} ${onOneLine(value)}`);
+  const doubt = doubtOf(proven);
+  if (doubt !== undefined) printError(`mind: ${doubt}`);
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   for (const line of linesOf(attested)) print(line);
@@ -165,6 +168,7 @@ function asJson(
     number: record.number,
     sequence: record.sequence,
     time: instant(timeS),
+    doubt: doubtOf({ record, timeS }),
     hash,
     record: Object.fromEntries(record.members),
     log: {

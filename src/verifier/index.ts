@@ -19,4 +19,4 @@ export {
   type ReadPublished,
 } from './published-log.ts';
 export type { EvidenceRecord } from './record.ts';
-export { type Proven, prove, type Trust, type Verdict, verdictOf, verifyBundle } from './verify.ts';
+export { doubtOf, type Proven, prove, type Trust, type Verdict, verdictOf, verifyBundle } from './verify.ts';

@@ -10,6 +10,8 @@ export interface EvidenceRecord {
   readonly sequence: number;
   /** When a filing says that it was filed, Unix seconds; a later record has a date alone, and no instant. */
   readonly timeS: number | undefined;
+  /** The midnight, in UTC, that the date of a later record begins with, Unix seconds. */
+  readonly dayS: number | undefined;
   /** What it says, member by member. */
   readonly members: JsonObject;
 }
@@ -29,11 +31,12 @@ export function readRecord(text: string): EvidenceRecord {
   if (!filingNumber.test(number)) throw malformed('filingNo of the record is not AS-<year>-<6 digits>');
   if (isFiling) {
     read.integer('price');
-    return { kind: 'FILING', number, sequence: 1, timeS: readInstant(read.text('timestamp')), members };
+    const timeS = readInstant(read.text('timestamp'));
+    return { kind: 'FILING', number, sequence: 1, timeS, dayS: undefined, members };
   }
   if (read.text('event') !== 'TRANSFER') throw malformed('event of the record is none that is known');
-  readDate(read.text('at'));
-  return { kind: 'TRANSFER', number, sequence: read.integer('sequence', 2), timeS: undefined, members };
+  const dayS = readDate(read.text('at')) / 1000;
+  return { kind: 'TRANSFER', number, sequence: read.integer('sequence', 2), timeS: undefined, dayS, members };
 }
 
 const instantForm =

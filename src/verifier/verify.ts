@@ -103,6 +103,11 @@ function matchingLeaf({ recordText, record, hash, salt, leaf }: Bundle): RecordL
       `the record says that it was filed at ${instant(record.timeS)}, its leaf ${instant(leaf.timeS)}`,
     );
   }
+  if (record.dayS !== undefined && record.dayS - zoneMaxS > leaf.timeS) {
+    throw mismatch(
+      `the record is dated ${dayOf(record.dayS)}, and its leaf is of ${instant(leaf.timeS)}, before that day`,
+    );
+  }
   return leaf;
 }
 
@@ -131,6 +136,19 @@ function checkStamped(stamped: Checkpoint, { origin }: Checkpoint, keys: readonl
   if (known) logSignersOf(stamped, keys, what);
 }
 
+/** How far the earliest time zone is ahead of UTC: a day begins there first. */
+const zoneMaxS = 14 * 3600;
+
+/** A record may be logged late where a clock was wrong; from then on it is worth a question. */
+const lateS = 2 * 86_400;
+
+/** What a good bundle leaves to be asked: a record that is dated long before it was logged. Undefined if there is nothing. */
+export function doubtOf({ record, timeS }: Pick<Proven, 'record' | 'timeS'>): string | undefined {
+  if (record.dayS === undefined || timeS - record.dayS <= lateS) return undefined;
+  return `the record is dated ${dayOf(record.dayS)}, and was logged ${instant(timeS)}: that it is from before is proven by nothing`;
+}
+
+const dayOf = (s: number): string => new Date(s * 1000).toISOString().slice(0, 10);
 const instant = (s: number): string => new Date(s * 1000).toISOString().replace('.000', '');
 
 const mismatch = (what: string): VerificationFailure => new VerificationFailure('HASH_MISMATCH', what);

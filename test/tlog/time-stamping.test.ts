@@ -54,7 +54,7 @@ test('the first checkpoint is stamped at once, later ones once in a period in wh
   const service = await startPublishing(t, { env: settingsOf(authority) });
   const first = await stamped(service, 0);
   assert.equal(first.note, service.publication.current()?.note);
-  assertVerified(t, first.note.split('\n\n')[0] + '\n', first.timeStamp, authority);
+  assertVerified(t, `${first.note.split('\n\n')[0]}\n`, first.timeStamp, authority);
 
   const leaf = await service.file();
   await service.published(leaf);
@@ -62,7 +62,7 @@ test('the first checkpoint is stamped at once, later ones once in a period in wh
   pass(service, everyMs);
   const second = await stamped(service, leaf);
   assert.equal(second.size, leaf + 1);
-  assertVerified(t, second.note.split('\n\n')[0] + '\n', second.timeStamp, authority);
+  assertVerified(t, `${second.note.split('\n\n')[0]}\n`, second.timeStamp, authority);
   // What a leaf is shown with is the first that covers it, and stays: newer checkpoints take the place of those without.
   const later = await service.file();
   await service.published(later);

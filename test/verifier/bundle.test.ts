@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { readVerifierKey, verifyBundle } from '../../src/verifier/index.ts';
+import { doubtOf, readVerifierKey, verifyBundle } from '../../src/verifier/index.ts';
 import {
   actAt,
   begunS,
@@ -54,6 +54,29 @@ test('what followed a filing is proven like it', () => {
   assert.ok(typeof proven === 'object', String(proven));
   const { kind, number, sequence } = proven.record;
   assert.deepEqual([kind, number, sequence, proven.timeS], ['TRANSFER', 'AS-2026-000002', 2, begunS + 9]);
+});
+
+test('a record behind a filing is not dated after its leaf, and a date long before it is pointed out', () => {
+  const own = smallLog(3);
+  const dated = (at: string, sequence: number) => {
+    const logged = transferAt(begunS + 9, 'AS-2026-000002', sequence);
+    const text = sortedJson({ at, event: 'TRANSFER', filingNo: logged.number, sequence });
+    return verdict(own.bundle(own.record({ ...logged, text })), own);
+  };
+  assert.match(
+    String(dated('2026-11-23', 2)),
+    /^HASH_MISMATCH: the record is dated 2026-11-23, and its leaf/,
+  );
+  for (const [at, doubt] of [
+    ['2026-11-21', undefined],
+    ['2026-11-20', undefined],
+    ['2019-01-01', /dated 2019-01-01, and was logged 2026-11-21T/],
+  ] as const) {
+    const proven = dated(at, 3);
+    assert.ok(typeof proven === 'object', String(proven));
+    if (doubt === undefined) assert.equal(doubtOf(proven), undefined, at);
+    else assert.match(doubtOf(proven) ?? '', doubt);
+  }
 });
 
 /** The text of a good bundle with one part of it replaced, which has to be in it. */

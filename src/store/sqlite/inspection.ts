@@ -8,6 +8,7 @@ import type { ReadTree } from '../store.ts';
 import { keyColumns } from './callers.ts';
 import { damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
+import { createDated } from './dated.ts';
 import { createTreeReads } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import { databaseFile } from './location.ts';
@@ -40,6 +41,8 @@ export interface Content<T> {
   readonly newestFilingMs: number | undefined;
   /** Of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
   readonly newestLeafS: number | undefined;
+  /** The time of the newest filing, or the one that an operator accepted since, Unix seconds; undefined if there is neither. */
+  readonly datedS: number | undefined;
 }
 
 /**
@@ -91,6 +94,7 @@ async function contentOf<T>(
     .limit(1)
     .get();
   const log = logStateIn(database);
+  const evidence = createEvidenceLog(database);
   return {
     environment,
     currency,
@@ -99,6 +103,7 @@ async function contentOf<T>(
     log,
     foundInLog: await lookAtLog(log, createTreeReads(database)),
     newestFilingMs: newest && newest.filedAtS * 1_000,
-    newestLeafS: createEvidenceLog(database).newestS(),
+    newestLeafS: evidence.newestS(),
+    datedS: createDated(database, evidence).read(),
   };
 }

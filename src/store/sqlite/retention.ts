@@ -1,13 +1,14 @@
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { type Artwork, retentionYears } from '../../domain/filing.ts';
 import type { RetentionCommands } from '../retention-commands.ts';
+import { idempotencyRetentionS } from '../store.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { escrow, filing, provenanceRecord } from './schema.ts';
+import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 /** What stands in the place of what a platform told of a work. */
@@ -48,6 +49,10 @@ export function createRetentionHandlers(
       .set({ salt: null })
       .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo'))),
   );
+  const forgetOutcomes = prepareRaw(
+    database,
+    database.delete(idempotencyKey).where(lte(idempotencyKey.claimedAtS, sql.placeholder('forgottenS'))),
+  );
   const records = database
     .select({ records: sql<number>`1 + count(*)` })
     .from(provenanceRecord)
@@ -72,6 +77,8 @@ export function createRetentionHandlers(
     EraseFilings: writes(({ by, filingNos }) => {
       // What is erased is overwritten in the file as well, also where that means to write a page more.
       client.pragma('secure_delete = ON');
+      // The outcomes that idempotency keys were given have hashes of filings, and go when there is a next key.
+      forgetOutcomes.run({ forgottenS: by.atS - idempotencyRetentionS });
       const before = endAt(by.atS);
       const gone = filingNos
         .map((filingNo) => ({ filingNo, records: erase(filingNo, before, by.atS) }))

@@ -16,7 +16,9 @@ import {
   type StoreEngine,
   settled,
   time,
+  toFile,
   toOpen,
+  underKey,
 } from './fixtures.ts';
 
 const dayMs = 86_400_000;
@@ -139,6 +141,21 @@ export function retentionPromises(engine: StoreEngine): void {
     await acceptClock(store, yearsAgo(0, 0));
     assert.deepEqual(await expiredIn(store), [old]);
     assert.deepEqual(await erase(store, [old]), [old]);
+  });
+
+  test('what a call under an Idempotency-Key was answered goes with what is erased', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const at = yearsAgo(6, 0);
+    const filedS = Math.floor(at.atMs / 1000);
+    const file = () => store.execute(underKey(by.callerId, 'key-1', toFile(by, at), { nowS: filedS }));
+    const { outcome } = await file();
+    assert.ok(outcome.kind === 'DONE' && outcome.result);
+    await acceptClock(store, yearsAgo(0, 0));
+    assert.deepEqual(await erase(store, [outcome.result.filingNo]), [outcome.result.filingNo]);
+    await acceptClock(store, at);
+    const again = await file();
+    assert.ok(again.outcome.kind === 'DONE' && !again.outcome.isReplay);
   });
 
   test('an erased filing says so to those who ask for it, and is in no list', async (t) => {
