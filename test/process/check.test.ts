@@ -341,7 +341,7 @@ test('a clock is doubted by the newest filing', async (t) => {
   );
   assert.match(
     await told(filedMs + 10 * 366 * 86_400_000),
-    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest record, and filings are refused: .*artseal clock accept$/,
+    /^fault: the clock is \d+ s \(36\d\d days\) ahead of the newest filing, and filings are refused: .*artseal clock accept$/,
   );
   assert.match(await told(Date.UTC(1970, 0, 2)), /^fault: .*has not been set.*: set it/);
 });
