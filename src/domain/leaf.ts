@@ -67,9 +67,12 @@ export function commitmentTo(evidenceHash: string, salt: Uint8Array): string {
   return hash('sha256', Buffer.concat([salt, Buffer.from(evidenceHash, 'hex')]), 'hex');
 }
 
-/** The data of the leaf of a record: RFC 8785 canonical JSON. */
+/** The data of the leaf of a record: RFC 8785 canonical JSON. None of its texts has a character that JSON escapes. */
 export function recordLeafData({ kind, number, sequence, timeS, commitment }: RecordLeaf): string {
-  return JSON.stringify({ commitment, kind, number, sequence, time: timeS, version: leafVersion });
+  return (
+    `{"commitment":"${commitment}","kind":"${kind}","number":"${number}","sequence":${sequence},` +
+    `"time":${timeS},"version":${leafVersion}}`
+  );
 }
 
 /** The data of the leaf of an act: RFC 8785 canonical JSON. */

@@ -50,13 +50,14 @@ export function appendLeaf(
   leaf: Uint8Array,
 ): { readonly tree: TreeHead; readonly completed: readonly Uint8Array[] } {
   const completed = [leaf];
-  const left = [...roots];
+  const left = roots.slice();
   let root = leaf;
   for (let rest = size; rest % 2 === 1; rest = Math.floor(rest / 2)) {
     root = nodeHash(left.pop() as Uint8Array, root);
     completed.push(root);
   }
-  return { tree: { size: size + 1, roots: [...left, root] }, completed };
+  left.push(root);
+  return { tree: { size: size + 1, roots: left }, completed };
 }
 
 /** The leaf that completes a subtree: the hash is at place `level` of what `appendLeaf` gave for it. */
