@@ -29,6 +29,12 @@ const filingColumns = { ...getTableColumns(filing), caller: caller.name };
 /** Records behind a filing that are held against their leaves, at most: some ten microseconds each, for which all others wait. */
 const checkedMax = 1_000;
 
+/** All columns of a filing under the names of the schema, for a statement that is read without drizzle. */
+const sourceColumns = Object.fromEntries(
+  Object.entries(getTableColumns(filing)).map(([name, column]) => [name, sql`${column}`.as(name)]),
+);
+type SourceRow = Omit<InferSelectModel<typeof filing>, 'price'> & { readonly price: number };
+
 /** Handlers of filings and their provenance records. */
 export function createFilingHandlers(
   database: Database,
@@ -55,11 +61,13 @@ export function createFilingHandlers(
   const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
   const provenance = createProvenanceRecords(database, log);
-  const selectSource = database
-    .select()
-    .from(filing)
-    .where(eq(filing.filingNo, sql.placeholder('filingNo')))
-    .prepare();
+  const selectSource = prepareRaw<SourceRow>(
+    database,
+    database
+      .select(sourceColumns)
+      .from(filing)
+      .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
+  );
   const filings = () =>
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
   const selectByIds = filings()
@@ -123,10 +131,10 @@ export function createFilingHandlers(
       return { items: rows.map((row) => toFiling(check.filing(row))), next };
     }),
     GetProvenance: reads(({ filingNo }) => {
-      const [source] = selectSource.all({ filingNo });
+      const source = selectSource.get({ filingNo });
       if (source === undefined) return undefined;
       if (source.erasedAtS !== null) throw filingErased();
-      const { author, timestamp } = check.filing(source);
+      const { author, timestamp } = check.filing({ ...source, price: BigInt(source.price) });
       const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
       const later = provenance.of(filingNo);
       for (const record of later.slice(0, checkedMax)) check.later(record);
