@@ -71,13 +71,28 @@ export function readLog(client: Sqlite.Database): BookedLog {
   const file = join(dirname(client.name), 'log-checkpoint');
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
-    leaves: all('SELECT id, data, hashes FROM log_leaf ORDER BY id'),
+    leaves: all<BookedLeaf>('SELECT id, data, hashes FROM log_leaf ORDER BY id').flatMap(toLeaves),
     entries: [...records, ...acts],
     checkpoints: {
       file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
       database: newest && readCheckpoint(newest.note),
     },
   };
+}
+
+/** The leaves of a row: its id is the index of the last one, their data are lines, and their hashes one behind the other. */
+function toLeaves({ id, data, hashes }: BookedLeaf): BookedLeaf[] {
+  const lines = data.split('\n');
+  let from = 0;
+  return lines.map((line, nth) => {
+    const index = id - lines.length + 1 + nth;
+    // A leaf completes a subtree of two if its index is odd, one of four if the half of that is, and so on.
+    let completed = 1;
+    for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) completed += 1;
+    const begin = from;
+    from += completed * 32;
+    return { id: index, data: line, hashes: hashes.subarray(begin, from) };
+  });
 }
 
 /** Reads what the note of a checkpoint says of the tree. */

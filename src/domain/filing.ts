@@ -78,7 +78,7 @@ export function filingNumber(year: number, sequence: number): string {
 
 /** The year that a filing number is of. */
 export function yearOfFiling(filingNo: string): number {
-  return Number(filingNo.split('-')[1]);
+  return Number(filingNo.slice(3, 7));
 }
 
 /** The place of a filing number in its year, from 1. */

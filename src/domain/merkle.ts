@@ -1,13 +1,9 @@
-import { hash } from 'node:crypto';
+import { sha256 } from './sha256.ts';
 
 /** A Merkle tree over the leaves of a log, as RFC 6962, section 2.1, has it: SHA-256 throughout. */
 
 /** Bytes of a hash. */
 export const treeHashBytes = 32;
-
-/** SHA-256. By way of a text, since Node takes twice as long to make a buffer for each hash itself. */
-const sha256 = (data: string | Uint8Array): Uint8Array =>
-  Buffer.from(hash('sha256', data, 'latin1'), 'latin1');
 
 /** The root of the tree without leaves. */
 const emptyRoot: Uint8Array = sha256('');
@@ -63,6 +59,13 @@ export function appendLeaf(
 /** The leaf that completes a subtree: the hash is at place `level` of what `appendLeaf` gave for it. */
 export function completedBy({ level, place }: Subtree): number {
   return (place + 1) * 2 ** level - 1;
+}
+
+/** How many complete subtrees a tree of that size has, of all levels. */
+export function completeSubtrees(size: number): number {
+  let count = 0;
+  for (let ofLevel = size; ofLevel > 0; ofLevel = Math.floor(ofLevel / 2)) count += ofLevel;
+  return count;
 }
 
 /** The root of a tree of which the roots of the largest complete subtrees are given, from left to right. */

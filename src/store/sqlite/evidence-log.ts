@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { desc, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import {
   actLeafData,
   commitmentTo,
@@ -12,9 +12,9 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, subtreesOf, type TreeHead } from '../../domain/merkle.ts';
 import type { Database } from './database.ts';
-import { logAct, logLeaf } from './schema.ts';
+import { createLeaves, type StoredLeaf } from './leaves.ts';
+import { logAct } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
-import { createSubtrees } from './subtrees.ts';
 
 /** Appends to the evidence log, inside the transaction that stores what the leaves are about. */
 export interface EvidenceLog {
@@ -33,12 +33,16 @@ export interface EvidenceLog {
   appendAct(kind: LogActKind, atS: number, detail: LogActDetail): void;
   /** When the newest leaf was made, Unix seconds; undefined if there is none. */
   newestS(): number | undefined;
-  /** How many acts of the log there are that are written. */
+  /** How many acts of the log there are. */
   acts(): number;
-  /** Writes what was appended; behind the effect that did, so that the effects behind it find it in the tables. */
-  write(): void;
-  /** Forgets what was appended and not written: its effect was undone. */
+  /** The filing number of the newest filing among the leaves; undefined if that is not known without the tables. */
+  newestFiling(): string | undefined;
+  /** Keeps what was appended, to be written with what follows: its effect is done. */
+  keep(): void;
+  /** Forgets what was appended and not kept: its effect was undone. */
   drop(): void;
+  /** Writes what was kept, before anybody looks for it in the tables. */
+  write(): void;
   committed(): void;
   rolledBack(): void;
 }
@@ -52,78 +56,100 @@ export interface LeafPlace {
 /** Salts that are drawn at a time: the system is asked less often. */
 const saltsAtOnce = 128;
 
+/** What is known of the leaves of a log up to one of them. */
+interface Known {
+  /** How many acts there are among them. */
+  readonly acts: number;
+  readonly newestS: number | undefined;
+  readonly newestFiling: string | undefined;
+}
+
 /** A leaf that is not written yet. */
 interface Pending {
   readonly data: string;
-  readonly timeS: number;
   /** The row of an act. */
   readonly act?: { readonly sequence: number; readonly kind: LogActKind; readonly detail: string };
+  readonly timeS: number;
+  /** With it. */
+  readonly known: Known;
 }
 
 /** The tree as it is in the tables. */
-interface Written {
+interface Written extends Known {
   readonly tree: TreeHead;
-  readonly acts: number;
-  readonly newestS: number | undefined;
 }
 
 /** The evidence log of a database. */
 export function createEvidenceLog(database: Database): EvidenceLog {
-  const insertLeaf = prepareRaw(database, database.insert(logLeaf).values(placeholdersFor(logLeaf)));
   const insertAct = prepareRaw(database, database.insert(logAct).values(placeholdersFor(logAct)));
-  const selectLast = prepareRaw<{ id: number; data: string }>(
-    database,
-    database.select({ id: logLeaf.id, data: logLeaf.data }).from(logLeaf).orderBy(desc(logLeaf.id)).limit(1),
-  );
   const selectActs = prepareRaw<{ acts: number }>(
     database,
     database.select({ acts: sql<number>`coalesce(max(${logAct.sequence}), 0)`.as('acts') }).from(logAct),
   );
-  const subtrees = createSubtrees(database);
+  const leaves = createLeaves(database);
   const newSalt = createSalts();
-  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
+  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined, newestFiling: undefined };
   /** The same, as of the last transaction that was committed. */
   let durable = written;
   /** Whether this transaction has looked if another process appended something. */
   let isCurrent = false;
   const pending: Pending[] = [];
+  /** How many of these are kept. */
+  let kept = 0;
 
   function current(): Written {
     if (isCurrent) return written;
     isCurrent = true;
-    const last = selectLast.get({});
-    const size = last === undefined ? 0 : last.id + 1;
-    if (last === undefined || size !== written.tree.size) written = read(size, last?.data);
+    const size = leaves.size();
+    if (size !== written.tree.size) written = read(size);
     return written;
   }
 
-  function read(size: number, last: string | undefined): Written {
-    const roots = subtreesOf({ start: 0, end: size }).map((subtree) => subtrees.hashOf(subtree));
+  function read(size: number): Written {
+    const roots = subtreesOf({ start: 0, end: size }).map(leaves.hashOf);
+    const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
     return {
       tree: { size, roots },
       acts: selectActs.get({})?.acts ?? 0,
       newestS: last === undefined ? undefined : timeOfLeaf(last),
+      newestFiling: undefined,
     };
   }
 
-  const newestS = () => pending.at(-1)?.timeS ?? current().newestS;
-
-  function push(leaf: Pending): number {
-    pending.push(leaf);
-    return written.tree.size + pending.length - 1;
-  }
+  const known = (): Known => pending.at(-1)?.known ?? current();
+  const size = () => current().tree.size + pending.length;
 
   function pushAct(kind: LogActKind, timeS: number, detail: LogActDetail): void {
-    const sequence = current().acts + pending.filter(({ act }) => act !== undefined).length + 1;
-    const act = { sequence, kind, detail: JSON.stringify(detail) };
-    push({ data: actLeafData({ kind, sequence, timeS, detail }), timeS, act });
+    const { acts, newestFiling } = known();
+    const sequence = acts + 1;
+    pending.push({
+      data: actLeafData({ kind, sequence, timeS, detail }),
+      act: { sequence, kind, detail: JSON.stringify(detail) },
+      timeS,
+      known: { acts: sequence, newestS: timeS, newestFiling },
+    });
   }
 
   /** The time of the next leaf; the first of all is that the log was begun. */
   function begun(atS: number): number {
-    const isEmpty = current().tree.size + pending.length === 0;
-    if (isEmpty) pushAct('LOG_BEGUN', atS, { adopted: 0 });
-    return Math.max(atS, newestS() ?? atS);
+    if (size() === 0) pushAct('LOG_BEGUN', atS, { adopted: 0 });
+    return Math.max(atS, known().newestS ?? atS);
+  }
+
+  /** Computes the hashes of what is pending; the tree with it. */
+  function grown(): { readonly tree: TreeHead; readonly stored: readonly StoredLeaf[] } {
+    let { tree } = written;
+    const stored = pending.map(({ data }) => {
+      const appended = appendLeaf(tree, leafHash(data));
+      tree = appended.tree;
+      return { data, completed: appended.completed };
+    });
+    return { tree, stored };
+  }
+
+  function forget(from: number): void {
+    pending.length = from;
+    kept = from;
   }
 
   return {
@@ -131,34 +157,35 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       const timeS = isAdopted ? atS : begun(atS);
       const salt = newSalt();
       const commitment = commitmentTo(evidenceHash, salt);
-      const data = recordLeafData({ kind, number, sequence, timeS, commitment });
-      return { salt, leafIndex: push({ data, timeS }) };
+      const { acts, newestFiling } = known();
+      const leafIndex = size();
+      pending.push({
+        data: recordLeafData({ kind, number, sequence, timeS, commitment }),
+        timeS,
+        known: { acts, newestS: timeS, newestFiling: kind === 'FILING' ? number : newestFiling },
+      });
+      return { salt, leafIndex };
     },
     appendAct: (kind, atS, detail) => {
       const laterS = begun(atS);
       // A time that an operator accepts is the one that may be behind those before it.
       pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
-    newestS,
-    acts: () => current().acts,
-    write: () => {
-      if (pending.length === 0) return;
-      let { tree, acts } = written;
-      for (const { data, timeS, act } of pending) {
-        const { size: leafIndex } = tree;
-        const appended = appendLeaf(tree, leafHash(data));
-        insertLeaf.run({ id: leafIndex, data, hashes: Buffer.concat(appended.completed) });
-        if (act !== undefined) {
-          insertAct.run({ ...act, timeS, leafIndex });
-          acts = act.sequence;
-        }
-        tree = appended.tree;
-      }
-      written = { tree, acts, newestS: pending.at(-1)?.timeS };
-      pending.length = 0;
+    newestS: () => known().newestS,
+    newestFiling: () => known().newestFiling,
+    acts: () => known().acts,
+    keep: () => {
+      kept = pending.length;
     },
-    drop: () => {
-      pending.length = 0;
+    drop: () => forget(kept),
+    write: () => {
+      if (kept === 0) return;
+      const { tree, stored } = grown();
+      leaves.append(written.tree.size, stored);
+      for (const [place, { act, timeS }] of pending.entries())
+        if (act !== undefined) insertAct.run({ ...act, timeS, leafIndex: written.tree.size + place });
+      written = { ...known(), tree };
+      forget(0);
     },
     committed: () => {
       durable = written;
@@ -166,7 +193,7 @@ export function createEvidenceLog(database: Database): EvidenceLog {
     },
     rolledBack: () => {
       written = durable;
-      pending.length = 0;
+      forget(0);
       isCurrent = false;
     },
   };

@@ -1,4 +1,4 @@
-import { and, asc, between, desc, eq, sql } from 'drizzle-orm';
+import { and, desc, eq } from 'drizzle-orm';
 import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -16,32 +16,28 @@ import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import { createLeaves, type Leaves } from './leaves.ts';
 import type { RecordCheck } from './record-check.ts';
-import { caller, filing, logAct, logLeaf, provenanceRecord } from './schema.ts';
+import { caller, filing, logAct, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
-import { createSubtrees } from './subtrees.ts';
 
-/** What is asked of the tree as it is stored: its size, and the hash of any range of its leaves. */
-function createTree(database: Database) {
-  const subtrees = createSubtrees(database);
-  const selectSize = prepareRaw<{ size: number }>(
-    database,
-    database.select({ size: sql<number>`coalesce(max(${logLeaf.id}) + 1, 0)`.as('size') }).from(logLeaf),
-  );
-  const size = () => selectSize.get({})?.size ?? 0;
-  const hashOf = (range: LeafRange) => rootOf(subtreesOf(range).map(subtrees.hashOf));
-  return { subtrees, size, hashOf };
+/** The hash of a range of leaves. */
+const hashIn = (leaves: Leaves) => (range: LeafRange) => rootOf(subtreesOf(range).map(leaves.hashOf));
+
+function createTreeHandlers(leaves: Leaves): Handlers<'GetTree' | 'GetRoot'> {
+  const rootAt = (size: number) => hashIn(leaves)({ start: 0, end: size });
+  return {
+    GetTree: reads(() => {
+      const size = leaves.size();
+      return { size, root: rootAt(size) };
+    }),
+    GetRoot: reads(({ size }) => (size > leaves.size() ? undefined : rootAt(size))),
+  };
 }
-
-const treeHandlers = ({ size, hashOf }: Pick<ReturnType<typeof createTree>, 'size' | 'hashOf'>) =>
-  ({
-    GetTree: reads(() => ({ size: size(), root: hashOf({ start: 0, end: size() }) })),
-    GetRoot: reads((asked) => (asked.size > size() ? undefined : hashOf({ start: 0, end: asked.size }))),
-  }) satisfies Handlers<'GetTree' | 'GetRoot'>;
 
 /** Reads size and roots of the tree of a database that nobody here serves. */
 export function createTreeReads(database: Database): ReadTree {
-  const handlers: Handlers<'GetTree' | 'GetRoot'> = treeHandlers(createTree(database));
+  const handlers = createTreeHandlers(createLeaves(database));
   return async (command) => handlers[command.kind].run(command);
 }
 
@@ -53,15 +49,9 @@ export function createEvidenceHandlers(
   noteAct: NoteAct,
   check: RecordCheck,
 ): Handlers<keyof EvidenceCommands> {
-  const { subtrees, size, hashOf } = createTree(database);
-  const selectLeaves = prepareRaw<{ data: string }>(
-    database,
-    database
-      .select({ data: logLeaf.data })
-      .from(logLeaf)
-      .where(between(logLeaf.id, sql.placeholder('first'), sql.placeholder('last')))
-      .orderBy(asc(logLeaf.id)),
-  );
+  const leaves = createLeaves(database);
+  const { size } = leaves;
+  const hashOf = hashIn(leaves);
   const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
     database,
     database
@@ -79,9 +69,6 @@ export function createEvidenceHandlers(
       accepted: accepted && { sequence: accepted.sequence, timeS: accepted.time_s },
     };
   };
-  const leavesFrom = (index: number, width: number) =>
-    selectLeaves.all({ first: index, last: index + width - 1 }).map(({ data }) => data);
-
   /** The filing itself. */
   function findFiling(filingNo: string, owner: number | undefined): LoggedRecord | undefined {
     const row = database
@@ -123,15 +110,17 @@ export function createEvidenceHandlers(
   }
 
   return {
-    ...treeHandlers({ size, hashOf }),
+    ...createTreeHandlers(leaves),
     ReadSubtrees: reads(({ level, place, width }) => {
       const last = completedBy({ level, place: place + width - 1 });
-      return last < size() ? subtrees.hashesFrom({ level, place }, width) : undefined;
+      return last < size() ? leaves.hashesFrom({ level, place }, width) : undefined;
     }),
-    ReadLeaves: reads(({ index, width }) => (index + width <= size() ? leavesFrom(index, width) : undefined)),
+    ReadLeaves: reads(({ index, width }) =>
+      index + width <= size() ? leaves.dataFrom(index, width) : undefined,
+    ),
     ProveInclusion: reads(({ index, size: of }) => {
       if (of > size() || index >= of) return undefined;
-      const [leaf] = leavesFrom(index, 1);
+      const [leaf] = leaves.dataFrom(index, 1);
       return leaf === undefined ? undefined : { leaf, path: inclusionPath(index, of).map(hashOf) };
     }),
     ProveConsistency: reads(({ from, to }) =>

@@ -7,6 +7,7 @@ import {
   filingNumber,
   filingSequenceMax,
   nextFilingNumber,
+  yearOfFiling,
 } from '../../domain/filing.ts';
 import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
 import type { FilingCommands } from '../filing-commands.ts';
@@ -91,17 +92,20 @@ export function createFilingHandlers(
     throw clockRefusal(fault);
   }
 
+  /** The last number of a year that was given out. */
+  function lastOf(year: number): string | undefined {
+    const newest = log.newestFiling();
+    if (newest !== undefined && yearOfFiling(newest) === year) return newest;
+    return selectLast.get(numbersOf(year))?.last ?? undefined;
+  }
+
   return {
     FileArtwork: writesAtOnce(({ artwork, at, by, clockSetByS = 0 }) => {
       const { timestamp } = at;
       const filedAtS = Math.floor(at.atMs / 1000);
       refuseWrongClock(filedAtS, clockSetByS);
       const year = yearOf(timestamp);
-      const filingNo = nextFilingNumber(
-        year,
-        selectLast.get(numbersOf(year))?.last ?? undefined,
-        floors.get(year),
-      );
+      const filingNo = nextFilingNumber(year, lastOf(year), floors.get(year));
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       const leaf = {

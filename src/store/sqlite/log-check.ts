@@ -10,15 +10,10 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
+import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 
 /** Faults after which no more are looked for. */
 const faultsMax = 100;
-
-interface LeafRow {
-  readonly id: number;
-  readonly data: string;
-  readonly hashes: Buffer;
-}
 
 interface FilingRow extends Omit<Evidence, 'price'> {
   readonly price: number;
@@ -39,6 +34,13 @@ interface ActRow {
   readonly detail: string;
   readonly timeS: number;
   readonly leafIndex: number;
+}
+
+/** A record or act that names a leaf. */
+interface RecordRow {
+  readonly number: string;
+  readonly sequence: number;
+  readonly leafIndex: number | null;
 }
 
 /** What a leaf says of itself. */
@@ -67,13 +69,13 @@ function check(client: Sqlite.Database): readonly string[] {
   const faults: string[] = [];
   let tree = emptyTree;
 
-  for (const leaf of client.prepare<[], LeafRow>(selectLeaves).iterate()) {
-    if (leaf.id !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
+  for (const leaf of leavesOf(client)) {
+    if (leaf.index !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
     const appended = appendLeaf(tree, leafHash(leaf.data));
     tree = appended.tree;
     const fault = Buffer.concat(appended.completed).equals(leaf.hashes)
       ? faultOfLeaf(leaf)
-      : `leaf ${leaf.id} of the evidence log is not what its hashes were made of`;
+      : `leaf ${leaf.index} of the evidence log is not what its hashes were made of`;
     if (fault !== undefined) faults.push(fault);
     const root = published.get(tree.size);
     if (root !== undefined && root !== Buffer.from(rootOf(tree.roots)).toString('base64'))
@@ -83,15 +85,15 @@ function check(client: Sqlite.Database): readonly string[] {
   }
   for (const size of published.keys())
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
-  return faults.length > 0 ? faults : client.prepare<[], string>(selectWithoutLeaf).pluck().all();
+  return faults.length > 0 ? faults : spareRecords(client, tree.size);
 
   /** What is wrong with the record or act that a leaf is of. */
-  function faultOfLeaf({ id, data }: LeafRow): string | undefined {
+  function faultOfLeaf({ index: id, data }: IndexedLeaf): string | undefined {
     const told = toldBy(data);
     if (told === undefined) return `leaf ${id} of the evidence log is none that artseal makes`;
     const { number, sequence } = told;
     if (number === 'LOG') return faultOfAct(id, data, act.get(sequence));
-    const name = sequence === 1 ? number : `record ${sequence} of ${number}`;
+    const name = nameOf(told);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
     if (row === undefined || row.leafIndex !== id)
       return `leaf ${id} of the evidence log is of ${name}, which is not there or names another leaf`;
@@ -104,6 +106,31 @@ function check(client: Sqlite.Database): readonly string[] {
       ? undefined
       : `${name} is not what leaf ${id} of the evidence log commits to`;
   }
+}
+
+/** All leaves, in their order. */
+function* leavesOf(client: Sqlite.Database): Generator<IndexedLeaf> {
+  for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) yield* leavesIn(row);
+}
+
+/** What is wrong with records and acts whose leaf is that of another one, or not there: each leaf is that of one that names it. */
+function spareRecords(client: Sqlite.Database, size: number): readonly string[] {
+  const found = client.prepare<[number], RecordRow>(selectSpare).all(size);
+  const leaf = client.prepare<[number], LeafRow>(selectLeaf);
+  const isOwn = ({ number, sequence, leafIndex }: RecordRow) => {
+    const row = leaf.get(leafIndex ?? size);
+    const told = row && toldBy(leavesIn(row).find(({ index }) => index === leafIndex)?.data ?? '');
+    return told?.number === number && told.sequence === sequence;
+  };
+  return found
+    .filter((record) => !isOwn(record))
+    .map((record) => `${nameOf(record)} has no leaf in the evidence log`)
+    .slice(0, faultsMax);
+}
+
+function nameOf({ number, sequence }: Pick<Told, 'number' | 'sequence'>): string {
+  if (number === 'LOG') return `act ${sequence}`;
+  return sequence === 1 ? number : `record ${sequence} of ${number}`;
 }
 
 /** The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has none. */
@@ -161,15 +188,15 @@ const selectTransfer = `SELECT filing_no AS filingNo, position AS sequence, even
 
 const selectAct = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act WHERE sequence = ?`;
 
-/** Records and acts whose leaf is that of another one, or not there. The leaves have named all others. */
-const selectWithoutLeaf = `
-  SELECT filing_no || ' has no leaf in the evidence log' FROM filing
-    LEFT JOIN log_leaf ON log_leaf.id = leaf_index AND data ->> 'number' = filing_no AND data ->> 'sequence' = 1
-    WHERE log_leaf.id IS NULL
-  UNION ALL SELECT 'record ' || position || ' of ' || filing_no || ' has no leaf in the evidence log' FROM provenance_record
-    LEFT JOIN log_leaf ON log_leaf.id = leaf_index AND data ->> 'number' = filing_no AND data ->> 'sequence' = position
-    WHERE log_leaf.id IS NULL
-  UNION ALL SELECT 'act ' || sequence || ' of the evidence log has no leaf in it' FROM log_act
-    LEFT JOIN log_leaf ON log_leaf.id = leaf_index AND data ->> 'number' = 'LOG' AND data ->> 'sequence' = sequence
-    WHERE log_leaf.id IS NULL
-  LIMIT ${faultsMax}`;
+const selectLeaf = 'SELECT id, data, hashes FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
+
+/** Records and acts that name no leaf of so many, or one that others name, too. */
+const selectSpare = `
+  WITH record (number, sequence, leafIndex) AS (
+    SELECT filing_no, 1, leaf_index FROM filing
+    UNION ALL SELECT filing_no, position, leaf_index FROM provenance_record
+    UNION ALL SELECT 'LOG', sequence, leaf_index FROM log_act)
+  SELECT number, sequence, leafIndex FROM record
+  WHERE leafIndex IS NULL OR leafIndex NOT BETWEEN 0 AND ? - 1
+    OR leafIndex IN (SELECT leafIndex FROM record GROUP BY leafIndex HAVING count(*) > 1)
+  LIMIT ${2 * faultsMax}`;

@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { sha256 } from '../../domain/sha256.ts';
 import type { Fingerprint } from './fingerprints.ts';
 
 /** A nonce that was spent, by its fingerprint, and when: Unix seconds. */
@@ -15,7 +15,7 @@ const entryBytes = 12;
  * meets the fingerprint of another once in 10^12 calls, and is then refused as if it were spent; nobody can aim at that.
  */
 export function nonceFingerprint(name: string): Fingerprint {
-  const digest = hash('sha256', name, 'buffer');
+  const digest = sha256(name);
   return { high: digest.readUInt32LE(0), low: digest.readUInt32LE(4) };
 }
 

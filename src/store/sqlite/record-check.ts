@@ -1,11 +1,12 @@
-import { eq, type InferSelectModel, sql } from 'drizzle-orm';
+import type { InferSelectModel } from 'drizzle-orm';
 import { evidenceHash } from '../../domain/filing.ts';
 import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
+import { leafHash } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { Database } from './database.ts';
 import type { Incidents } from './incidents.ts';
-import { type filing, logLeaf, type provenanceRecord } from './schema.ts';
-import { prepareRaw } from './statement.ts';
+import { createLeaves } from './leaves.ts';
+import type { filing, provenanceRecord } from './schema.ts';
 
 type FilingRow = InferSelectModel<typeof filing>;
 type LaterRow = LaterRecord & Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex'>;
@@ -22,14 +23,13 @@ export interface RecordCheck {
 }
 
 export function createRecordCheck(database: Database, incidents: Incidents): RecordCheck {
-  const selectLeaf = prepareRaw<{ data: string }>(
-    database,
-    database
-      .select({ data: logLeaf.data })
-      .from(logLeaf)
-      .where(eq(logLeaf.id, sql.placeholder('leafIndex'))),
-  );
-  const leafAt = (leafIndex: number | null) => selectLeaf.get({ leafIndex })?.data;
+  const leaves = createLeaves(database);
+
+  /** Whether that is the leaf at an index. */
+  function isLeaf(data: string, index: number | null): boolean {
+    const hash = index === null ? undefined : leaves.findHash(index);
+    return hash !== undefined && Buffer.compare(hash, leafHash(data)) === 0;
+  }
 
   function damaged(filingNo: string, what: string): Error {
     incidents.count('damagedRecords');
@@ -43,7 +43,7 @@ export function createRecordCheck(database: Database, incidents: Incidents): Rec
       const { filingNo: number, hash, salt, leafIndex, filedAtS: timeS } = row;
       if (evidenceHash(row) !== hash) throw damaged(number, 'its evidence hash is of another record');
       const commitment = salt === null ? '' : commitmentTo(hash, salt);
-      if (leafAt(leafIndex) !== recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }))
+      if (!isLeaf(recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }), leafIndex))
         throw damaged(number, 'its leaf in the evidence log is of another record');
       return row;
     },
@@ -51,7 +51,7 @@ export function createRecordCheck(database: Database, incidents: Incidents): Rec
       const { filingNo: number, sequence, event: kind, at, salt, leafIndex } = row;
       const commitment =
         salt === null ? '' : commitmentTo(recordHash({ filingNo: number, sequence, event: kind, at }), salt);
-      const leaf = leafAt(leafIndex);
+      const [leaf] = leafIndex === null ? [] : leaves.dataFrom(leafIndex, 1);
       // Its leaf may be later than the record: only it tells.
       const timeS = leaf === undefined ? 0 : timeOfLeaf(leaf);
       if (leaf !== recordLeafData({ kind, number, sequence, timeS, commitment }))

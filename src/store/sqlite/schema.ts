@@ -257,13 +257,13 @@ export const provenanceRecord = sqliteTable(
   (table) => [primaryKey({ columns: [table.filingNo, table.position] })],
 );
 
-/** The leaves of the evidence log; triggers keep them. */
+/** The leaves of the evidence log, a row for one or for some that were appended together; triggers keep them. */
 export const logLeaf = sqliteTable('log_leaf', {
-  /** Its index in the log, from 0. */
+  /** The index of the last of them in the log, from 0. */
   id: integer().primaryKey(),
-  /** Canonical JSON, as domain/leaf.ts makes it. */
+  /** A line for each: canonical JSON, as domain/leaf.ts makes it. */
   data: text().notNull(),
-  /** The hashes of all subtrees that it completes, one behind the other from the leaf itself upwards. */
+  /** The hashes of all subtrees that each completes, from the leaf itself upwards; leaf behind leaf. */
   hashes: blob({ mode: 'buffer' }).notNull(),
 });
 
