@@ -4,8 +4,8 @@ import type { Database } from './database.ts';
 import { logLeaf } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Leaves that share a row, at most: whoever reads one reads all of them. */
-const leavesInRow = 32;
+/** Leaves that share a row, at most: those of records fill a page then, and whoever reads one reads that page alone. */
+const leavesInRow = 15;
 
 /** What stands between the data of leaves that share a row: no canonical JSON has it. */
 const separator = '\n';
