@@ -16,7 +16,7 @@ export async function checkLog(
     refuseOtherOrigin(state, logOrigin);
     const file = createCheckpointFile(dataDir);
     const published = await readAgreed({ execute: read, state, file, last: undefined });
-    const name = state.names.at(-1)?.origin;
+    const { origin: name } = state;
     if (name === undefined)
       return environment === 'production' && logOrigin === undefined
         ? warning(

@@ -42,9 +42,9 @@ const rotateKey: Action = {
       const { execute, keyRing } = registry;
       refuseUnknownToServing(dataDir, registry);
       const by = localActor(words, terminal);
-      const name = (await execute({ kind: 'GetLog' })).names.at(-1);
-      if (name === undefined) throw new Error(noKey);
-      const key = mintLogKey(name.origin, keyRing, by.atS);
+      const { origin } = await execute({ kind: 'GetLog' });
+      if (origin === undefined) throw new Error(noKey);
+      const key = mintLogKey(origin, keyRing, by.atS);
       const othersEndAtS = by.atS + overlapS;
       await execute({ kind: 'RotateLogKey', by, key, endsAtS: othersEndAtS });
       const { vkey } = key;

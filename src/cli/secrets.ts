@@ -82,7 +82,7 @@ const reissue: Action = {
 /** Ends the keys of the evidence log whose seeds do not open, and has another one sign in their place. */
 async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {
   const state = await execute({ kind: 'GetLog' });
-  const origin = state.names.at(-1)?.origin;
+  const { origin } = state;
   const lost = findUnopened(sealedLogKeys(state), keyRing, by.atS);
   if (lost.length === 0 || origin === undefined) return [];
   for (const { keyId } of lost) await execute({ kind: 'EndLogKey', vkey: keyId, atS: by.atS });

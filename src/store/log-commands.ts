@@ -48,7 +48,9 @@ export interface LogCommands {
 
 /** What the log is published under. */
 export interface LogState {
-  /** The names of the log, the one in force last; none before the log is first served. */
+  /** The name in force: the first line of its checkpoints, and the name of its keys. Undefined before the log is first served. */
+  readonly origin: string | undefined;
+  /** All names that the log had, the one in force last. */
   readonly names: readonly LogName[];
   /** All keys that the log had, the newest first. */
   readonly keys: readonly LogKey[];

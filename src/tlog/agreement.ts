@@ -126,7 +126,7 @@ const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 
 /** The checkpoint of the file. Throws LogRefused if it is none of this log. */
 function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckpoint {
-  const origin = state.names.at(-1)?.origin;
+  const { origin } = state;
   const checkpoint = readOr(note, state.keys, (why) => {
     throw new LogRefused(
       'FILE_DAMAGED',
@@ -182,8 +182,7 @@ function readOr(note: string, keys: readonly LogKey[], refuse: (why: string) => 
  * Refuses a setting that would give another name to a log that has one: `origin` as set, undefined if it is not. Throws
  * LogRefused.
  */
-export function refuseOtherOrigin({ names }: LogState, origin: string | undefined): void {
-  const inForce = names.at(-1)?.origin;
+export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: string | undefined): void {
   if (
     origin === undefined ||
     inForce === undefined ||

@@ -54,7 +54,7 @@ export async function planFork(dependencies: ForkDependencies): Promise<Fork | u
   const previous = kept !== undefined && kept.size > (inFile?.size ?? -1) ? kept : inFile;
   const names = [...state.names.map((name) => name.origin), ...(inFile === undefined ? [] : [inFile.origin])];
   const base = origin ?? state.names[0]?.origin ?? madeUpOrigin;
-  const old = note?.origin ?? state.names.at(-1)?.origin ?? 'unreadable';
+  const old = note?.origin ?? state.origin ?? 'unreadable';
   return {
     why: refusal.message,
     givesNumbersAgain: refusal.kind === 'DATABASE_BEHIND' && !isRestored,

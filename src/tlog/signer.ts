@@ -161,8 +161,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
 }
 
 /** The name in force. */
-function nameOf({ names }: LogState): string {
-  const name = names.at(-1);
-  if (name === undefined) throw new Error('The evidence log has no name.');
-  return name.origin;
+function nameOf({ origin }: LogState): string {
+  if (origin === undefined) throw new Error('The evidence log has no name.');
+  return origin;
 }

@@ -26,7 +26,8 @@ export function logKeysIn(database: Database): readonly LogKey[] {
 export function logStateIn(database: Database): LogState {
   const { origin, firstSize } = logOrigin;
   const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
-  const firstLine = `${names.at(-1)?.origin}\n`;
+  const inForce = names.at(-1)?.origin;
+  const firstLine = `${inForce}\n`;
   const { size, note, publishedAtS } = logCheckpoint;
   const newest = database
     .select({ size, note, publishedAtS })
@@ -45,7 +46,8 @@ export function logStateIn(database: Database): LogState {
   const forkedBehind = fork && (JSON.parse(fork.detail) as { readonly previous: string }).previous;
   const { takenAtS } = restoration;
   const restored = database.select({ takenAtS }).from(restoration).orderBy(desc(restoration.id)).get();
-  return { names, keys: logKeysIn(database), newest, forkedBehind, restoredFromS: restored?.takenAtS };
+  const keys = logKeysIn(database);
+  return { origin: inForce, names, keys, newest, forkedBehind, restoredFromS: restored?.takenAtS };
 }
 
 /** Replaces the seal of the key with that verifier key, if it is as given; whether it was. */
@@ -126,7 +128,7 @@ export function createLogHandlers(
     ForkLog: writes(({ by, origin, key, previous }) => {
       if (state().names.some((name) => name.origin === origin))
         throw new Error(`The evidence log has had the name ${origin} already.`);
-      const before = { origin: state().names.at(-1)?.origin, ...toldOfKeys() };
+      const before = { origin: state().origin, ...toldOfKeys() };
       addName(origin);
       log.appendAct('LOG_FORKED', by.atS, { origin, previous });
       for (const old of keys()) if (!old.isRetired) endKey(old, by.atS);

@@ -27,6 +27,7 @@ export function logPromises(engine: StoreEngine): void {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
     const empty = {
+      origin: undefined,
       names: [],
       keys: [],
       newest: undefined,
