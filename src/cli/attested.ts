@@ -7,7 +7,7 @@ import {
 } from '../verifier/index.ts';
 import type { Stamped } from '../verifier/time-stamp.ts';
 import { UsageError, type Words } from './command.ts';
-import { readBounded } from './pin-file.ts';
+import { readBounded } from './files.ts';
 import { instant, readKeys } from './verdict.ts';
 
 /** What others than the log attest to, as far as it was asked for. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { AuditState } from '../verifier/index.ts';
-import { replaceFile } from './pin-file.ts';
+import { replaceFile } from './files.ts';
 
 /** The version of what is kept: another one is not read. */
 const formatVersion = 1;

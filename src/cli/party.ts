@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, checkRole, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
 import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
@@ -15,6 +14,7 @@ import {
   UsageError,
   type Words,
 } from './command.ts';
+import { readBounded } from './files.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
 import { withRegistry } from './registry.ts';
 
@@ -70,7 +70,7 @@ const importing: Action = {
   ],
   run: async (words, terminal) => {
     const [file, by] = [words.required('FILE'), localActor(words, terminal)];
-    const bytes = await readBounded(file);
+    const bytes = await readParties(file);
     try {
       return await withRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
         if (rules === undefined) return refuseViolations([nobodyRegistered]);
@@ -88,8 +88,8 @@ const importing: Action = {
 };
 
 /** Reads a file, or what comes through a pipe. Throws an Error for more than a file of parties may have. */
-async function readBounded(file: string): Promise<Uint8Array> {
-  const bytes = Buffer.concat(await createReadStream(file, { end: partyFileBytesMax }).toArray());
+async function readParties(file: string): Promise<Uint8Array> {
+  const bytes = await readBounded(file, partyFileBytesMax);
   if (bytes.length <= partyFileBytesMax) return bytes;
   throw new Error(
     `${file} has more than ${partyFileBytesMax / 1_048_576} MiB, the most that is read: split it`,

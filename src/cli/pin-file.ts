@@ -1,14 +1,4 @@
-import {
-  closeSync,
-  createReadStream,
-  existsSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync } from 'node:fs';
 import {
   type Checkpoint,
   logSignersOf,
@@ -17,6 +7,7 @@ import {
   VerificationFailure,
   type VerifierKey,
 } from '../verifier/index.ts';
+import { readBounded, replaceFile } from './files.ts';
 
 /** The most bytes of a pin file: a checkpoint has some hundred. */
 const pinBytesMax = 512 * 1024;
@@ -44,33 +35,4 @@ export async function readPin(file: string, keys: readonly VerifierKey[]): Promi
 /** Puts a checkpoint in the place of the pin, or in a new file. */
 export function writePin(file: string, { noteText }: Checkpoint): void {
   replaceFile(file, noteText);
-}
-
-/** Puts other content in the place of that of a file, so that after a failure or a crash either the old one is there or the new one. */
-export function replaceFile(file: string, content: string | Uint8Array): void {
-  const draft = `${file}.${process.pid}.draft`;
-  try {
-    writeFileSync(draft, content, { flush: true });
-    renameSync(draft, file);
-  } catch (error) {
-    rmSync(draft, { force: true });
-    throw error;
-  }
-  // Windows opens no folder; the new name is on disk when it likes.
-  if (process.platform === 'win32') return;
-  const folder = openSync(dirname(resolve(file)), 'r');
-  fsyncSync(folder);
-  closeSync(folder);
-}
-
-/** The bytes of a file, or of standard input for `-`: what is behind so many is not read, but for one that shows it. */
-export async function readBounded(file: string, bytesMax: number): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of file === '-' ? process.stdin : createReadStream(file)) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > bytesMax) break;
-  }
-  return Buffer.concat(chunks).subarray(0, bytesMax + 1);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { createPublishedLog, type PublishedLog, type ReadPublished } from '../verifier/index.ts';
 import { UsageError } from './command.ts';
-import { readBounded } from './pin-file.ts';
+import { readBounded } from './files.ts';
 
 /** How often a request is sent before it is given up, and how long is waited before it is sent again: twice as long each time. */
 const attemptsMax = 5;

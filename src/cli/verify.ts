@@ -24,7 +24,8 @@ import {
   readWitnesses,
 } from './attested.ts';
 import { type Command, type Terminal, UsageError, type Words } from './command.ts';
-import { readBounded, readPin, writePin } from './pin-file.ts';
+import { readBounded } from './files.ts';
+import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
 import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
 

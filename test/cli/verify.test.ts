@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
@@ -178,11 +178,14 @@ test('careless command lines are told what is wrong with them', async () => {
   }
 });
 
-test('a file that is not there, that is too long, or that is no text, is told as such', async (t) => {
+test('a file that is not there, is a folder, too long, or no text, is told as such', async (t) => {
   const { folder } = verifier(t);
   const file = join(folder, 'bundle');
   const run = () => runHere(['verify', file, ...log.keyWords], {});
   assertRefused(await run(), 1, /no such file/);
+  mkdirSync(file);
+  assertRefused(await run(), 1, /bundle is a folder, not a file/);
+  rmdirSync(file);
   writeFileSync(file, Buffer.alloc(5 * 2 ** 20, ' '));
   assertRefused(await run(), 3, /MALFORMED.*longer than/);
   writeFileSync(file, Buffer.from(JSON.stringify(good).replace('Qi Baishi', 'Qi\u00ff'), 'latin1'));
