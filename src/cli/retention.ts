@@ -25,8 +25,8 @@ const purge: Action = {
     await withRegistry(terminal, async ({ execute }) => {
       const erase = (some: readonly ExpiredFiling[]) =>
         execute({ kind: 'EraseFilings', by, filingNos: some.map(({ filingNo }) => filingNo) });
-      const years = await tally(execute, by.atS, isErasing ? erase : async (some) => some);
-      for (const line of report(years, isErasing)) terminal.print(line);
+      const expired = await tally(execute, by.atS, isErasing ? erase : async (some) => some);
+      for (const line of report(expired, isErasing)) terminal.print(line);
     });
     if (isErasing) for (const line of rewritten(dataDir)) terminal.print(line);
     return exitCodes.done;
@@ -48,14 +48,21 @@ interface Tally {
   readonly last: string;
 }
 
-/** Goes through all filings whose retention is over, some at a time; what became of them, by the year of their numbers. */
+/** What was found, by the year of the numbers, and up to when it was looked for, Unix seconds. */
+interface Expired {
+  readonly years: ReadonlyMap<number, Tally>;
+  readonly beforeS: number;
+}
+
+/** Goes through all filings whose retention is over, some at a time: what became of them. */
 async function tally(
   execute: Execute,
   nowS: number,
   treat: (some: readonly ExpiredFiling[]) => Promise<readonly ExpiredFiling[]>,
-): Promise<ReadonlyMap<number, Tally>> {
+): Promise<Expired> {
   const years = new Map<number, Tally>();
   let from: number | undefined;
+  let beforeS: number;
   do {
     const page = await execute({ kind: 'ListExpired', nowS, page: { from, size: erasedAtOnceMax } });
     for (const { filingNo, records } of await treat(page.items)) {
@@ -64,11 +71,12 @@ async function tally(
       years.set(year, { ...of, filings: of.filings + 1, records: of.records + records, last: filingNo });
     }
     from = page.next;
+    beforeS = page.beforeS;
   } while (from !== undefined);
-  return years;
+  return { years, beforeS };
 }
 
-function report(years: ReadonlyMap<number, Tally>, isErased: boolean): string[] {
+function report({ years, beforeS }: Expired, isErased: boolean): string[] {
   const tallies = [...years.values()];
   const sum = (of: (tally: Tally) => number) => tallies.reduce((total, tally) => total + of(tally), 0);
   const all = `${sum(({ filings }) => filings)} filings with ${sum(({ records }) => records)} records`;
@@ -77,7 +85,12 @@ function report(years: ReadonlyMap<number, Tally>, isErased: boolean): string[] 
       `${year}: ${filings} filings with ${records} records, ${first} to ${last}`,
   );
   if (isErased) return [...lines, `erased: ${all}`];
-  return [...lines, `to be erased: ${all}`, 'nothing was changed: --erase erases them for good'];
+  const upTo = new Date(beforeS * 1_000).toISOString().replace('.000Z', 'Z');
+  return [
+    ...lines,
+    `to be erased, recorded up to ${upTo}: ${all}`,
+    'nothing was changed: --erase erases them for good',
+  ];
 }
 
 /** What is to be known of the files. */

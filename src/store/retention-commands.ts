@@ -8,11 +8,12 @@ export const erasedAtOnceMax = 500;
 export interface RetentionCommands {
   /**
    * Filings that may be erased at `nowS`, Unix seconds, oldest first: each record of theirs is more than `retentionYears` old,
-   * by that time and by the store's own clock, and none of their orders is UNPAID or FROZEN.
+   * by that time and by the store's own clock, and none of their orders is UNPAID or FROZEN. `beforeS` is when their records
+   * were made at the latest, Unix seconds.
    */
   ListExpired: {
     readonly takes: { readonly nowS: number; readonly page: PageQuery };
-    readonly gives: Page<ExpiredFiling>;
+    readonly gives: Page<ExpiredFiling> & { readonly beforeS: number };
   };
   /**
    * Erases those of these filings, `erasedAtOnceMax` at most, that may be erased at the time of the act: texts, price, hash, and

@@ -65,14 +65,15 @@ export function createRetentionHandlers(
 
   return {
     ListExpired: reads(({ nowS, page }) => {
+      const beforeS = endAt(nowS);
       const rows = database
         .select({ id: filing.id, filingNo: filing.filingNo, records: sql<number>`(${records})` })
         .from(filing)
-        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${endAt(nowS)}`)))
+        .where(and(gt(filing.id, page.from ?? 0), expiredBy(database, sql`${beforeS}`)))
         .orderBy(asc(filing.id))
         .limit(rowsFor(page))
         .all();
-      return pageOf(rows, page, ({ id, ...found }) => found);
+      return { ...pageOf(rows, page, ({ id, ...found }) => found), beforeS };
     }),
     EraseFilings: writes(({ by, filingNos }) => {
       // What is erased is overwritten in the file as well, also where that means to write a page more.
