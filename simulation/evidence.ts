@@ -11,6 +11,13 @@ export interface BookedLeaf {
   readonly hashes: Buffer;
 }
 
+/** A row of leaves, by the index of the first of them. */
+interface LeafRow {
+  readonly first: number;
+  readonly data: string;
+  readonly hashes: Buffer;
+}
+
 /** What has to be a leaf, as its own row tells it. */
 export interface BookedEntry {
   readonly leafIndex: number | null;
@@ -71,7 +78,7 @@ export function readLog(client: Sqlite.Database): BookedLog {
   const file = join(dirname(client.name), 'log-checkpoint');
   const [newest] = all<{ note: string }>('SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1');
   return {
-    leaves: all<BookedLeaf>('SELECT id, data, hashes FROM log_leaf ORDER BY id').flatMap(toLeaves),
+    leaves: all<LeafRow>('SELECT * FROM log_leaf ORDER BY id').flatMap(toLeaves),
     entries: [...records, ...acts],
     checkpoints: {
       file: existsSync(file) ? readCheckpoint(readFileSync(file, 'utf8')) : undefined,
@@ -80,12 +87,12 @@ export function readLog(client: Sqlite.Database): BookedLog {
   };
 }
 
-/** The leaves of a row: its id is the index of the last one, their data are lines, and their hashes one behind the other. */
-function toLeaves({ id, data, hashes }: BookedLeaf): BookedLeaf[] {
+/** The leaves of a row: their data are lines, and their hashes one behind the other. */
+function toLeaves({ first, data, hashes }: LeafRow): BookedLeaf[] {
   const lines = data.split('\n');
   let from = 0;
   return lines.map((line, nth) => {
-    const index = id - lines.length + 1 + nth;
+    const index = first + nth;
     // A leaf completes a subtree of two if its index is odd, one of four if the half of that is, and so on.
     let completed = 1;
     for (let rest = index; rest % 2 === 1; rest = (rest - 1) / 2) completed += 1;

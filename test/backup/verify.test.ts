@@ -413,18 +413,85 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
 };
 
+/** What can be wrong with a row of leaves that were appended together. */
+const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly string[]]>> = {
+  'a leaf that was changed': [
+    `UPDATE log_leaf SET data = replace(data, 'AS-2026-000003', 'AS-2026-000999')`,
+    ['leaf 3 of the evidence log is not what its hashes were made of'],
+  ],
+  'a hash that was changed': [
+    `UPDATE log_leaf SET hashes = CAST(substr(hashes, 1, length(hashes) - 32) || zeroblob(32) AS blob)`,
+    ['leaf 9 of the evidence log is not what its hashes were made of'],
+  ],
+  'a leaf too many': [
+    "UPDATE log_leaf SET data = data || char(10) || '{}'",
+    ['the leaves 0 to 9 of the evidence log are not what was written'],
+  ],
+  'a hash too few': [
+    'UPDATE log_leaf SET hashes = substr(hashes, 1, length(hashes) - 32)',
+    ['leaf 9 of the evidence log is not what its hashes were made of'],
+  ],
+  'rows over each other': [
+    `INSERT INTO log_leaf SELECT 10, '{}', zeroblob(32), 9 FROM log_leaf`,
+    ['leaf 10 of the evidence log is not there'],
+  ],
+};
+
+test('what is wrong with a row of leaves is named by the leaf', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { file, store } = await openRegistryIn(t, dataDir);
+  await Promise.all(Array.from({ length: 9 }, () => file()));
+  await store.close();
+  for (const [what, [sql, faults]] of Object.entries(wrongRows)) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    forced(database, sql);
+    // Those behind it are hashed with what is in its place, so they are named, too.
+    assert.deepEqual(faultsInLog(database).slice(0, 1), faults, what);
+  }
+});
+
+test('however many records name the leaves of others, they are faults', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { file, store } = await openRegistryIn(t, dataDir);
+  await Promise.all(Array.from({ length: 250 }, () => file()));
+  await store.close();
+  for (const [position, count] of [
+    [2, 40],
+    [2, 99],
+    [2, 250],
+    [1, 250],
+  ] as const) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    forced(
+      database,
+      `INSERT INTO provenance_record SELECT filing_no, ${position}, 'TRANSFER', '2026-11-21', filed_at_s, salt, leaf_index
+      FROM filing ORDER BY id LIMIT ${count}`,
+    );
+    const faults = faultsInLog(database);
+    assert.equal(faults.length, Math.min(count, 100));
+    for (const fault of faults) assert.match(fault, /has no leaf in the evidence log$/);
+  }
+});
+
+/** Changes a database in spite of its triggers. */
+function forced(database: string, sql: string): void {
+  const raw = new Sqlite(database);
+  const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
+  for (const trigger of triggers) raw.exec(`DROP TRIGGER ${trigger}`);
+  raw.pragma('foreign_keys = OFF');
+  raw.exec(sql);
+  raw.close();
+}
+
 test('what is wrong with the evidence log is named, and nothing where nothing is', async (t) => {
   const dataDir = await loggedRegistry(t);
   assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
   for (const [what, [sql, fault]] of Object.entries(wrongLogs)) {
     const database = join(temporaryFolder(t), 'artseal.db');
     copyFileSync(join(dataDir, 'artseal.db'), database);
-    const raw = new Sqlite(database);
-    const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
-    for (const trigger of triggers) raw.exec(`DROP TRIGGER ${trigger}`);
-    raw.pragma('foreign_keys = OFF');
-    raw.exec(sql);
-    raw.close();
+    forced(database, sql);
     const found = faultsInLog(database);
     // A tree that was changed is no more the one that was published.
     const besides = found.slice(1).filter((other) => !other.startsWith('the published checkpoint'));

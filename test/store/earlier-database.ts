@@ -4,6 +4,9 @@ import type { TestContext } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState } from '../../src/domain/escrow.ts';
 import { evidenceHash } from '../../src/domain/filing.ts';
+import { actLeafData, commitmentTo, type RecordLeaf, recordLeafData } from '../../src/domain/leaf.ts';
+import { appendLeaf, emptyTree, leafHash } from '../../src/domain/merkle.ts';
+import { type LaterRecord, recordHash } from '../../src/domain/provenance.ts';
 import { nonceFingerprint, writeEntries } from '../../src/store/sqlite/nonce-entries.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { nowS } from './promises/fixtures.ts';
@@ -33,8 +36,48 @@ export function bringTo(raw: Sqlite.Database, schema: number): void {
   const applied = Number(raw.pragma('user_version', { simple: true }));
   for (const name of migrationFiles.slice(applied, schema)) {
     raw.exec(readFileSync(join(migrations, name), 'utf8'));
+    if (name.startsWith('0014_')) giveLeaves(raw);
   }
   raw.pragma(`user_version = ${Math.max(applied, schema)}`);
+}
+
+/** Takes the records up into the evidence log as the release did that had it first: a row for each leaf. */
+function giveLeaves(raw: Sqlite.Database): void {
+  const insert = raw.prepare('INSERT INTO log_leaf VALUES (?, ?, ?)');
+  let tree = emptyTree;
+  const append = (data: string): number => {
+    const appended = appendLeaf(tree, leafHash(data));
+    tree = appended.tree;
+    insert.run(tree.size - 1, data, Buffer.concat(appended.completed));
+    return tree.size - 1;
+  };
+  const salt = Buffer.alloc(32, 5);
+  const toLeaf = ({ hash, ...leaf }: Omit<RecordLeaf, 'commitment'> & { readonly hash: string }) =>
+    append(recordLeafData({ ...leaf, commitment: commitmentTo(hash, salt) }));
+  const filings = raw
+    .prepare<[], { number: string; timeS: number; hash: string }>(
+      'SELECT filing_no AS number, filed_at_s AS timeS, hash FROM filing ORDER BY id',
+    )
+    .all();
+  const keep = raw.prepare('UPDATE filing SET salt = ?, leaf_index = ? WHERE filing_no = ?');
+  for (const filing of filings)
+    keep.run(salt, toLeaf({ ...filing, kind: 'FILING', sequence: 1 }), filing.number);
+  const records = raw
+    .prepare<[], LaterRecord & { timeS: number }>(
+      `SELECT filing_no AS filingNo, position AS sequence, event, at, recorded_at_s AS timeS FROM provenance_record`,
+    )
+    .all();
+  const keepLater = raw.prepare('UPDATE provenance_record SET salt = ?, leaf_index = ? WHERE filing_no = ?');
+  for (const { timeS, ...record } of records) {
+    const { filingNo: number, sequence, event: kind } = record;
+    keepLater.run(salt, toLeaf({ kind, number, sequence, timeS, hash: recordHash(record) }), number);
+  }
+  if (tree.size === 0) return;
+  const act = { kind: 'LOG_BEGUN', sequence: 1, detail: { adopted: tree.size } } as const;
+  const index = append(actLeafData({ ...act, timeS: openedAtS }));
+  raw
+    .prepare('INSERT INTO log_act VALUES (?, ?, ?, ?, ?)')
+    .run(act.sequence, act.kind, JSON.stringify(act.detail), openedAtS, index);
 }
 
 /** The evidence hash of a filing as they are made here. */

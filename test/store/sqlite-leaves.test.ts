@@ -3,14 +3,16 @@ import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { appendLeaf, completedBy, emptyTree, leafHash } from '../../src/domain/merkle.ts';
-import { openCore } from '../../src/store/sqlite/core.ts';
+import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
 import { createLeaves, type LeafRow, leavesIn, type StoredLeaf } from '../../src/store/sqlite/leaves.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
+import type { Unit } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox, toFile, toOpen } from './promises/fixtures.ts';
 
-/** Numbers of leaves that are appended together: one, a row, more than a row, several rows. */
-const appendedTogether = [1, 1, 32, 33, 2, 100, 31, 1, 64, 7];
+/** Numbers of leaves that are appended together: one, less than a row, a row, more than a row, several rows. */
+const appendedTogether = [1, 1, 15, 16, 2, 100, 14, 1, 30, 45, 7];
 
 /** The hashes of all complete subtrees, by level and place. */
 type Hashes = Map<string, string>;
@@ -81,24 +83,88 @@ test('what is beyond the leaves, or in a row that is gone, is not there', (t) =>
   assert.equal(hex(leaves.findHash(next) ?? Buffer.alloc(0)), hex(leafHash(data[next] ?? '')));
 });
 
-test('a batch of filings is one row, and what is refused or fails among them leaves nothing', (t) => {
+test('hashes that are too few or too many for the leaves of their row are none', (t) => {
+  const { client, leaves } = leavesInSteps(t);
+  client.exec('DROP TRIGGER log_leaf_never_changes');
+  for (const hashes of [
+    'substr(hashes, 1, length(hashes) - 32)',
+    "CAST(hashes || x'00' AS blob)",
+    'zeroblob(0)',
+  ]) {
+    client.exec(`UPDATE log_leaf SET hashes = ${hashes} WHERE id = 16`);
+    for (const place of [2, 16]) assert.equal(leaves.findHash(place), undefined, hashes);
+  }
+  client.exec("UPDATE log_leaf SET data = data || char(10) || '{}' WHERE id = 16");
+  assert.deepEqual(leaves.dataFrom(2, 1), []);
+});
+
+const by = { callerId: 1, caller: 'gallery' };
+const filing: Unit = { effect: toFile(by) };
+
+/** A core on a new database with the platform of caller 1, and what opens others on it. */
+function openGallery(t: TestContext) {
   const dataDir = temporaryFolder(t);
-  const core = openCore({ dataDir, ...sandbox, opening: 'NEW' });
-  const by = { callerId: 1, caller: 'gallery' };
-  const actor = { actor: 'test', atS: 0, reason: undefined };
+  const openBeside = () => {
+    const core = openCore({ dataDir, ...sandbox, opening: 'EITHER' });
+    t.after(() => core.close());
+    return core;
+  };
+  const openRaw = () => {
+    const raw = new Sqlite(databaseFile(dataDir));
+    t.after(() => raw.close());
+    return raw;
+  };
+  const core = openBeside();
   const key = { keyId: 'k', apiKey: 'k', sealedSecret: Buffer.alloc(32), createdAtS: 0 };
-  const platform = { name: 'gallery', tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
-  core.executeBatch([{ effect: { kind: 'AddPlatform', by: actor, platform, key } }]);
-  const filing = { effect: toFile(by) };
+  const platform = { name: by.caller, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+  core.executeBatch([{ effect: { kind: 'AddPlatform', by: tester, platform, key } }]);
+  return { core, openBeside, openRaw };
+}
+
+/** The numbers that filings were given; `failed` for those that failed. */
+const numbersIn = (replies: readonly Reply[]) =>
+  replies.map((reply) =>
+    'failure' in reply || reply.outcome.kind !== 'DONE'
+      ? 'failed'
+      : (reply.outcome.result as { readonly filingNo: string }).filingNo.slice(-6),
+  );
+
+const rowsIn = (client: Sqlite.Database) =>
+  client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
+
+test('a batch of filings is one row, and what is refused or fails among them leaves nothing', (t) => {
+  const { core, openRaw } = openGallery(t);
   const unknown = { effect: toOpen(by, 'AS-2026-000099') };
   const tree = { effect: { kind: 'GetTree' } } as const;
   const ofNobody = { effect: toFile({ callerId: 99, caller: 'nobody' }) };
   core.executeBatch([filing, ofNobody, filing, filing]);
   core.executeBatch([filing, unknown, filing, tree, filing]);
-  core.close();
-  const client = new Sqlite(databaseFile(dataDir), { readonly: true });
-  t.after(() => client.close());
-  const rows = client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
-  const numbers = rows.map((row) => leavesIn(row).map(({ data }) => JSON.parse(data).number.slice(-6)));
+  const numbers = rowsIn(openRaw()).map((row) =>
+    (leavesIn(row) ?? []).map(({ data }) => JSON.parse(data).number.slice(-6)),
+  );
   assert.deepEqual(numbers, [['LOG', '000001', '000002', '000003'], ['000004'], ['000005'], ['000006']]);
+});
+
+test('what another process appended is followed, and where it cannot be read nothing is filed', (t) => {
+  const { core, openBeside, openRaw } = openGallery(t);
+  const beside = openBeside();
+  assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['000001', '000002']);
+  assert.deepEqual(numbersIn(beside.executeBatch([filing])), ['000003']);
+  assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['000004', '000005']);
+  assert.deepEqual(numbersIn(beside.executeBatch([filing, filing])), ['000006', '000007']);
+  const raw = openRaw();
+  raw.exec(`DROP TRIGGER log_leaf_never_changes; UPDATE log_leaf SET hashes = zeroblob(5)`);
+  const rows = rowsIn(raw);
+  assert.deepEqual(numbersIn(core.executeBatch([filing, filing, filing])), ['failed', 'failed', 'failed']);
+  assert.deepEqual(rowsIn(raw), rows);
+});
+
+test('a number that was given out past the log is in the way once', (t) => {
+  const { core, openRaw } = openGallery(t);
+  core.executeBatch([filing]);
+  const raw = openRaw();
+  raw.exec(`INSERT INTO filing SELECT id + 1, 'AS-2026-000002', caller_id, author, era, size, material, condition, price, hash,
+    timestamp, filed_at_s, id, salt, leaf_index, NULL FROM filing`);
+  assert.deepEqual(numbersIn(core.executeBatch([filing])), ['failed']);
+  assert.deepEqual(numbersIn(core.executeBatch([filing, filing])), ['000003', '000004']);
 });

@@ -9,9 +9,11 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { goBack } from '../../src/store/sqlite/going-back.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
+import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
+import { logSchema } from '../../src/store/sqlite/migrations.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
 import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
-import { perform } from '../../src/store/store.ts';
+import { perform, type Store } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { businessScopes } from '../support/tokens.ts';
@@ -32,8 +34,10 @@ import {
 } from './promises/fixtures.ts';
 
 const gallery = { callerId: 1, caller: 'gallery' };
-/** From the first on, all schemas that a release had. */
-const schemas = Array.from({ length: newestSchema - 1 }, (_, place) => place + 1);
+/** From the first on, all schemas that had no evidence log. */
+const schemas = Array.from({ length: logSchema - 1 }, (_, place) => place + 1);
+/** Those before this one that had. */
+const loggedSchemas = Array.from({ length: newestSchema - logSchema }, (_, place) => logSchema + place);
 
 /** The database of a release, in a folder that was served. */
 function releasedDatabase(t: TestContext, schema: number) {
@@ -205,6 +209,50 @@ for (const schema of schemas) {
     assert.equal(await transfersOf(again, filingOf('RELEASED')), 1);
     assert.equal(await spend(again, 1, 'spent after', 7_001), schema < 8);
     await refused(opened(again, gallery, filingOf('UNPAID')), 'ESCROW_ACTIVE');
+  });
+}
+
+for (const schema of loggedSchemas) {
+  test(`from schema ${schema}, which has an evidence log: going back loses nothing at all`, async (t) => {
+    const { dataDir, file, copy, upgraded } = releasedDatabase(t, schema);
+    const was = contentOf(file);
+    const treeOf = (store: Store) => perform(store, { kind: 'GetTree' });
+
+    const store = upgraded();
+    assert.deepEqual(contentOf(copy), was);
+    const { size } = await treeOf(store);
+    const given = await Promise.all(Array.from({ length: 40 }, () => fileOne(store, gallery)));
+    const { escrowId } = await opened(store, gallery, given[0] ?? '');
+    await settled(store, idOf('UNPAID'), { to: 'CLOSED' });
+    const tree = await treeOf(store);
+    assert.equal(tree.size, size + given.length);
+    await store.close();
+    const newer = contentOf(file);
+
+    const went = goBack(dataDir);
+    assert.deepEqual(went, {
+      ...{ database: file, schema, left: `${file}.schema-${newestSchema}.left`, filings: given.length },
+      ...{ lostOrders: [], changedOrders: [], erased: 0, leavesLog: false, forgetsNonces: false },
+    });
+    assert.deepEqual(contentOf(went.left), newer);
+    const back = contentOf(file);
+    assert.deepEqual([back.version, back.schema], [schema, was.schema]);
+    const isOfLeaves = ([table]: readonly unknown[]) => table === 'log_leaf';
+    assert.deepEqual(
+      back.rows.filter((rows) => !isOfLeaves(rows)),
+      newer.rows.filter((rows) => !isOfLeaves(rows)),
+    );
+    assert.deepEqual(faultsInLog(file), []);
+
+    // The earlier version works on it, and then it is upgraded again.
+    const again = upgraded();
+    assert.deepEqual(await treeOf(again), tree);
+    assert.equal(await fileOne(again, gallery), 'AS-2026-000045');
+    const filingNo = given[0] ?? '';
+    assert.equal((await perform(again, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
+    await refused(opened(again, gallery, filingNo), 'ESCROW_ACTIVE');
+    assert.ok(escrowId);
+    assert.deepEqual(faultsInLog(file), []);
   });
 }
 
@@ -387,7 +435,7 @@ test('what was left by going back is not overwritten by going back again', async
   await upgraded().close();
   assert.throws(() => goBack(dataDir), {
     name: 'DatabaseRefused',
-    message: /schema-15\.left is there, .* move it/,
+    message: /schema-\d+\.left is there, .* move it/,
   });
   assert.deepEqual(readFileSync(left), kept);
   assert.equal(contentOf(file).version, newestSchema);

@@ -19,8 +19,8 @@ export function writeLeaves(dataDir: string, size: number): readonly string[] {
   const client = new Sqlite(join(dataDir, 'artseal.db'));
   try {
     const rows = client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all();
-    const leaves = rows.flatMap((row) => leavesIn(row).map(({ data }) => data));
-    const insert = client.prepare('INSERT INTO log_leaf (id, data, hashes) VALUES (?, ?, ?)');
+    const leaves = rows.flatMap((row) => (leavesIn(row) ?? []).map(({ data }) => data));
+    const insert = client.prepare('INSERT INTO log_leaf (id, first, data, hashes) VALUES (?, ?, ?, ?)');
     let tree = emptyTree;
     for (const data of leaves) tree = appendLeaf(tree, leafHash(data)).tree;
     const last = leaves.at(-1);
@@ -29,7 +29,7 @@ export function writeLeaves(dataDir: string, size: number): readonly string[] {
       for (let index = leaves.length; index < size; index += 1) {
         const data = leafData(index, timeS);
         const appended = appendLeaf(tree, leafHash(data));
-        insert.run(index, data, Buffer.concat(appended.completed));
+        insert.run(index, index, data, Buffer.concat(appended.completed));
         leaves.push(data);
         tree = appended.tree;
       }

@@ -21,7 +21,6 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {
       appendTransfer(filingNo, at);
-      log.keep();
       log.write();
     }
   });

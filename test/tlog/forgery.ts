@@ -55,7 +55,7 @@ function rewriteTree(client: Sqlite.Database, leafIndex: number, data: string): 
   const update = client.prepare('UPDATE log_leaf SET data = ?, hashes = ? WHERE id = ?');
   let tree = emptyTree;
   for (const row of rows) {
-    const leaves = leavesIn(row).map((leaf) => (leaf.index === leafIndex ? data : leaf.data));
+    const leaves = (leavesIn(row) ?? []).map((leaf) => (leaf.index === leafIndex ? data : leaf.data));
     const completed = leaves.flatMap((leaf) => {
       const appended = appendLeaf(tree, leafHash(leaf));
       tree = appended.tree;

@@ -39,7 +39,6 @@ export function adoptRecords(client: Sqlite.Database): void {
         adopted += 1;
         newestS = Math.max(newestS, row.atS);
       }
-      log.keep();
       log.write();
       log.committed();
     }
@@ -70,7 +69,6 @@ export function adoptRecords(client: Sqlite.Database): void {
   // Without records the first gap begins the log.
   if (adopted > 0) log.appendAct('LOG_BEGUN', newestS, { adopted });
   for (const { servedAtS, ...gap } of gaps) log.appendAct('NUMBERS_SKIPPED', servedAtS, gap);
-  log.keep();
   log.write();
   log.committed();
 }

@@ -35,6 +35,7 @@ import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import { createIdempotencyKeys } from './idempotency.ts';
 import { createIncidents, type Incidents } from './incidents.ts';
+import { createLeaves } from './leaves.ts';
 import { databaseFile } from './location.ts';
 import { createLogHandlers } from './log.ts';
 import { createNonces } from './nonces.ts';
@@ -220,13 +221,14 @@ export function openCore(options: StoreOptions): Core {
 function createUnits(database: Database, incidents: Incidents) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
-  const log = createEvidenceLog(database);
+  const leaves = createLeaves(database);
+  const log = createEvidenceLog(database, leaves);
   const dated = createDated(database, log);
-  const check = createRecordCheck(database, incidents);
+  const check = createRecordCheck(leaves, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct);
   const handlers: Handlers = {
     ...createFilingHandlers(database, log, dated, incidents, check),
-    ...createEvidenceHandlers(database, log, dated, noteAct, check),
+    ...createEvidenceHandlers(database, log, leaves, dated, noteAct, check),
     ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log),
     ...callerHandlers,
@@ -273,9 +275,8 @@ function createUnits(database: Database, incidents: Incidents) {
   function perform(command: Command): Outcome | Failed {
     const { access } = handlers[command.kind];
     const isSaved = access === 'WRITE';
-    let outcome: Outcome;
-    // What writes at once looks for no leaf in the tables, so that the leaves of many filings are written together.
     const isAtOnce = access === 'SINGLE_WRITE';
+    let outcome: Outcome;
     if (!isAtOnce) log.write();
     if (isSaved) savepoint.run();
     try {
@@ -291,9 +292,9 @@ function createUnits(database: Database, incidents: Incidents) {
       if (!(error instanceof Refusal)) return { failure: unforeseen(error) };
       return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
     }
-    log.keep();
     // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.
-    if (isSaved) log.write();
+    if (isAtOnce) log.keep();
+    else log.write();
     return outcome;
   }
 

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { sql } from 'drizzle-orm';
+import { type InferSelectModel, sql } from 'drizzle-orm';
 import {
   actLeafData,
   commitmentTo,
@@ -35,13 +35,13 @@ export interface EvidenceLog {
   newestS(): number | undefined;
   /** How many acts of the log there are. */
   acts(): number;
-  /** The filing number of the newest filing among the leaves; undefined if that is not known without the tables. */
+  /** The number of the newest filing that is a leaf; undefined if that is not known without the tables. */
   newestFiling(): string | undefined;
-  /** Keeps what was appended, to be written with what follows: its effect is done. */
+  /** Keeps what an effect appended, to be written with that of others: it is done. */
   keep(): void;
-  /** Forgets what was appended and not kept: its effect was undone. */
+  /** Forgets what an effect appended: it was undone. */
   drop(): void;
-  /** Writes what was kept, before anybody looks for it in the tables. */
+  /** Writes all that was appended, before anybody looks for it in the tables. */
   write(): void;
   committed(): void;
   rolledBack(): void;
@@ -61,16 +61,14 @@ interface Known {
   /** How many acts there are among them. */
   readonly acts: number;
   readonly newestS: number | undefined;
-  readonly newestFiling: string | undefined;
 }
 
 /** A leaf that is not written yet. */
 interface Pending {
   readonly data: string;
   /** The row of an act. */
-  readonly act?: { readonly sequence: number; readonly kind: LogActKind; readonly detail: string };
-  readonly timeS: number;
-  /** With it. */
+  readonly act?: Omit<InferSelectModel<typeof logAct>, 'leafIndex'>;
+  /** What is known as of it. */
   readonly known: Known;
 }
 
@@ -80,28 +78,31 @@ interface Written extends Known {
 }
 
 /** The evidence log of a database. */
-export function createEvidenceLog(database: Database): EvidenceLog {
+export function createEvidenceLog(database: Database, leaves = createLeaves(database)): EvidenceLog {
   const insertAct = prepareRaw(database, database.insert(logAct).values(placeholdersFor(logAct)));
   const selectActs = prepareRaw<{ acts: number }>(
     database,
     database.select({ acts: sql<number>`coalesce(max(${logAct.sequence}), 0)`.as('acts') }).from(logAct),
   );
-  const leaves = createLeaves(database);
   const newSalt = createSalts();
-  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined, newestFiling: undefined };
+  let written: Written = { tree: emptyTree, acts: 0, newestS: undefined };
   /** The same, as of the last transaction that was committed. */
   let durable = written;
   /** Whether this transaction has looked if another process appended something. */
   let isCurrent = false;
   const pending: Pending[] = [];
-  /** How many of these are kept. */
+  /** How many of these are of effects that are done. */
   let kept = 0;
+  let newestFiling: string | undefined;
 
   function current(): Written {
     if (isCurrent) return written;
-    isCurrent = true;
     const size = leaves.size();
-    if (size !== written.tree.size) written = read(size);
+    if (size !== written.tree.size) {
+      written = read(size);
+      newestFiling = undefined;
+    }
+    isCurrent = true;
     return written;
   }
 
@@ -112,7 +113,6 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       tree: { size, roots },
       acts: selectActs.get({})?.acts ?? 0,
       newestS: last === undefined ? undefined : timeOfLeaf(last),
-      newestFiling: undefined,
     };
   }
 
@@ -120,13 +120,11 @@ export function createEvidenceLog(database: Database): EvidenceLog {
   const size = () => current().tree.size + pending.length;
 
   function pushAct(kind: LogActKind, timeS: number, detail: LogActDetail): void {
-    const { acts, newestFiling } = known();
-    const sequence = acts + 1;
+    const sequence = known().acts + 1;
     pending.push({
       data: actLeafData({ kind, sequence, timeS, detail }),
-      act: { sequence, kind, detail: JSON.stringify(detail) },
-      timeS,
-      known: { acts: sequence, newestS: timeS, newestFiling },
+      act: { sequence, kind, timeS, detail: JSON.stringify(detail) },
+      known: { acts: sequence, newestS: timeS },
     });
   }
 
@@ -147,9 +145,10 @@ export function createEvidenceLog(database: Database): EvidenceLog {
     return { tree, stored };
   }
 
+  /** Forgets what is pending behind so many of it, and the newest filing, which may be among that. */
   function forget(from: number): void {
     pending.length = from;
-    kept = from;
+    newestFiling = undefined;
   }
 
   return {
@@ -157,13 +156,10 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       const timeS = isAdopted ? atS : begun(atS);
       const salt = newSalt();
       const commitment = commitmentTo(evidenceHash, salt);
-      const { acts, newestFiling } = known();
+      const data = recordLeafData({ kind, number, sequence, timeS, commitment });
       const leafIndex = size();
-      pending.push({
-        data: recordLeafData({ kind, number, sequence, timeS, commitment }),
-        timeS,
-        known: { acts, newestS: timeS, newestFiling: kind === 'FILING' ? number : newestFiling },
-      });
+      pending.push({ data, known: { acts: known().acts, newestS: timeS } });
+      if (kind === 'FILING') newestFiling = number;
       return { salt, leafIndex };
     },
     appendAct: (kind, atS, detail) => {
@@ -172,20 +168,25 @@ export function createEvidenceLog(database: Database): EvidenceLog {
       pushAct(kind, kind === 'CLOCK_ACCEPTED' ? atS : laterS, detail);
     },
     newestS: () => known().newestS,
-    newestFiling: () => known().newestFiling,
+    newestFiling: () => {
+      current();
+      return newestFiling;
+    },
     acts: () => known().acts,
     keep: () => {
       kept = pending.length;
     },
     drop: () => forget(kept),
     write: () => {
-      if (kept === 0) return;
+      if (pending.length === 0) return;
+      const { size: from } = written.tree;
       const { tree, stored } = grown();
-      leaves.append(written.tree.size, stored);
-      for (const [place, { act, timeS }] of pending.entries())
-        if (act !== undefined) insertAct.run({ ...act, timeS, leafIndex: written.tree.size + place });
+      leaves.append(from, stored);
+      for (const [place, { act }] of pending.entries())
+        if (act !== undefined) insertAct.run({ ...act, leafIndex: from + place });
       written = { ...known(), tree };
-      forget(0);
+      pending.length = 0;
+      kept = 0;
     },
     committed: () => {
       durable = written;
@@ -193,6 +194,7 @@ export function createEvidenceLog(database: Database): EvidenceLog {
     },
     rolledBack: () => {
       written = durable;
+      kept = 0;
       forget(0);
       isCurrent = false;
     },

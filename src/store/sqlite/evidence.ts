@@ -45,11 +45,11 @@ export function createTreeReads(database: Database): ReadTree {
 export function createEvidenceHandlers(
   database: Database,
   log: EvidenceLog,
+  leaves: Leaves,
   dated: Dated,
   noteAct: NoteAct,
   check: RecordCheck,
 ): Handlers<keyof EvidenceCommands> {
-  const leaves = createLeaves(database);
   const { size } = leaves;
   const hashOf = hashIn(leaves);
   const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(

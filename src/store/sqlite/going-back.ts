@@ -5,7 +5,8 @@ import { syncFile, syncFolder } from './durable-files.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
-import { copiesOf, copyBefore } from './upgrade.ts';
+import { takeBack } from './taking-back.ts';
+import { type Copy, copiesOf, copyBefore } from './upgrade.ts';
 
 /** What became of a database that was brought back to an earlier schema. */
 export interface WentBack {
@@ -43,8 +44,9 @@ const since = {
 /**
  * Brings the database in a folder back to what the version before the last upgrade knows: the copy that was made then, with
  * the filings, platforms, keys, tokens and counts of today, so that no number is given twice and no key that was revoked
- * is good again. Orders stay as they were in the copy. The database of today is kept beside it. Throws
- * DatabaseRefused if it is served, if there is no copy, or if one is kept already.
+ * is good again. Orders stay as they were in the copy. Where that version has an evidence log, all of today is brought back
+ * instead, and nothing is lost. The database of today is kept beside it. Throws DatabaseRefused if it is served, if there is
+ * no copy, or if one is kept already.
  */
 export function goBack(dataDir: string): WentBack {
   const database = databaseFile(dataDir);
@@ -65,8 +67,8 @@ export function goBack(dataDir: string): WentBack {
       throw new DatabaseRefused(`${left} is there, from going back before: move it elsewhere first.`);
     // That of a run which was killed would be rolled back into the new draft.
     rmSync(`${draft}-journal`, { force: true });
-    copyFileSync(copy.file, draft);
-    const carried = carryOver(draft, database, copy.schema);
+    const carried =
+      copy.schema < logSchema ? carryOver(copy, database, draft) : takeAllBack(copy, database, draft);
     syncFile(draft);
     refuseOpened(database);
     renameSync(database, left);
@@ -95,13 +97,33 @@ function refuseOpened(database: string): void {
     throw new DatabaseRefused(`another process has ${database} open: wait until it has ended.`);
 }
 
-/** Carries over into a database of an earlier schema what it can hold of a later one. */
-function carryOver(
-  earlier: string,
-  later: string,
-  schema: number,
-): Omit<WentBack, 'database' | 'left' | 'schema'> {
-  const client = new Sqlite(earlier);
+/** What became of what is in a database. */
+type Carried = Omit<WentBack, 'database' | 'left' | 'schema'>;
+
+/** Makes a database of the schema of a copy of all that is in a later one. */
+function takeAllBack(copy: Copy, later: string, draft: string): Carried {
+  copyFileSync(later, draft);
+  takeBack(draft, copy.schema);
+  return {
+    filings: filingsIn(draft) - filingsIn(copy.file),
+    ...{ lostOrders: [], changedOrders: [], erased: 0, leavesLog: false, forgetsNonces: false },
+  };
+}
+
+function filingsIn(file: string): number {
+  const client = new Sqlite(file, { readonly: true });
+  try {
+    return client.prepare<[], number>('SELECT count(*) FROM filing').pluck().get() ?? 0;
+  } finally {
+    client.close();
+  }
+}
+
+/** Makes a database of a copy, with what it can hold of a later one. */
+function carryOver(copy: Copy, later: string, draft: string): Carried {
+  const { schema } = copy;
+  copyFileSync(copy.file, draft);
+  const client = new Sqlite(draft);
   try {
     client.pragma('foreign_keys = OFF');
     client.prepare('ATTACH ? AS later').run(later);
@@ -130,7 +152,7 @@ function carryOver(
         lostOrders: ids(selectLostOrders),
         changedOrders: ids(selectChangedOrders),
         erased: hasErased ? (client.prepare<[], number>(countErased).pluck().get() ?? 0) : 0,
-        leavesLog: schema < logSchema,
+        leavesLog: true,
         forgetsNonces: schema < since.nonces,
       };
     })();

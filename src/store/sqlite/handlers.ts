@@ -6,7 +6,8 @@ export interface Handler<K extends Kind> {
    * - READ: it changes nothing.
    * - WRITE: it may change something before it throws.
    * - SINGLE_WRITE: it changes something by its last statement alone, which leaves nothing if it fails; so it needs no
-   *   savepoint.
+   *   savepoint. Leaves of the evidence log that effects before it appended may not be in the tables, so it asks the
+   *   EvidenceLog for what it has to know of them; an act among them can only be that the log was begun.
    */
   readonly access: 'READ' | 'WRITE' | 'SINGLE_WRITE';
   /** Throws Refusal. */

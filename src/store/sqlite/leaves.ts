@@ -17,20 +17,15 @@ export interface StoredLeaf {
   readonly completed: readonly Uint8Array[];
 }
 
-/** Leaves that were appended together, without their hashes; the id is the index of the last of them. */
-interface DataRow {
+/** A row: leaves that were appended together. */
+export interface LeafRow {
+  /** The index of the first of them; null where it has one, as rows of schema 15 do. */
+  readonly first: number | null;
+  /** The index of the last of them. */
   readonly id: number;
   readonly data: string;
-}
-
-/** The same with their hashes alone. */
-interface HashRow {
-  readonly id: number;
   readonly hashes: Buffer;
 }
-
-/** A row of the table. */
-export type LeafRow = DataRow & HashRow;
 
 /** A leaf that was found in a row. */
 export interface IndexedLeaf {
@@ -39,6 +34,8 @@ export interface IndexedLeaf {
   /** As `StoredLeaf.completed`, one behind the other. */
   readonly hashes: Buffer;
 }
+
+type HashRow = Omit<LeafRow, 'data'>;
 
 /** The leaves of the evidence log in its table, and the hashes of its complete subtrees. */
 export interface Leaves {
@@ -58,7 +55,7 @@ export interface Leaves {
 
 /** Prepares the statements of the table. */
 export function createLeaves(database: Database): Leaves {
-  const { id, data, hashes } = logLeaf;
+  const { id, first, data, hashes } = logLeaf;
   /** The row of a leaf is the first one that ends with it or with one behind it. */
   const isFrom = gte(id, sql.placeholder('index'));
   const insert = prepareRaw(database, database.insert(logLeaf).values(placeholdersFor(logLeaf)));
@@ -66,13 +63,13 @@ export function createLeaves(database: Database): Leaves {
     database,
     database.select({ last: max(id).as('last') }).from(logLeaf),
   );
-  const selectData = prepareRaw<DataRow>(
+  const selectData = prepareRaw<Omit<LeafRow, 'hashes'>>(
     database,
-    database.select({ id, data }).from(logLeaf).where(isFrom).orderBy(asc(id)),
+    database.select({ id, first, data }).from(logLeaf).where(isFrom).orderBy(asc(id)),
   );
   const selectHashes = prepareRaw<HashRow>(
     database,
-    database.select({ id, hashes }).from(logLeaf).where(isFrom).orderBy(asc(id)),
+    database.select({ id, first, hashes }).from(logLeaf).where(isFrom).orderBy(asc(id)),
   );
 
   /** The hashes of `width` subtrees from one on, as far as they are there. */
@@ -100,13 +97,12 @@ export function createLeaves(database: Database): Leaves {
     size: () => (selectLast.get({})?.last ?? -1) + 1,
     dataFrom: (from, width) => {
       const found: string[] = [];
-      while (found.length < width) {
-        const index = from + found.length;
-        const row = selectData.get({ index });
-        if (row === undefined) break;
-        const { first, data } = dataIn(row);
-        if (index < first) break;
-        found.push(...data.slice(index - first, index - first + width - found.length));
+      for (const row of selectData.iterate({ index: from })) {
+        const all = dataIn(row);
+        const begin = from + found.length - firstOf(row);
+        if (all === undefined || begin < 0) break;
+        found.push(...all.slice(begin, begin + width - found.length));
+        if (found.length === width) break;
       }
       return found;
     },
@@ -117,6 +113,7 @@ export function createLeaves(database: Database): Leaves {
       for (let from = 0; from < leaves.length; from += leavesInRow) {
         const row = leaves.slice(from, from + leavesInRow);
         insert.run({
+          first: size + from,
           id: size + from + row.length - 1,
           data: row.map((leaf) => leaf.data).join(separator),
           hashes: Buffer.concat(row.flatMap((leaf) => leaf.completed)),
@@ -126,27 +123,33 @@ export function createLeaves(database: Database): Leaves {
   };
 }
 
-/** The leaves of a row; the hashes of the last one are all that are left, whatever they are. */
-export function leavesIn(row: LeafRow): readonly IndexedLeaf[] {
-  const { first, data } = dataIn(row);
-  const placeOf = (index: number) => (completeSubtrees(index) - completeSubtrees(first)) * treeHashBytes;
-  return data.map((each, nth) => {
+/** The leaves of a row; undefined if it has more or fewer than its indexes say. Hashes that are too many are the last one's. */
+export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
+  const first = firstOf(row);
+  return dataIn(row)?.map((data, nth) => {
     const index = first + nth;
-    const hashes = row.hashes.subarray(placeOf(index), index === row.id ? undefined : placeOf(index + 1));
-    return { index, data: each, hashes };
+    const end = index === row.id ? undefined : hashBytes(first, index + 1);
+    return { index, data, hashes: row.hashes.subarray(hashBytes(first, index), end) };
   });
 }
 
-/** The index of the first leaf of a row, and the data of all that are in it. */
-function dataIn({ id, data }: DataRow): { readonly first: number; readonly data: readonly string[] } {
-  const all = data.split(separator);
-  return { first: id - all.length + 1, data: all };
+/** The index of the first leaf of a row. */
+export const firstOf = ({ first, id }: Pick<LeafRow, 'first' | 'id'>): number => first ?? id;
+
+/** The data of all leaves of a row; undefined if they are more or fewer than its indexes say. */
+function dataIn(row: Omit<LeafRow, 'hashes'>): readonly string[] | undefined {
+  const all = row.data.split(separator);
+  return all.length === row.id - firstOf(row) + 1 ? all : undefined;
 }
 
-/** The hash of that level that a leaf completes; undefined if the leaf is before those of the row. */
-function hashIn({ id, hashes }: HashRow, index: number, level: number): Uint8Array | undefined {
-  // The hashes of the leaf and of those behind it end the row.
-  const ending = completeSubtrees(id + 1) - completeSubtrees(index);
-  const from = hashes.length + (level - ending) * treeHashBytes;
-  return from < 0 ? undefined : hashes.subarray(from, from + treeHashBytes);
+/** The hash of that level that a leaf completes; undefined if the row is not of the leaf, or its hashes are not those of its leaves. */
+function hashIn(row: HashRow, index: number, level: number): Uint8Array | undefined {
+  const first = firstOf(row);
+  if (index < first || row.hashes.length !== hashBytes(first, row.id + 1)) return undefined;
+  const from = hashBytes(first, index) + level * treeHashBytes;
+  return row.hashes.subarray(from, from + treeHashBytes);
 }
+
+/** Bytes of the hashes of the leaves from one up to and without another. */
+const hashBytes = (from: number, to: number): number =>
+  (completeSubtrees(to) - completeSubtrees(from)) * treeHashBytes;

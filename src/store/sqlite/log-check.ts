@@ -10,7 +10,7 @@ import {
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
-import { type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
+import { firstOf, type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
 
 /** Faults after which no more are looked for. */
 const faultsMax = 100;
@@ -69,34 +69,46 @@ function check(client: Sqlite.Database): readonly string[] {
   const faults: string[] = [];
   let tree = emptyTree;
 
-  for (const leaf of leavesOf(client)) {
-    if (leaf.index !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
-    const appended = appendLeaf(tree, leafHash(leaf.data));
-    tree = appended.tree;
-    const fault = Buffer.concat(appended.completed).equals(leaf.hashes)
-      ? faultOfLeaf(leaf)
-      : `leaf ${leaf.index} of the evidence log is not what its hashes were made of`;
-    if (fault !== undefined) faults.push(fault);
-    const root = published.get(tree.size);
-    if (root !== undefined && root !== Buffer.from(rootOf(tree.roots)).toString('base64'))
-      faults.push(`the published checkpoint of ${tree.size} leaves is not of this evidence log`);
-    published.delete(tree.size);
-    if (faults.length >= faultsMax) return faults;
+  for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) {
+    const first = firstOf(row);
+    if (first !== tree.size) return [...faults, `leaf ${tree.size} of the evidence log is not there`];
+    const leaves = leavesIn(row);
+    // Those behind them are hashed together with them.
+    if (leaves === undefined)
+      return [...faults, `the leaves ${first} to ${row.id} of the evidence log are not what was written`];
+    for (const leaf of leaves) {
+      faults.push(...faultsOfLeaf(leaf));
+      if (faults.length >= faultsMax) return faults;
+    }
   }
   for (const size of published.keys())
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
-  return faults.length > 0 ? faults : spareRecords(client, tree.size);
+  return faults.length > 0 ? faults : faultsOfSpare(client, tree.size);
+
+  /** What is wrong with the next leaf, and with the checkpoint of the tree that it ends. */
+  function* faultsOfLeaf(leaf: IndexedLeaf): Generator<string> {
+    const appended = appendLeaf(tree, leafHash(leaf.data));
+    tree = appended.tree;
+    const fault = Buffer.concat(appended.completed).equals(leaf.hashes)
+      ? faultOfContent(leaf)
+      : `leaf ${leaf.index} of the evidence log is not what its hashes were made of`;
+    if (fault !== undefined) yield fault;
+    const root = published.get(tree.size);
+    if (root !== undefined && root !== Buffer.from(rootOf(tree.roots)).toString('base64'))
+      yield `the published checkpoint of ${tree.size} leaves is not of this evidence log`;
+    published.delete(tree.size);
+  }
 
   /** What is wrong with the record or act that a leaf is of. */
-  function faultOfLeaf({ index: id, data }: IndexedLeaf): string | undefined {
+  function faultOfContent({ index, data }: IndexedLeaf): string | undefined {
     const told = toldBy(data);
-    if (told === undefined) return `leaf ${id} of the evidence log is none that artseal makes`;
+    if (told === undefined) return `leaf ${index} of the evidence log is none that artseal makes`;
     const { number, sequence } = told;
-    if (number === 'LOG') return faultOfAct(id, data, act.get(sequence));
+    if (number === 'LOG') return faultOfAct(index, data, act.get(sequence));
     const name = nameOf(told);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
-    if (row === undefined || row.leafIndex !== id)
-      return `leaf ${id} of the evidence log is of ${name}, which is not there or names another leaf`;
+    if (row === undefined || row.leafIndex !== index)
+      return `leaf ${index} of the evidence log is of ${name}, which is not there or names another leaf`;
     const isErased = row.salt === null;
     const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
     if (hash === undefined) return `${name} is not what its evidence hash was made of`;
@@ -104,28 +116,27 @@ function check(client: Sqlite.Database): readonly string[] {
     const kind = 'hash' in row ? 'FILING' : row.event;
     return recordLeafData({ kind, number, sequence, timeS: told.timeS, commitment }) === data
       ? undefined
-      : `${name} is not what leaf ${id} of the evidence log commits to`;
+      : `${name} is not what leaf ${index} of the evidence log commits to`;
   }
 }
 
-/** All leaves, in their order. */
-function* leavesOf(client: Sqlite.Database): Generator<IndexedLeaf> {
-  for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) yield* leavesIn(row);
-}
-
 /** What is wrong with records and acts whose leaf is that of another one, or not there: each leaf is that of one that names it. */
-function spareRecords(client: Sqlite.Database, size: number): readonly string[] {
-  const found = client.prepare<[number], RecordRow>(selectSpare).all(size);
+function faultsOfSpare(client: Sqlite.Database, size: number): readonly string[] {
   const leaf = client.prepare<[number], LeafRow>(selectLeaf);
+  /** The leaves whose own record or act was found. */
+  const owned = new Set<number | null>();
   const isOwn = ({ number, sequence, leafIndex }: RecordRow) => {
     const row = leaf.get(leafIndex ?? size);
-    const told = row && toldBy(leavesIn(row).find(({ index }) => index === leafIndex)?.data ?? '');
-    return told?.number === number && told.sequence === sequence;
+    const told = toldBy((row && leavesIn(row))?.find(({ index }) => index === leafIndex)?.data ?? '');
+    return told?.number === number && told.sequence === sequence && !owned.has(leafIndex);
   };
-  return found
-    .filter((record) => !isOwn(record))
-    .map((record) => `${nameOf(record)} has no leaf in the evidence log`)
-    .slice(0, faultsMax);
+  const faults: string[] = [];
+  for (const record of client.prepare<[number], RecordRow>(selectShared).iterate(size)) {
+    if (isOwn(record)) owned.add(record.leafIndex);
+    else faults.push(`${nameOf(record)} has no leaf in the evidence log`);
+    if (faults.length >= faultsMax) break;
+  }
+  return faults;
 }
 
 function nameOf({ number, sequence }: Pick<Told, 'number' | 'sequence'>): string {
@@ -174,7 +185,7 @@ function publishedIn(client: Sqlite.Database): Map<number, string> {
   return new Map(rows.map(({ size, note }) => [size, note.split('\n')[2] ?? '']));
 }
 
-const selectLeaves = 'SELECT id, data, hashes FROM log_leaf ORDER BY id';
+const selectLeaves = 'SELECT * FROM log_leaf ORDER BY id';
 
 const selectCheckpoints = `SELECT size, note FROM log_checkpoint JOIN log_origin
   ON log_origin.id = (SELECT max(id) FROM log_origin) AND substr(note, 1, length(origin) + 1) = origin || char(10)
@@ -188,15 +199,14 @@ const selectTransfer = `SELECT filing_no AS filingNo, position AS sequence, even
 
 const selectAct = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act WHERE sequence = ?`;
 
-const selectLeaf = 'SELECT id, data, hashes FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
+const selectLeaf = 'SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1';
 
 /** Records and acts that name no leaf of so many, or one that others name, too. */
-const selectSpare = `
+const selectShared = `
   WITH record (number, sequence, leafIndex) AS (
     SELECT filing_no, 1, leaf_index FROM filing
     UNION ALL SELECT filing_no, position, leaf_index FROM provenance_record
     UNION ALL SELECT 'LOG', sequence, leaf_index FROM log_act)
   SELECT number, sequence, leafIndex FROM record
   WHERE leafIndex IS NULL OR leafIndex NOT BETWEEN 0 AND ? - 1
-    OR leafIndex IN (SELECT leafIndex FROM record GROUP BY leafIndex HAVING count(*) > 1)
-  LIMIT ${2 * faultsMax}`;
+    OR leafIndex IN (SELECT leafIndex FROM record GROUP BY leafIndex HAVING count(*) > 1)`;

@@ -42,7 +42,7 @@ export function createProvenanceRecords(database: Database, log: EvidenceLog): P
       .from(provenanceRecord)
       .where(ofFiling),
   );
-  // Ordered here: with an ORDER BY, SQLite prepares the statement anew for each number, which takes longer than all else.
+  // Ordered here: with an ORDER BY, SQLite prepares the statement anew for each execution, which takes longer than all else.
   const select = prepareRaw<StoredRow>(database, database.select().from(provenanceRecord).where(ofFiling));
   const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
   return {

@@ -3,9 +3,8 @@ import { evidenceHash } from '../../domain/filing.ts';
 import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
 import { leafHash } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
-import type { Database } from './database.ts';
 import type { Incidents } from './incidents.ts';
-import { createLeaves } from './leaves.ts';
+import type { Leaves } from './leaves.ts';
 import type { filing, provenanceRecord } from './schema.ts';
 
 type FilingRow = InferSelectModel<typeof filing>;
@@ -16,15 +15,13 @@ type LaterRow = LaterRecord & Pick<InferSelectModel<typeof provenanceRecord>, 's
  * nothing is told then, and counts it.
  */
 export interface RecordCheck {
-  /** A filing that is not erased: against its evidence hash, and that against its leaf. */
+  /** A filing that is not erased: against its evidence hash, and that against the hash of its leaf in the tree. */
   filing<Row extends FilingRow>(row: Row): Row;
   /** A record of such a filing behind it, against its leaf. */
   later<Row extends LaterRow>(row: Row): Row;
 }
 
-export function createRecordCheck(database: Database, incidents: Incidents): RecordCheck {
-  const leaves = createLeaves(database);
-
+export function createRecordCheck(leaves: Leaves, incidents: Incidents): RecordCheck {
   /** Whether that is the leaf at an index. */
   function isLeaf(data: string, index: number | null): boolean {
     const hash = index === null ? undefined : leaves.findHash(index);

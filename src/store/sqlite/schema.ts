@@ -265,6 +265,8 @@ export const logLeaf = sqliteTable('log_leaf', {
   data: text().notNull(),
   /** The hashes of all subtrees that each completes, from the leaf itself upwards; leaf behind leaf. */
   hashes: blob({ mode: 'buffer' }).notNull(),
+  /** The index of the first of them; null for a row of schema 15, which has one. */
+  first: integer(),
 });
 
 /** What happened to the evidence log itself, each also a leaf of it; triggers keep them. */

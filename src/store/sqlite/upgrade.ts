@@ -70,8 +70,14 @@ export function copyBefore(database: string, schema: number): string {
   return `${database}.schema-${schema}.backup`;
 }
 
+/** A copy that was made of a database before it left a schema. */
+export interface Copy {
+  readonly file: string;
+  readonly schema: number;
+}
+
 /** The copies beside a database, the one of the highest schema first. */
-export function copiesOf(database: string): readonly { readonly file: string; readonly schema: number }[] {
+export function copiesOf(database: string): readonly Copy[] {
   return readdirSync(dirname(database))
     .flatMap((name) => {
       const [, of, schema] = copyPattern.exec(name) ?? [];

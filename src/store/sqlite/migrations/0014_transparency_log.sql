@@ -1,4 +1,4 @@
--- STRICT and triggers are added by hand. The records that are there become leaves right after this, in the same transaction.
+-- STRICT and triggers are added by hand. The records that are there become leaves behind all migrations, in the same transaction.
 CREATE TABLE `log_act` (
 	`sequence` integer PRIMARY KEY NOT NULL,
 	`kind` text NOT NULL,
