@@ -415,7 +415,7 @@ const mutants: readonly Mutant[] = [
   {
     name: 'exchanges two leaves of its log',
     assembly: forging(`UPDATE log_leaf SET id = -id WHERE id >= ${forgedLeaf - 1};
-      UPDATE log_leaf SET id = ${2 * forgedLeaf - 1} + id WHERE id < 0`),
+      UPDATE log_leaf SET id = ${2 * forgedLeaf - 1} + id, first = ${2 * forgedLeaf - 1} + id WHERE id < 0`),
     found: /leaf (19|20) is stored with hashes of another tree/,
   },
   {
