@@ -109,6 +109,7 @@ export function createEvidenceLog(database: Database, leaves = createLeaves(data
   function read(size: number): Written {
     const roots = subtreesOf({ start: 0, end: size }).map(leaves.hashOf);
     const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
+    if (size > 0 && last === undefined) throw new Error(`The evidence log lacks leaf ${size - 1}.`);
     return {
       tree: { size, roots },
       acts: selectActs.get({})?.acts ?? 0,
