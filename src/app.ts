@@ -270,11 +270,10 @@ async function openReadiness(
   return { ...readiness, drain };
 }
 
-/** When the newest filing was made, Unix milliseconds; undefined if there is none. */
+/** When the newest filing was made, or what an operator accepted since, Unix milliseconds; undefined if there is neither. */
 async function newestFilingMs(execute: Execute): Promise<number | undefined> {
-  const filter = { owner: undefined, year: undefined };
-  const { items } = await execute({ kind: 'ListFilings', filter, page: { from: undefined, size: 1 } });
-  return items[0] && Date.parse(items[0].timestamp);
+  const { datedS } = await execute({ kind: 'ReadLogClock' });
+  return datedS && datedS * 1_000;
 }
 
 /** Has figures read at the address of the settings, if there is one, until what was opened is closed; the address as bound. */

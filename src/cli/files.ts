@@ -15,10 +15,10 @@ export async function readBounded(file: string, bytesMax: number): Promise<Uint8
       if (length > bytesMax) break;
     }
   } catch (error) {
-    // The only one of the system's messages that names no file.
-    if ((error as NodeJS.ErrnoException).code === 'EISDIR')
-      throw new Error(`${file} is a folder, not a file.`);
-    throw error;
+    const { code, path, message } = error as NodeJS.ErrnoException;
+    if (code === 'EISDIR') throw new Error(`${file} is a folder, not a file.`);
+    // What the system says of an open file names none.
+    throw path === undefined ? new Error(`${file} cannot be read: ${message}.`) : error;
   }
   return Buffer.concat(chunks).subarray(0, bytesMax + 1);
 }

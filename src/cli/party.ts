@@ -62,7 +62,8 @@ const remove: Action = {
 const importing: Action = {
   usage: 'party import FILE [--platform NAME] [--dry-run] [--reason TEXT] [--json]',
   details: [
-    'registers the parties of a JSON file, all of them or none, replaces those that are there by other names, and removes none:',
+    'registers the parties of a JSON file, or of standard input for -: all of them or none. It replaces those that are there by',
+    'other names, and removes none:',
     '  {"platforms": {"NAME": {"buyers": {"ID": {"MEMBER": "NAME"}}, "sellers": {"ID": {"MEMBER": "NAME"}}}}}',
     '--platform NAME  takes {"buyers": …, "sellers": …}, all of it of one platform.',
     '--dry-run        only tells what it would come to, and what is wrong.',

@@ -3,7 +3,7 @@ import { readDataDir } from '../settings/config.ts';
 import { type ExpiredFiling, erasedAtOnceMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
-import { copiesOf } from '../store/sqlite/upgrade.ts';
+import { formerOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes } from './command.ts';
@@ -97,14 +97,13 @@ function report({ years, beforeS }: Expired, isErased: boolean): string[] {
 function rewritten(dataDir: string): string[] {
   const database = databaseFile(dataDir);
   const outcome = rewriteDatabase(dataDir);
-  const copies = copiesOf(database).map(({ file }) => file);
   return [
     {
       REWRITTEN: `${database} was rewritten: nothing of what was erased is left in it`,
       FOLDED: `the server runs, so ${database} was not rewritten: unused parts of it may have copies that SQLite made before; stop the server and run this again for that`,
       HELD: `${database}-wal is held by another process and has what was erased until it is written anew: run this again`,
     }[outcome],
-    ...copies.map((file) => `${file}, from before an upgrade, has what was erased as well: remove it`),
+    ...formerOf(database).map((file) => `${file}, of an upgrade, has what was erased as well: remove it`),
     'backups have it until they are rotated out',
   ];
 }

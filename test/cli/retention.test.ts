@@ -120,7 +120,7 @@ test('what an upgrade left in unused parts of the file goes when the server is s
   assert.match((await purge(env)).join('\n'), /^to be erased, .*: 0 filings with 0 records$/m);
   await runHere(['clock', 'accept'], env);
   const printed = await purge(env, '--erase');
-  assert.ok(printed.includes(`${copy}, from before an upgrade, has what was erased as well: remove it`));
+  assert.ok(printed.includes(`${copy}, of an upgrade, has what was erased as well: remove it`));
   rmSync(copy);
   assert.deepEqual(holding(dataDir, going), []);
   const store = createSqliteStore({ dataDir, ...sandbox });

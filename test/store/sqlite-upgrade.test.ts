@@ -235,6 +235,11 @@ for (const schema of loggedSchemas) {
       ...{ lostOrders: [], changedOrders: [], erased: 0, leavesLog: false, forgetsNonces: false },
     });
     assert.deepEqual(contentOf(went.left), newer);
+    // What is renamed to the database must be all of it.
+    assert.deepEqual(
+      readdirSync(dataDir).filter((name) => name.includes('.back')),
+      [`artseal.db.schema-${schema}.backup`],
+    );
     const back = contentOf(file);
     assert.deepEqual([back.version, back.schema], [schema, was.schema]);
     const isOfLeaves = ([table]: readonly unknown[]) => table === 'log_leaf';
@@ -418,13 +423,54 @@ function journalOfKilled(t: TestContext, database: string): Buffer {
   }
 }
 
-test('what a killed run of going back left is no part of the next one', async (t) => {
-  const { dataDir, file, copy, upgraded } = releasedDatabase(t, 9);
-  const was = contentOf(file);
+for (const schema of [9, newestSchema - 1]) {
+  test(`what a killed run of going back to schema ${schema} left is no part of the next one`, async (t) => {
+    const { dataDir, file, copy, upgraded } = releasedDatabase(t, schema);
+    const was = contentOf(file);
+    await upgraded().close();
+    writeFileSync(`${file}.back`, readFileSync(copy).subarray(0, 10_000));
+    writeFileSync(`${file}.back-journal`, journalOfKilled(t, copy));
+    writeFileSync(`${file}.back-wal`, Buffer.alloc(10_000, 7));
+    goBack(dataDir);
+    assert.deepEqual(contentOf(file).schema, was.schema);
+  });
+}
+
+test('what another process writes meanwhile is not lost: going back is refused, and done again', async (t) => {
+  const { dataDir, file, upgraded } = releasedDatabase(t, newestSchema - 1);
   await upgraded().close();
-  writeFileSync(`${file}.back-journal`, journalOfKilled(t, copy));
+  const { prepare } = Sqlite.prototype;
+  const meanwhile = t.mock.method(
+    Sqlite.prototype,
+    'prepare',
+    function (this: Sqlite.Database, query: string) {
+      if (query.startsWith('ALTER') || query.includes('FROM shared')) {
+        meanwhile.mock.restore();
+        const other = new Sqlite(file);
+        other.exec("UPDATE caller SET name = 'renamed'");
+        other.close();
+      }
+      return prepare.call(this, query);
+    },
+  );
+  assert.throws(() => goBack(dataDir), /another process changed .* meanwhile: run this again/);
+  assert.equal(meanwhile.mock.callCount() > 0, true);
+  assert.equal(contentOf(file).version, newestSchema);
   goBack(dataDir);
-  assert.deepEqual(contentOf(file).schema, was.schema);
+  const raw = new Sqlite(file, { readonly: true });
+  t.after(() => raw.close());
+  assert.equal(raw.prepare('SELECT name FROM caller').pluck().get(), 'renamed');
+});
+
+test('going back names a copy that cannot be read, before anything is done', async (t) => {
+  const { dataDir, file, copy, upgraded } = releasedDatabase(t, newestSchema - 1);
+  await upgraded().close();
+  writeFileSync(copy, 'none');
+  assert.throws(() => goBack(dataDir), {
+    name: 'DatabaseRefused',
+    message: /schema-15\.backup cannot be read/,
+  });
+  assert.equal(contentOf(file).version, newestSchema);
 });
 
 test('what was left by going back is not overwritten by going back again', async (t) => {

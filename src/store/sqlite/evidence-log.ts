@@ -16,7 +16,11 @@ import { createLeaves, type StoredLeaf } from './leaves.ts';
 import { logAct } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
-/** Appends to the evidence log, inside the transaction that stores what the leaves are about. */
+/**
+ * Appends to the evidence log, inside the transaction that stores what the leaves are about. An effect appends; then what it
+ * appended is kept or dropped, as its rows are; what was kept is written, at the latest before the COMMIT; and then it is said
+ * whether that succeeded (`committed`) or not (`rolledBack`).
+ */
 export interface EvidenceLog {
   /** Appends a record that was hashed: what to keep beside it. */
   appendRecord(

@@ -1,12 +1,19 @@
-import { copyFileSync, existsSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, linkSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { syncFile, syncFolder } from './durable-files.ts';
+import {
+  databaseBytes,
+  freeBytes,
+  makePrivateFile,
+  megabytes,
+  syncFile,
+  syncFolder,
+} from './durable-files.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
 import { takeBack } from './taking-back.ts';
-import { type Copy, copiesOf, copyBefore } from './upgrade.ts';
+import { type Copy, copiesOf, copyBefore, leftOf } from './upgrade.ts';
 
 /** What became of a database that was brought back to an earlier schema. */
 export interface WentBack {
@@ -41,12 +48,18 @@ const since = {
   erasure: logSchema,
 } as const;
 
+/** What is needed free beside a database, as a multiple of it: the draft, and as much again while it is written. */
+const roomFactor = 2;
+
 /**
- * Brings the database in a folder back to what the version before the last upgrade knows: the copy that was made then, with
- * the filings, platforms, keys, tokens and counts of today, so that no number is given twice and no key that was revoked
- * is good again. Orders stay as they were in the copy. Where that version has an evidence log, all of today is brought back
- * instead, and nothing is lost. The database of today is kept beside it. Throws DatabaseRefused if it is served, if there is
- * no copy, or if one is kept already.
+ * Brings the database in a folder back to what the version before the last upgrade knows, so that no number is given twice
+ * and no key that was revoked is good again. The database of today is kept beside it.
+ *
+ * - To a schema that has an evidence log: all of today, converted.
+ * - To an earlier one: the copy that was made before the upgrade, with the filings, platforms, keys, tokens and counts of
+ *   today. Orders stay as they were in the copy.
+ *
+ * Throws DatabaseRefused if it is served or changed meanwhile, if there is no copy or no room, or if one of today is kept already.
  */
 export function goBack(dataDir: string): WentBack {
   const database = databaseFile(dataDir);
@@ -61,24 +74,48 @@ export function goBack(dataDir: string): WentBack {
       throw new DatabaseRefused(
         `there is no copy of an earlier version beside ${database}, as an upgrade makes it (${copyBefore(database, newer - 1)}).`,
       );
-    const left = `${database}.schema-${newer}.left`;
-    // It may hold orders that were not carried over then.
+    const left = leftOf(database, newer);
+    // It may be all that there is of orders that were not carried over.
     if (existsSync(left))
       throw new DatabaseRefused(`${left} is there, from going back before: move it elsewhere first.`);
-    // That of a run which was killed would be rolled back into the new draft.
-    rmSync(`${draft}-journal`, { force: true });
+    refuseOpened(database);
+    const was = stateOf(database);
+    removeDatabase(draft);
+    refuseWithoutRoom(database);
     const carried =
-      copy.schema < logSchema ? carryOver(copy, database, draft) : takeAllBack(copy, database, draft);
+      copy.schema < logSchema ? carryOver(copy, database, draft) : convert(copy, database, draft);
     syncFile(draft);
     refuseOpened(database);
-    renameSync(database, left);
+    if (stateOf(database) !== was)
+      throw new DatabaseRefused(`another process changed ${database} meanwhile: run this again.`);
+    // At each moment one of them is there under its name.
+    linkSync(database, left);
     renameSync(draft, database);
     syncFolder(folder);
     return { database, left, schema: copy.schema, ...carried };
   } finally {
-    rmSync(draft, { force: true });
+    removeDatabase(draft);
     lock.release();
   }
+}
+
+/** Removes a file of SQLite with what it keeps beside it, which would be a part of another file by that name. */
+function removeDatabase(file: string): void {
+  for (const end of ['', '-journal', '-wal', '-shm']) rmSync(file + end, { force: true });
+}
+
+function refuseWithoutRoom(database: string): void {
+  const [needed, free] = [roomFactor * databaseBytes(database), freeBytes(dirname(database))];
+  if (free < needed)
+    throw new DatabaseRefused(
+      `going back needs ${megabytes(needed)} free beside ${database}, and ${megabytes(free)} are: make room first.`,
+    );
+}
+
+/** Changes with whatever is written to a database whose log is empty. */
+function stateOf(database: string): string {
+  const { mtimeNs, size } = statSync(database, { bigint: true });
+  return `${mtimeNs} ${size}`;
 }
 
 /** The schema of a database; its log is written into it, if nobody else has it open. */
@@ -100,22 +137,37 @@ function refuseOpened(database: string): void {
 /** What became of what is in a database. */
 type Carried = Omit<WentBack, 'database' | 'left' | 'schema'>;
 
-/** Makes a database of the schema of a copy of all that is in a later one. */
-function takeAllBack(copy: Copy, later: string, draft: string): Carried {
-  copyFileSync(later, draft);
-  takeBack(draft, copy.schema);
+/** Makes a database of the schema of a copy, with all that is in a later one. */
+function convert({ file, schema }: Copy, later: string, draft: string): Carried {
+  const filingsBefore = filingsIn(file);
+  makePrivateFile(draft);
+  const client = new Sqlite(later, { fileMustExist: true });
+  try {
+    // Without a log of its own, unlike a copy of the file: what it is renamed to must be whole.
+    client.prepare('VACUUM INTO ?').run(draft);
+  } finally {
+    client.close();
+  }
+  takeBack(draft, schema);
   return {
-    filings: filingsIn(draft) - filingsIn(copy.file),
-    ...{ lostOrders: [], changedOrders: [], erased: 0, leavesLog: false, forgetsNonces: false },
+    filings: filingsIn(draft) - filingsBefore,
+    lostOrders: [],
+    changedOrders: [],
+    erased: 0,
+    leavesLog: false,
+    forgetsNonces: false,
   };
 }
 
 function filingsIn(file: string): number {
-  const client = new Sqlite(file, { readonly: true });
+  let client: Sqlite.Database | undefined;
   try {
+    client = new Sqlite(file, { readonly: true });
     return client.prepare<[], number>('SELECT count(*) FROM filing').pluck().get() ?? 0;
+  } catch (error) {
+    throw new DatabaseRefused(`${file} cannot be read: ${(error as Error).message}.`);
   } finally {
-    client.close();
+    client?.close();
   }
 }
 

@@ -48,7 +48,7 @@ export interface Leaves {
   /** The hash of a complete subtree of the tree. */
   hashOf(subtree: Subtree): Uint8Array;
   /** The hashes of `width` of them from one on, one behind the other. */
-  hashesFrom(first: Subtree, width: number): Uint8Array;
+  hashesFrom(from: Subtree, width: number): Uint8Array;
   /** Appends leaves to the `size` that are there. */
   append(size: number, leaves: readonly StoredLeaf[]): void;
 }
@@ -86,10 +86,10 @@ export function createLeaves(database: Database): Leaves {
     return found;
   }
 
-  function hashesFrom(first: Subtree, width: number): readonly Uint8Array[] {
-    const found = findHashes(first, width);
+  function requireHashes(from: Subtree, width: number): readonly Uint8Array[] {
+    const found = findHashes(from, width);
     if (found.length === width) return found;
-    const { level, place } = first;
+    const { level, place } = from;
     throw new Error(`The evidence log lacks the hash of subtree ${place + found.length} of level ${level}.`);
   }
 
@@ -107,8 +107,8 @@ export function createLeaves(database: Database): Leaves {
       return found;
     },
     findHash: (index) => findHashes({ level: 0, place: index }, 1)[0],
-    hashOf: (subtree) => hashesFrom(subtree, 1)[0] as Uint8Array,
-    hashesFrom: (first, width) => Buffer.concat(hashesFrom(first, width)),
+    hashOf: (subtree) => requireHashes(subtree, 1)[0] as Uint8Array,
+    hashesFrom: (from, width) => Buffer.concat(requireHashes(from, width)),
     append: (size, leaves) => {
       for (let from = 0; from < leaves.length; from += leavesInRow) {
         const row = leaves.slice(from, from + leavesInRow);
@@ -123,7 +123,10 @@ export function createLeaves(database: Database): Leaves {
   };
 }
 
-/** The leaves of a row; undefined if it has more or fewer than its indexes say. Hashes that are too many are the last one's. */
+/**
+ * The leaves of a row; undefined if it has more or fewer than its indexes say. Hashes that are too many go to the last leaf, so
+ * that whoever checks it finds them.
+ */
 export function leavesIn(row: LeafRow): readonly IndexedLeaf[] | undefined {
   const first = firstOf(row);
   return dataIn(row)?.map((data, nth) => {

@@ -48,9 +48,9 @@ type Told = Omit<RecordLeaf, 'kind'>;
 
 /**
  * Computes the evidence log of a database that nobody changes again from its leaves, one after the other, and holds it
- * against the records and acts: what is wrong, a line each and `faultsMax` of them at most. The hashes of all subtrees are those
- * of the leaves, published checkpoints have their roots; each leaf is that of one record or act, and each of those has a leaf; filings are what their evidence
- * hashes were made of.
+ * against the records and acts: what is wrong, a line each and about `faultsMax` of them at most. The hashes of all subtrees are
+ * those of the leaves, published checkpoints have their roots; each leaf is that of one record or act, and each of those has a
+ * leaf; filings are what their evidence hashes were made of.
  */
 export function faultsInLog(file: string): readonly string[] {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
@@ -85,18 +85,18 @@ function check(client: Sqlite.Database): readonly string[] {
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
   return faults.length > 0 ? faults : faultsOfSpare(client, tree.size);
 
-  /** What is wrong with the next leaf, and with the checkpoint of the tree that it ends. */
-  function* faultsOfLeaf(leaf: IndexedLeaf): Generator<string> {
+  /** Appends the next leaf to the tree: what is wrong with it, and with the checkpoint of the tree that it ends. */
+  function faultsOfLeaf(leaf: IndexedLeaf): readonly string[] {
     const appended = appendLeaf(tree, leafHash(leaf.data));
     tree = appended.tree;
     const fault = Buffer.concat(appended.completed).equals(leaf.hashes)
       ? faultOfContent(leaf)
       : `leaf ${leaf.index} of the evidence log is not what its hashes were made of`;
-    if (fault !== undefined) yield fault;
     const root = published.get(tree.size);
-    if (root !== undefined && root !== Buffer.from(rootOf(tree.roots)).toString('base64'))
-      yield `the published checkpoint of ${tree.size} leaves is not of this evidence log`;
     published.delete(tree.size);
+    const isAsPublished = root === undefined || root === Buffer.from(rootOf(tree.roots)).toString('base64');
+    const faultOfRoot = `the published checkpoint of ${tree.size} leaves is not of this evidence log`;
+    return [...(fault === undefined ? [] : [fault]), ...(isAsPublished ? [] : [faultOfRoot])];
   }
 
   /** What is wrong with the record or act that a leaf is of. */
@@ -153,9 +153,9 @@ function hashOfFiling({ hash, salt, leafIndex, erasedAtS, price, ...row }: Filin
   return computed === hash ? hash : undefined;
 }
 
-function faultOfAct(id: number, data: string, row: ActRow | undefined): string | undefined {
-  const isItsLeaf = row !== undefined && row.leafIndex === id && dataOf(row) === data;
-  return isItsLeaf ? undefined : `leaf ${id} of the evidence log is of no act that the database has`;
+function faultOfAct(index: number, data: string, row: ActRow | undefined): string | undefined {
+  const isItsLeaf = row !== undefined && row.leafIndex === index && dataOf(row) === data;
+  return isItsLeaf ? undefined : `leaf ${index} of the evidence log is of no act that the database has`;
 }
 
 /** The data of the leaf of an act; undefined if its detail is no JSON. */

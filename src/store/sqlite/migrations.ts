@@ -7,7 +7,7 @@ import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
 const folder = 'src/store/sqlite/migrations';
 
 /** The migration that makes the evidence log, whose hashes SQL cannot compute. */
-export const logBegins = '0014_transparency_log';
+const logBegins = '0014_transparency_log';
 /** The schema that it leads to. */
 export const logSchema = 15;
 
@@ -18,11 +18,6 @@ export function migrationNames(): readonly string[] {
   );
   return journal.entries.map(({ tag }) => tag);
 }
-
-/** What a migration does, its statements separated by `statementEnd`. */
-export const migrationSql = (name: string): string => readPackaged(`${folder}/${name}.sql`).toString();
-
-export const statementEnd = '--> statement-breakpoint';
 
 /** The schema of a database, or of one that is attached: how many migrations it has seen; 0 for an empty file. */
 export function schemaOf(client: Sqlite.Database, attached = 'main'): number {
@@ -49,7 +44,7 @@ export function migrate(client: Sqlite.Database): void {
   client.function('nonce_entry', (name: string, atS: number) =>
     writeEntries([{ fingerprint: nonceFingerprint(name), atS }]),
   );
-  for (const name of due) client.exec(migrationSql(name));
+  for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
   // By the tables of today.
   if (due.includes(logBegins)) adoptRecords(client);
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);

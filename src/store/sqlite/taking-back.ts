@@ -1,19 +1,20 @@
 import Sqlite from 'better-sqlite3';
 import { type LeafRow, leavesIn } from './leaves.ts';
-import { logBegins, migrationNames, migrationSql, statementEnd } from './migrations.ts';
+import { DatabaseRefused } from './location.ts';
+import { migrationNames } from './migrations.ts';
 
 /** Rows that are read at a time: a connection that reads cannot write meanwhile. */
 const rowsAtOnce = 1_000;
 
 /**
- * What takes the migrations back that came after the evidence log, by their names. What was published of a log must not be
- * lost, so a database that has one is brought back as it is, not as it was.
+ * What takes each migration back that came after the evidence log, by its name: it converts the rows, and loses none. Nothing
+ * that was published of the log may be missing in the database of an earlier version.
  */
 const waysBack: Readonly<Record<string, (client: Sqlite.Database) => void>> = {
-  '0015_leaf_rows': giveLeavesRows,
+  '0015_leaf_rows': splitRows,
 };
 
-/** Brings a database, which has an evidence log, back to a schema that has one as well; nothing of it is lost. */
+/** Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one. */
 export function takeBack(file: string, schema: number): void {
   const client = new Sqlite(file, { fileMustExist: true });
   try {
@@ -30,25 +31,45 @@ export function takeBack(file: string, schema: number): void {
   }
 }
 
-/** Each leaf has a row of its own, in the table that schema 15 had. */
-function giveLeavesRows(client: Sqlite.Database): void {
-  client.exec(
-    'DROP TRIGGER log_leaf_is_kept; ALTER TABLE log_leaf RENAME TO shared; DROP TRIGGER log_leaf_never_changes; DROP TRIGGER log_leaf_follows',
-  );
-  const statements = migrationSql(logBegins).split(statementEnd);
-  for (const statement of statements) if (/`log_leaf`/.test(statement)) client.exec(statement);
+/** Gives each leaf a row of its own, in the table of schema 15. */
+function splitRows(client: Sqlite.Database): void {
+  // They would go with the table and keep their names.
+  for (const trigger of ['never_changes', 'follows', 'is_kept'])
+    client.exec(`DROP TRIGGER log_leaf_${trigger}`);
+  client.exec('ALTER TABLE log_leaf RENAME TO shared');
+  client.exec(leafTable);
   const select = client.prepare<[number, number], LeafRow>(
     'SELECT * FROM shared WHERE id > ? ORDER BY id LIMIT ?',
   );
   const insert = client.prepare('INSERT INTO log_leaf (id, data, hashes) VALUES (?, ?, ?)');
-  for (let from = -1, rows: readonly LeafRow[] = []; ; from = rows.at(-1)?.id ?? from) {
-    rows = select.all(from, rowsAtOnce);
-    if (rows.length === 0) break;
-    for (const row of rows) {
-      const leaves = leavesIn(row);
-      if (leaves === undefined) throw new Error(`The leaves of the row ${row.id} are not what was written.`);
-      for (const { index, data, hashes } of leaves) insert.run(index, data, hashes);
-    }
+  let rows = select.all(-1, rowsAtOnce);
+  while (rows.length > 0) {
+    for (const row of rows)
+      for (const { index, data, hashes } of requireLeaves(row)) insert.run(index, data, hashes);
+    rows = select.all(rows.at(-1)?.id ?? 0, rowsAtOnce);
   }
   client.exec('DROP TABLE shared');
 }
+
+function requireLeaves(row: LeafRow) {
+  const leaves = leavesIn(row);
+  if (leaves === undefined)
+    throw new DatabaseRefused(
+      `leaves up to ${row.id} of the evidence log are not what was written: see "A record was changed" in docs/operations.md.`,
+    );
+  return leaves;
+}
+
+/** As 0014_transparency_log made it. */
+const leafTable = `
+CREATE TABLE \`log_leaf\` (
+	\`id\` integer PRIMARY KEY NOT NULL,
+	\`data\` text NOT NULL,
+	\`hashes\` blob NOT NULL
+) STRICT;
+CREATE TRIGGER \`log_leaf_never_changes\` BEFORE UPDATE ON \`log_leaf\`
+BEGIN SELECT RAISE(ABORT, 'a leaf of the log never changes'); END;
+CREATE TRIGGER \`log_leaf_never_replaced\` BEFORE INSERT ON \`log_leaf\`
+BEGIN SELECT RAISE(ABORT, 'a leaf of the log is never replaced') FROM \`log_leaf\` WHERE \`id\` = NEW.\`id\`; END;
+CREATE TRIGGER \`log_leaf_is_kept\` BEFORE DELETE ON \`log_leaf\`
+BEGIN SELECT RAISE(ABORT, 'a leaf of the log is kept'); END;`;

@@ -70,6 +70,18 @@ export function copyBefore(database: string, schema: number): string {
   return `${database}.schema-${schema}.backup`;
 }
 
+/** Where the database of a schema is kept that was gone back from. */
+export function leftOf(database: string, schema: number): string {
+  return `${database}.schema-${schema}.left`;
+}
+
+/** All files beside a database that have what it had once: copies from before upgrades, and what was gone back from. */
+export function formerOf(database: string): readonly string[] {
+  return readdirSync(dirname(database))
+    .filter((name) => /\.schema-\d+\.(backup|left)$/.test(name) && name.startsWith(`${basename(database)}.`))
+    .map((name) => join(dirname(database), name));
+}
+
 /** A copy that was made of a database before it left a schema. */
 export interface Copy {
   readonly file: string;
