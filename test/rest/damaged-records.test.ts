@@ -76,3 +76,17 @@ test('a TRANSFER that was dated back is told to nobody', async () => {
   await assert.rejects(find(filingNo, 2), /is not what was recorded/);
   assert.equal((await get(filingNo)).status, 200, 'the filing itself is as it was');
 });
+
+test('a service whose newest filing was changed starts, and answers for all others', async (t) => {
+  const first = await startService(t);
+  const by = await first.platform();
+  const [kept, changed] = [await fileArtwork(first, by), await fileArtwork(first, by)];
+  await first.close();
+  const database = new Sqlite(join(first.dataDir, 'artseal.db'));
+  database.exec('DROP TRIGGER filing_never_changes');
+  database.prepare("UPDATE filing SET author = 'forged' WHERE filing_no = ?").run(changed.json.filingNo);
+  database.close();
+  const again = await startService(t, { dataDir: first.dataDir });
+  assertRefused(await askProvenance(again, by, changed.json.filingNo), 500, 'INTERNAL');
+  assert.equal((await askProvenance(again, by, kept.json.filingNo)).status, 200);
+});
