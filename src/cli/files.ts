@@ -1,5 +1,6 @@
-import { closeSync, createReadStream, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createReadStream, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { syncFolder } from '../store/sqlite/durable-files.ts';
 
 /**
  * The bytes of a file, or of standard input for `-`: what is behind so many is not read, but for one that shows it. Throws an
@@ -33,9 +34,5 @@ export function replaceFile(file: string, content: string | Uint8Array): void {
     rmSync(draft, { force: true });
     throw error;
   }
-  // Windows opens no folder; the new name is on disk when it likes.
-  if (process.platform === 'win32') return;
-  const folder = openSync(dirname(resolve(file)), 'r');
-  fsyncSync(folder);
-  closeSync(folder);
+  syncFolder(dirname(resolve(file)));
 }

@@ -3,11 +3,12 @@ import { readDataDir } from '../settings/config.ts';
 import { type ExpiredFiling, erasedAtOnceMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';
-import { formerOf } from '../store/sqlite/upgrade.ts';
+import { formersOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes } from './command.ts';
 import { withRegistry } from './registry.ts';
+import { instant } from './verdict.ts';
 
 const purge: Action = {
   usage: 'retention purge [--erase] [--reason TEXT]',
@@ -85,10 +86,9 @@ function report({ years, beforeS }: Expired, isErased: boolean): string[] {
       `${year}: ${filings} filings with ${records} records, ${first} to ${last}`,
   );
   if (isErased) return [...lines, `erased: ${all}`];
-  const upTo = new Date(beforeS * 1_000).toISOString().replace('.000Z', 'Z');
   return [
     ...lines,
-    `to be erased, recorded up to ${upTo}: ${all}`,
+    `to be erased, recorded up to ${instant(beforeS)}: ${all}`,
     'nothing was changed: --erase erases them for good',
   ];
 }
@@ -103,7 +103,9 @@ function rewritten(dataDir: string): string[] {
       FOLDED: `the server runs, so ${database} was not rewritten: unused parts of it may have copies that SQLite made before; stop the server and run this again for that`,
       HELD: `${database}-wal is held by another process and has what was erased until it is written anew: run this again`,
     }[outcome],
-    ...formerOf(database).map((file) => `${file}, of an upgrade, has what was erased as well: remove it`),
+    ...formersOf(database).map(
+      ({ file }) => `${file}, of an upgrade, has what was erased as well: remove it`,
+    ),
     'backups have it until they are rotated out',
   ];
 }

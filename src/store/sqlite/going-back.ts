@@ -13,7 +13,7 @@ import { DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
 import { takeBack } from './taking-back.ts';
-import { type Copy, copiesOf, copyBefore, leftOf } from './upgrade.ts';
+import { copiesOf, copyBefore, type Former, leftOf } from './upgrade.ts';
 
 /** What became of a database that was brought back to an earlier schema. */
 export interface WentBack {
@@ -138,7 +138,7 @@ function refuseOpened(database: string): void {
 type Carried = Omit<WentBack, 'database' | 'left' | 'schema'>;
 
 /** Makes a database of the schema of a copy, with all that is in a later one. */
-function convert({ file, schema }: Copy, later: string, draft: string): Carried {
+function convert({ file, schema }: Former, later: string, draft: string): Carried {
   const filingsBefore = filingsIn(file);
   makePrivateFile(draft);
   const client = new Sqlite(later, { fileMustExist: true });
@@ -172,7 +172,7 @@ function filingsIn(file: string): number {
 }
 
 /** Makes a database of a copy, with what it can hold of a later one. */
-function carryOver(copy: Copy, later: string, draft: string): Carried {
+function carryOver(copy: Former, later: string, draft: string): Carried {
   const { schema } = copy;
   copyFileSync(copy.file, draft);
   const client = new Sqlite(draft);

@@ -63,7 +63,7 @@ const rowCosts = [
 /** Bytes of a leaf in the evidence log, with those of its salt beside the record. */
 const leafBytes = 320;
 
-const copyPattern = /^(.+)\.schema-(\d+)\.backup$/;
+const formerPattern = /^(.+)\.schema-(\d+)\.(backup|left)$/;
 
 /** The copy of a database that is made before it leaves a schema. */
 export function copyBefore(database: string, schema: number): string {
@@ -75,28 +75,28 @@ export function leftOf(database: string, schema: number): string {
   return `${database}.schema-${schema}.left`;
 }
 
-/** All files beside a database that have what it had once: copies from before upgrades, and what was gone back from. */
-export function formerOf(database: string): readonly string[] {
-  return readdirSync(dirname(database))
-    .filter((name) => /\.schema-\d+\.(backup|left)$/.test(name) && name.startsWith(`${basename(database)}.`))
-    .map((name) => join(dirname(database), name));
-}
-
-/** A copy that was made of a database before it left a schema. */
-export interface Copy {
+/** A file beside a database that has what it had in a schema. */
+export interface Former {
   readonly file: string;
   readonly schema: number;
+  /** A copy that was made before the database left the schema, or the database that was gone back from. */
+  readonly kind: 'backup' | 'left';
+}
+
+/** All such files of a database. */
+export function formersOf(database: string): readonly Former[] {
+  return readdirSync(dirname(database)).flatMap((name) => {
+    const [, of, schema, kind] = formerPattern.exec(name) ?? [];
+    return of === basename(database)
+      ? [{ file: join(dirname(database), name), schema: Number(schema), kind: kind as Former['kind'] }]
+      : [];
+  });
 }
 
 /** The copies beside a database, the one of the highest schema first. */
-export function copiesOf(database: string): readonly Copy[] {
-  return readdirSync(dirname(database))
-    .flatMap((name) => {
-      const [, of, schema] = copyPattern.exec(name) ?? [];
-      return of === basename(database)
-        ? [{ file: join(dirname(database), name), schema: Number(schema) }]
-        : [];
-    })
+export function copiesOf(database: string): readonly Former[] {
+  return formersOf(database)
+    .filter(({ kind }) => kind === 'backup')
     .sort((one, other) => other.schema - one.schema);
 }
 
