@@ -4,6 +4,7 @@ import type { DistributionData } from '../observe/distribution.ts';
 import type { ActCommands } from './act-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
+import type { EventCommands } from './event-commands.ts';
 import type { EvidenceCommands } from './evidence-commands.ts';
 import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
@@ -12,6 +13,7 @@ import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';
 import type { RetentionCommands } from './retention-commands.ts';
+import type { WebhookCommands } from './webhook-commands.ts';
 
 /**
  * The durable store.
@@ -56,6 +58,11 @@ export interface Store {
    * are not in their place any more.
    */
   findFault(): string | undefined;
+  /**
+   * Has a listener told whose events have become durable: those of this process behind each transaction that wrote some, those of
+   * others within a second; undefined for callers that are not known. Gives what ends it.
+   */
+  onEvents(listener: EventListener): () => void;
   /** What an operator watches of the store itself. Rejects with Refusal UNAVAILABLE when it is gone. */
   figures(): Promise<StoreFigures>;
   /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */
@@ -63,6 +70,9 @@ export interface Store {
   /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
   close(): Promise<void>;
 }
+
+/** Is told whose events are there to be read: ids of callers; undefined where some may be of anybody. */
+export type EventListener = (callerIds: readonly number[] | undefined) => void;
 
 /** What a store does and holds, since it was opened. */
 export interface StoreFigures {
@@ -110,7 +120,9 @@ export interface Commands
     ActCommands,
     FigureCommands,
     RestorationCommands,
-    RetentionCommands {
+    RetentionCommands,
+    EventCommands,
+    WebhookCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
   Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */

@@ -4,14 +4,14 @@
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
-import type { FieldOptions } from "@bufbuild/protobuf/wkt";
+import type { FieldOptions, MethodOptions } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_descriptor } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file artseal/v1/options.proto.
  */
 export const file_artseal_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHlCQQoOZGV2LmFydHNlYWwudjFQAVogYXJ0c2VhbC5kZXYvYXJ0c2VhbC92MTthcnRzZWFsdjGqAgpBcnRzZWFsLlYxYgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChhhcnRzZWFsL3YxL29wdGlvbnMucHJvdG8SCmFydHNlYWwudjE6MwoEdW5pdBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMY0YYDIAEoCVIEdW5pdDpBCgxtYXlfYmVfZW1wdHkSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGNKGAyABKAhSCm1heUJlRW1wdHk6RAoNZnJlZV9vZl9xdW90YRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGNOGAyABKAhSC2ZyZWVPZlF1b3RhQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * What a number counts, as messages call it: "minor units (fen, cents)".
@@ -28,4 +28,12 @@ export const unit: GenExtension<FieldOptions, string> = /*@__PURE__*/
  */
 export const may_be_empty: GenExtension<FieldOptions, boolean> = /*@__PURE__*/
   extDesc(file_artseal_v1_options, 1);
+
+/**
+ * Calls are not counted against the monthly quota.
+ *
+ * @generated from extension: bool free_of_quota = 50003;
+ */
+export const free_of_quota: GenExtension<MethodOptions, boolean> = /*@__PURE__*/
+  extDesc(file_artseal_v1_options, 2);
 

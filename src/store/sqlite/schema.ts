@@ -14,9 +14,11 @@ import {
 import type { Environment, KeyStatus, PlatformStatus, Tier } from '../../domain/caller.ts';
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../../domain/escrow.ts';
 import type { EscrowType, PartyRole } from '../../domain/escrow-terms.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { LogActKind } from '../../domain/leaf.ts';
 import type { PaymentStatus } from '../../domain/payment.ts';
 import type { ProvenanceEvent } from '../../domain/provenance.ts';
+import type { DeliveryStatus, WebhookStatus } from '../../domain/webhook.ts';
 
 // Amounts are at most 2^53-1, so the driver's number is exact on the way out.
 const money = customType<{ data: bigint; driverData: bigint | number }>({
@@ -354,6 +356,8 @@ export const escrow = sqliteTable(
     nextActionUrl: text('next_action_url'),
     /** Until when it is waited for that, Unix milliseconds. */
     nextActionUntilMs: integer('next_action_until_ms'),
+    /** The end of the hold that the caller was told of, Unix seconds; null if of none. */
+    toldHoldEndS: integer('told_hold_end_s'),
   },
   (table) => [
     index('escrow_by_caller').on(table.callerId),
@@ -458,5 +462,105 @@ export const idempotencyKey = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.callerId, table.key] }),
     index('idempotency_key_by_age').on(table.claimedAtS),
+  ],
+);
+
+/** What happened to what callers have, a row for some events of one transaction; the oldest are deleted after 30 days. */
+export const eventLog = sqliteTable('event_log', {
+  /** The position of the last of them among all events. */
+  id: integer().primaryKey(),
+  /** The position of the first of them. */
+  first: integer().notNull(),
+  /** When the last of them happened, Unix seconds. */
+  newestAtS: integer('newest_at_s').notNull(),
+  /** A line for each, as event-lines.ts writes them. */
+  lines: text().notNull(),
+});
+
+/** The newest event of each caller, and, under 0, of all. */
+export const eventHead = sqliteTable('event_head', {
+  callerId: integer('caller_id').primaryKey(),
+  /** The sequence of it, or that before the gap of a restore. */
+  sequence: integer().notNull(),
+  /** Its position; 0 if there is none. */
+  position: integer().notNull(),
+});
+
+/**
+ * The position of every so many events of each caller: the events of one are a chain, in which each names the one before it, and
+ * these are where it can be entered. An index of events by caller would have a page to write for each caller of a commit.
+ */
+export const eventMark = sqliteTable(
+  'event_mark',
+  {
+    callerId: integer('caller_id').notNull(),
+    sequence: integer().notNull(),
+    position: integer().notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.callerId, table.sequence] })],
+);
+
+/** Endpoints that events are sent to. */
+export const webhook = sqliteTable(
+  'webhook',
+  {
+    id: integer().primaryKey(),
+    webhookId: text('webhook_id').notNull().unique(),
+    callerId: integer('caller_id')
+      .notNull()
+      .references(() => caller.id),
+    url: text().notNull(),
+    /** Which events it is sent, each word with a space behind it; empty for all. */
+    eventTypes: text('event_types').notNull(),
+    description: text().notNull(),
+    status: text().$type<WebhookStatus>().notNull(),
+    /** Why it is disabled; null if it is not. */
+    disabledWhy: text('disabled_why'),
+    createdAtS: integer('created_at_s').notNull(),
+    /** Sealed like the secrets of API keys, for the webhook_id. */
+    sealedSecret: blob('sealed_secret', { mode: 'buffer' }).notNull(),
+    /** The secret before; null if there was none. */
+    previousSecret: blob('previous_secret', { mode: 'buffer' }),
+    previousEndsAtS: integer('previous_ends_at_s'),
+    /** The sequence up to which each event has its delivery, or is none that it is sent. */
+    cursor: integer().notNull(),
+    /** Since when each attempt failed, Unix seconds; null if the last one did not. */
+    failingSinceS: integer('failing_since_s'),
+  },
+  (table) => [index('webhook_by_caller').on(table.callerId)],
+);
+
+/** What became of events at endpoints. */
+export const webhookDelivery = sqliteTable(
+  'webhook_delivery',
+  {
+    /** The id of the row of the endpoint. */
+    webhook: integer()
+      .notNull()
+      .references(() => webhook.id),
+    sequence: integer().notNull(),
+    type: text().$type<EventType>().notNull(),
+    /** What the event is about: those of one resource are sent in their order. */
+    resource: text().notNull(),
+    /** When the event happened, Unix seconds. */
+    eventAtS: integer('event_at_s').notNull(),
+    status: text().$type<DeliveryStatus>().notNull(),
+    attempts: integer().notNull(),
+    lastAttemptAtMs: integer('last_attempt_at_ms'),
+    /** Null unless it is PENDING. */
+    nextAttemptAtMs: integer('next_attempt_at_ms'),
+    httpStatus: integer('http_status'),
+    /** The first 512 bytes of the last answer. */
+    answer: blob({ mode: 'buffer' }),
+    error: text(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.webhook, table.sequence] }),
+    index('webhook_delivery_due')
+      .on(table.webhook, table.nextAttemptAtMs)
+      .where(sql`${table.status} = 'PENDING'`),
+    index('webhook_delivery_open')
+      .on(table.webhook, table.resource, table.sequence)
+      .where(sql`${table.status} IN ('PENDING', 'WAITING')`),
   ],
 );

@@ -1,0 +1,95 @@
+import { createHmac } from 'node:crypto';
+import { Refusal } from './reason.ts';
+import { FieldsRefused } from './violation.ts';
+
+/** What callers are told of. More may follow, so whoever reads them passes over what it does not know. */
+export const eventTypes = [
+  'filing.created',
+  'escrow.frozen',
+  'escrow.released',
+  'escrow.refunded',
+  'escrow.closed',
+  'escrow.in_review',
+  'escrow.hold_expiring',
+  'provenance.transferred',
+  'key.rotated',
+  'usage.threshold',
+  'webhook.disabled',
+] as const;
+
+/** One of them. */
+export type EventType = (typeof eventTypes)[number];
+
+/** How long events are kept, in seconds: 30 days. */
+export const eventRetentionS = 2_592_000;
+
+/** How long before its end a hold is told to expire, in seconds: a day. */
+export const holdWarningS = 86_400;
+
+/** Of which parts of the monthly quota a platform is told that they are used, in percent. */
+export const usageThresholds = [80, 100] as const;
+
+/** What happened, to what: an event as it is written down. */
+export interface NewEvent {
+  readonly type: EventType;
+  /** Whose it is. */
+  readonly callerId: number;
+  /** Unix milliseconds. */
+  readonly atMs: number;
+  readonly filingNo?: string | undefined;
+  readonly escrowId?: string | undefined;
+  /** The state of the order behind it. */
+  readonly state?: string | undefined;
+  readonly keyId?: string | undefined;
+  /** YYYY-MM of the business calendar. */
+  readonly month?: string | undefined;
+  /** Of the monthly quota. */
+  readonly percent?: number | undefined;
+  readonly webhookId?: string | undefined;
+}
+
+/** An event in its place. */
+export interface Event extends NewEvent {
+  /** Among the events of its caller: from 1, and one more each time, but for the gap behind a restore. */
+  readonly sequence: number;
+  /** Among all events; counts up likewise. */
+  readonly position: number;
+}
+
+/** The number that a platform is left without behind a restore: the original may have given that many since the backup. */
+export const restoredEventsGap = 1_000_000;
+
+/** How many hexadecimal digits an id has. */
+const idDigits = 32;
+
+/**
+ * The id of an event: the same whenever and wherever it is told, and of no other event of the deployment that `key`, 32 bytes, is of.
+ */
+export function eventId(key: Uint8Array, { callerId, sequence }: Pick<Event, 'callerId' | 'sequence'>): string {
+  const mac = createHmac('sha256', key).update(`${callerId}/${sequence}`).digest('hex');
+  return `evt_${mac.slice(0, idDigits)}`;
+}
+
+/** The resource that an event is about: events of one are sent in their order. */
+export function resourceOf({ escrowId, filingNo, keyId, webhookId, month }: NewEvent): string {
+  return escrowId ?? filingNo ?? keyId ?? webhookId ?? month ?? '';
+}
+
+/** The part of the quota that the last of `calls` used up, in percent; undefined if it is none that is told. */
+export function usageThreshold(calls: number, limit: number): number | undefined {
+  return usageThresholds.findLast((percent) => calls === Math.ceil((limit * percent) / 100));
+}
+
+/** The refusal of a place behind which events were kept once. `oldest` is the one to begin with. */
+export const eventsExpired = (oldest: number): Refusal =>
+  new Refusal(
+    'EVENTS_EXPIRED',
+    `Events behind \`after\` are not kept any more: they are for 30 days. The oldest that is has the sequence ${oldest}; ` +
+      'leave `after` out to begin with it.',
+  );
+
+/** The refusal of a place that no event has come to yet. */
+export const eventsAhead = (newest: number): Refusal =>
+  new FieldsRefused('VALIDATION_FAILED', [
+    { field: 'after', rule: `must not be above ${newest}, the sequence of the newest event` },
+  ]);

@@ -1,0 +1,50 @@
+import { type EventType, eventTypes } from './event.ts';
+import { FieldsRefused } from './violation.ts';
+import { Refusal } from './reason.ts';
+
+/** Endpoints that a caller may have. */
+export const webhooksMax = 10;
+
+/** Whether an endpoint is sent anything. */
+export type WebhookStatus = 'ENABLED' | 'DISABLED';
+
+/**
+ * What became of an event at an endpoint: it is to be sent (again) at a time; it waits for an earlier event of the same resource
+ * to arrive or to fail; it arrived; it is not sent any more.
+ */
+export type DeliveryStatus = 'PENDING' | 'WAITING' | 'DELIVERED' | 'FAILED';
+
+/** How long after each failed attempt the next one is made, in seconds; behind the last there is none. */
+export const retryDelaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
+
+/** How much later than that an attempt may be made at most, as a part of the delay, so that not all come at once. */
+export const retryJitter = 0.1;
+
+/** For how long all attempts at an endpoint have to fail before it is disabled, in seconds: five days. */
+export const failingMaxS = 432_000;
+
+/** The first bytes of an answer, which are kept. */
+export const answerBytesMax = 512;
+
+/** Types that an endpoint is sent; undefined for all. */
+export type EventFilter = readonly EventType[] | undefined;
+
+/** Whether an endpoint is sent events of a type. */
+export const isSent = (filter: EventFilter, type: EventType): boolean =>
+  filter === undefined || filter.includes(type);
+
+/** The types among these words, each once and in their order. */
+export const typesIn = (words: readonly string[]): EventType[] =>
+  eventTypes.filter((type) => words.includes(type));
+
+/** The refusal for an id that names no endpoint that the caller may see. */
+export const webhookNotFound = (): Refusal =>
+  new FieldsRefused('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);
+
+/** The refusal of one endpoint more than a caller may have. */
+export const webhooksExhausted = (): Refusal =>
+  new Refusal('WEBHOOKS_EXHAUSTED', `A caller has ${webhooksMax} webhooks at most: delete one first.`);
+
+/** The refusal of what a disabled endpoint is not sent. */
+export const webhookDisabled = (): Refusal =>
+  new Refusal('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');

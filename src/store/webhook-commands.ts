@@ -1,0 +1,187 @@
+import type { Actor } from '../domain/act.ts';
+import type { DeliveryStatus, EventFilter, WebhookStatus } from '../domain/webhook.ts';
+import type { ToldEvent } from './event-commands.ts';
+import type { CallerRef } from './filing-commands.ts';
+import type { Page, PageQuery } from './paging.ts';
+
+/** An endpoint. */
+export interface StoredWebhook extends CallerRef {
+  /** Counts up. */
+  readonly id: number;
+  /** Public handle. */
+  readonly webhookId: string;
+  readonly url: string;
+  readonly eventTypes: EventFilter;
+  readonly description: string;
+  readonly status: WebhookStatus;
+  /** Why it is disabled, for its owner; null if it is not. */
+  readonly disabledWhy: string | null;
+  readonly createdAtS: number;
+  /** Sealed by the key ring for `webhookId`. */
+  readonly sealedSecret: Uint8Array;
+  /** The secret before, likewise; null if there was none, or it has ended. */
+  readonly previousSecret: Uint8Array | null;
+  /** When it ends, Unix seconds; null if there is none. */
+  readonly previousEndsAtS: number | null;
+  /** Since when each attempt failed, Unix seconds; null if the last one did not. */
+  readonly failingSinceS: number | null;
+}
+
+/** An endpoint to add. */
+export type NewWebhook = Pick<
+  StoredWebhook,
+  'webhookId' | 'url' | 'eventTypes' | 'description' | 'createdAtS' | 'sealedSecret'
+>;
+
+/** What of an endpoint is to be changed; undefined is left as it is. */
+export interface WebhookChange {
+  readonly url?: string | undefined;
+  /** `ALL` for all types. */
+  readonly eventTypes?: NonNullable<EventFilter> | 'ALL' | undefined;
+  readonly description?: string | undefined;
+  readonly status?: WebhookStatus | undefined;
+}
+
+/** Which endpoint: one of `owner`, or of anybody if that is undefined. */
+export interface WebhookName {
+  readonly webhookId: string;
+  readonly owner: number | undefined;
+}
+
+/** What became of an event at an endpoint. */
+export interface StoredDelivery {
+  /** Of the event, among those of its caller. */
+  readonly sequence: number;
+  readonly type: ToldEvent['type'];
+  readonly status: DeliveryStatus;
+  /** How often it was sent. */
+  readonly attempts: number;
+  readonly lastAttemptAtMs: number | null;
+  /** Null unless it is PENDING. */
+  readonly nextAttemptAtMs: number | null;
+  /** Of the last answer; null if none came. */
+  readonly httpStatus: number | null;
+  /** The first bytes of the last answer; null if none came. */
+  readonly answer: Uint8Array | null;
+  /** Why it did not arrive, for its owner; null if it did, or was not sent yet. */
+  readonly error: string | null;
+}
+
+/** An endpoint as whoever sends needs it. */
+export interface SendingWebhook extends StoredWebhook {
+  /** The sequence up to which each event of the caller has its delivery, or is none that the endpoint is sent. */
+  readonly cursor: number;
+  /** When the first of its deliveries is due, Unix milliseconds; null if none is PENDING. */
+  readonly nextDueAtMs: number | null;
+}
+
+/** An event to send, and how often it was sent. */
+export interface DueDelivery {
+  readonly event: ToldEvent;
+  readonly attempts: number;
+}
+
+/** What is to be sent to an endpoint. */
+export interface WebhookWork {
+  /** Undefined where the endpoint is gone or disabled: nothing is to be sent to it. */
+  readonly webhook: SendingWebhook | undefined;
+  /** Due, the longest due first. */
+  readonly due: readonly DueDelivery[];
+  /**
+   * Events behind the cursor, in their order, that the endpoint is sent and that have no delivery yet. Those of a resource of which
+   * an earlier event is PENDING or WAITING are not among them: they were made WAITING.
+   */
+  readonly fresh: readonly DueDelivery[];
+}
+
+/** What came of one attempt. */
+export interface AttemptOutcome {
+  readonly id: number;
+  readonly sequence: number;
+  /** When it ended, Unix milliseconds. */
+  readonly atMs: number;
+  readonly isDelivered: boolean;
+  readonly httpStatus: number | null;
+  readonly answer: Uint8Array | null;
+  readonly error: string | null;
+  /** When it is to be sent again, Unix milliseconds; null if it is not, being delivered or given up. */
+  readonly retryAtMs: number | null;
+  /** Why the endpoint is to be disabled, for its owner, whatever its failures before; undefined if it is not. */
+  readonly disables?: string | undefined;
+}
+
+/** Endpoints of callers, and what is sent to them. */
+export interface WebhookCommands {
+  /** Adds an endpoint, which is sent what happens from then on. Refused with WEBHOOKS_EXHAUSTED. */
+  AddWebhook: {
+    readonly takes: { readonly owner: number; readonly webhook: NewWebhook };
+    readonly gives: StoredWebhook;
+  };
+  /** Endpoints of `owner`, or of anybody if that is undefined, oldest first. */
+  ListWebhooks: {
+    readonly takes: { readonly owner: number | undefined; readonly page: PageQuery };
+    readonly gives: Page<StoredWebhook>;
+  };
+  /** Refused with WEBHOOK_NOT_FOUND. */
+  FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
+  /**
+   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. An operator who does it is named
+   * by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
+   */
+  ChangeWebhook: {
+    readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
+    readonly gives: StoredWebhook;
+  };
+  /** Gives it another secret; the one before is good until `previousEndsAtS`. Refused with WEBHOOK_NOT_FOUND. */
+  RotateWebhookSecret: {
+    readonly takes: WebhookName & { readonly sealedSecret: Uint8Array; readonly previousEndsAtS: number };
+    readonly gives: StoredWebhook;
+  };
+  /** Deletes it with its deliveries. Refused with WEBHOOK_NOT_FOUND. */
+  DeleteWebhook: {
+    readonly takes: WebhookName & { readonly by?: Actor | undefined };
+    readonly gives: undefined;
+  };
+  /** Newest event first. Refused with WEBHOOK_NOT_FOUND. */
+  ListDeliveries: {
+    readonly takes: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery };
+    readonly gives: Page<StoredDelivery>;
+  };
+  /**
+   * Has one event sent again, or each of `sinceMs` and later that the endpoint is sent and that was not DELIVERED: due at once, in
+   * the order of its resource, its attempts counted anew; how many. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED,
+   * EVENTS_EXPIRED, and VALIDATION_FAILED for a sequence ahead of all.
+   */
+  Redeliver: {
+    readonly takes: WebhookName & {
+      readonly which: { readonly sequence: number } | { readonly sinceMs: number };
+      readonly nowMs: number;
+      readonly by?: Actor | undefined;
+    };
+    readonly gives: number;
+  };
+  /** The endpoints that are ENABLED, in the order of their ids. */
+  ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
+  /**
+   * What is to be sent to an endpoint as of `nowMs`: `limit` at most, those that are due first. `beyond` are sequences that are
+   * being sent, which are left out. It may move the cursor and make deliveries WAITING.
+   */
+  TakeWork: {
+    readonly takes: {
+      readonly id: number;
+      readonly nowMs: number;
+      readonly limit: number;
+      readonly underWay: readonly number[];
+    };
+    readonly gives: WebhookWork;
+  };
+  /**
+   * Writes down what came of attempts. Where a delivery ends, the one that waits for it is due. An endpoint all attempts at which
+   * failed for `failingMaxS` is disabled, with an event. What came of attempts at an endpoint that is gone is dropped. Gives the ids
+   * of those that were disabled.
+   */
+  NoteAttempts: {
+    readonly takes: { readonly outcomes: readonly AttemptOutcome[] };
+    readonly gives: readonly number[];
+  };
+}
