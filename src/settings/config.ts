@@ -3,7 +3,7 @@ import { createCalendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import { type MasterKey, parseMasterKeys } from '../keys/key-ring.ts';
 import { type ListenAddress, type TcpAddress, urlOf } from '../listening/address.ts';
-import { type Network, parseNetwork } from '../listening/clients.ts';
+import { type Network, parseNetwork } from '../listening/networks.ts';
 import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../listening/tls-files.ts';
 import { socketPathBytesMax } from '../listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from '../payment/institution.ts';
