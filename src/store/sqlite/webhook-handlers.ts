@@ -137,7 +137,7 @@ export function createWebhookHandlers(
       return undefined;
     }),
     ListDeliveries: reads(({ status, page, ...name }) => {
-      const { id } = rows.find(name);
+      const { id, callerId } = rows.find(name);
       const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
       const isAsked = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
       const found = database
@@ -147,7 +147,7 @@ export function createWebhookHandlers(
         .orderBy(desc(webhookDelivery.sequence))
         .limit(rowsFor(page))
         .all();
-      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => delivery);
+      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => ({ callerId, ...delivery }));
     }),
     Redeliver: writes(({ which, nowMs, by, ...name }) => {
       const row = rows.find(name);

@@ -348,6 +348,7 @@ export function webhookPromises(engine: StoreEngine): void {
     ]);
     const [first] = await deliveriesOf(store, webhook);
     assert.deepEqual(first, {
+      callerId: gallery.callerId,
       ...{ sequence: 1, type: 'filing.created', status: 'DELIVERED', attempts: 1 },
       ...{ lastAttemptAtMs: noon.atMs, nextAttemptAtMs: null, httpStatus: 200 },
       ...{ answer: Buffer.from('ok'), error: null },
