@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import { type EventFilter, typesIn, webhookNotFound } from '../../domain/webhook.ts';
+import type { NewSeal } from '../caller-commands.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
@@ -62,7 +63,7 @@ const selectFrom = (database: Database) =>
 /** That a delivery is not over. A literal, so that SQLite sees that the partial index answers it. */
 export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 
-/** The endpoints of a database. They change rarely, so nothing is prepared but what is read for sending. */
+/** The endpoints of a database. They change rarely, so nothing is prepared. */
 export function createWebhookRows(database: Database): WebhookRows {
   const select = () => selectFrom(database);
   return {
@@ -90,4 +91,21 @@ export function createWebhookRows(database: Database): WebhookRows {
         .run();
     },
   };
+}
+
+/** Replaces the seal of a secret of an endpoint, of that in force or of the one before, if it is as given; whether it was. */
+export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
+  const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
+  const { changes } = database
+    .update(webhook)
+    .set({ sealedSecret: sealed })
+    .where(and(eq(webhook.webhookId, keyId), eq(webhook.sealedSecret, given)))
+    .run();
+  if (changes > 0) return true;
+  const before = database
+    .update(webhook)
+    .set({ previousSecret: sealed })
+    .where(and(eq(webhook.webhookId, keyId), eq(webhook.previousSecret, given)))
+    .run();
+  return before.changes > 0;
 }
