@@ -7,8 +7,7 @@ import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { type ReceivedHeaders, verifyWebhook, WebhookRefused } from '../../src/client/index.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/webhooks/signature.ts';
-import { eventBody, webhookCases } from '../support/webhook-cases.ts';
-import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
+import { eventBody, publishedCases, webhookCases } from '../support/webhook-cases.ts';
 
 const nowS = 1_795_222_800;
 const nowMs = nowS * 1000;
@@ -21,25 +20,11 @@ const event = JSON.parse(eventBody);
 const refused = (reason: string) => (error: unknown) =>
   error instanceof WebhookRefused && error.name === 'WebhookRefused' && error.reason === reason;
 
-for (const { name, nowS: momentS, refusal, ...received } of webhookCases(nowS)) {
+for (const { name, nowS: momentS, refusal, ...received } of [...publishedCases, ...webhookCases(nowS)]) {
   test(`a webhook is ${refusal ?? 'accepted'}: ${name}`, () => {
     const verify = () => verifyWebhook({ ...received, nowMs: momentS * 1000 });
     if (refusal === undefined) assert.deepEqual(verify(), JSON.parse(received.body));
     else assert.throws(verify, refused(refusal));
-  });
-}
-
-for (const { name, id, timestampS, signature, ...received } of vectors) {
-  test(`the signature of a vector is accepted, and none beside it: ${name}`, () => {
-    const from = {
-      'webhook-id': id,
-      'webhook-timestamp': String(timestampS),
-      'webhook-signature': signature,
-    };
-    const moment = { ...received, nowMs: timestampS * 1000 };
-    assert.deepEqual(verifyWebhook({ ...moment, headers: from }), JSON.parse(received.body));
-    const other = { ...from, 'webhook-timestamp': String(timestampS + 1) };
-    assert.throws(() => verifyWebhook({ ...moment, headers: other }), refused('BAD_SIGNATURE'));
   });
 }
 

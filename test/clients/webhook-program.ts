@@ -11,21 +11,26 @@ function line({ secret, nowS, headers, body }: WebhookCase): string {
 }
 
 /**
- * What a program of test/clients/webhooks says of these requests: for each its name, and `accepted` or `refused`. Rejects, with
- * its errors, if it fails.
+ * What a program of test/clients/webhooks says of these requests: the name and the line of each. Rejects, with its errors, if it
+ * fails.
  */
-export async function verdicts(
+export async function answersOf(
   program: string,
   words: readonly string[],
   cases: readonly WebhookCase[],
-  env: NodeJS.ProcessEnv = process.env,
-): Promise<[name: string, verdict: string | undefined][]> {
-  const child = spawn(program, words, { env });
+  place: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv } = {},
+): Promise<[name: string, answer: string | undefined][]> {
+  const child = spawn(program, words, place);
   const ended = once(child, 'close');
   child.stdin.end(cases.map(line).join(''));
   const [said, errors] = await Promise.all([text(child.stdout), text(child.stderr)]);
   const [code] = await ended;
-  if (code !== 0) throw new Error(`${program} ended with ${code}: ${errors}`);
+  if (code !== 0) throw new Error(`${program} ended with ${code}: ${said}${errors}`);
   const lines = said.trim().split(/\r?\n/);
-  return cases.map(({ name }, place) => [name, lines[place]]);
+  return cases.map(({ name }, index) => [name, lines[index]]);
+}
+
+/** What it has to say of them. */
+export function expectedOf(cases: readonly WebhookCase[]): [name: string, answer: string][] {
+  return cases.map(({ name, refusal }) => [name, refusal === undefined ? 'accepted' : 'refused']);
 }

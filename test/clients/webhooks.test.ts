@@ -11,10 +11,9 @@ import { eventually } from '../support/eventually.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { installed, skipUnlessInstalled } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { type WebhookCase, webhookCases } from '../support/webhook-cases.ts';
-import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
+import { publishedCases, type WebhookCase, webhookCases } from '../support/webhook-cases.ts';
 import { run } from './client-program.ts';
-import { verdicts } from './webhook-program.ts';
+import { answersOf, expectedOf } from './webhook-program.ts';
 
 const patienceMs = 60_000;
 const section = documentText('docs/platforms.md', 'Receiving webhooks');
@@ -39,22 +38,11 @@ function caseWithoutSecret(): WebhookCase {
   return { ...webhook, name: 'no secret', secret: '', headers: forged, refusal: 'BAD_SECRET' };
 }
 
-const publishedCases: readonly WebhookCase[] = vectors.map(
-  ({ name, secret, id, timestampS, body, signature }) => ({
-    ...{ name, secret, body, nowS: timestampS },
-    headers: { 'webhook-id': id, 'webhook-timestamp': String(timestampS), 'webhook-signature': signature },
-  }),
-);
-
 const cases = [documentedCase(), ...publishedCases, ...webhookCases(1_795_222_800), caseWithoutSecret()];
 
 /** Asserts that a program of test/clients/webhooks, around code of the document, accepts and refuses what it must. */
 async function assertVerifies(program: string, words: readonly string[]) {
-  const said = await verdicts(program, words, cases);
-  assert.deepEqual(
-    said,
-    cases.map(({ name, refusal }) => [name, refusal === undefined ? 'accepted' : 'refused']),
-  );
+  assert.deepEqual(await answersOf(program, words, cases), expectedOf(cases));
 }
 
 /** A folder with a program of test/clients/webhooks, and the document's code beside it. */

@@ -1,5 +1,6 @@
 import type { WebhookRefusal } from '../../src/client/index.ts';
 import { newWebhookSecret, signatureHeaders } from '../../src/webhooks/signature.ts';
+import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
 
 /** A request to a receiver that knows `secret`, at a moment of its clock. */
 export interface WebhookCase {
@@ -13,12 +14,21 @@ export interface WebhookCase {
   readonly refusal?: WebhookRefusal;
 }
 
+/** The vectors that Standard Webhooks publishes. */
+export const publishedCases: readonly WebhookCase[] = vectors.map(
+  ({ name, secret, id, timestampS, body, signature }) => ({
+    ...{ name, secret, body, nowS: timestampS },
+    headers: { 'webhook-id': id, 'webhook-timestamp': String(timestampS), 'webhook-signature': signature },
+  }),
+);
+
 const event = {
   type: 'escrow.released',
-  timestamp: '2026-11-23T08:15:30.123Z',
+  timestamp: '2026-11-23T16:15:30+08:00',
   data: {
-    ...{ id: 'evt_0123456789abcdef', sequence: 7, type: 'escrow.released', at: '2026-11-23T08:15:30.123Z' },
-    ...{ filingNo: 'AS-2026-000001', escrowId: 'ES-2026-000001', state: 'RELEASED' },
+    ...{ id: 'evt_5f0c9a4be17d2638c41fd0a96b7e3852', sequence: 7, type: 'escrow.released' },
+    ...{ at: '2026-11-23T16:15:30+08:00', filingNo: 'AS-2026-000001', escrowId: 'ES-2026-0K3Z' },
+    state: 'RELEASED',
   },
 };
 
@@ -55,7 +65,7 @@ export function webhookCases(nowS: number): readonly WebhookCase[] {
       name: 'signatures of versions to come beside it',
       ...{ ...genuine, headers: withSignature(`v2,AAAA v1a,${'A'.repeat(86)}== ${signature}`) },
     },
-    { name: 'sent four minutes ago', ...genuine, headers: signed([secret], { timestampS: nowS - 240 }) },
+    { name: 'sent two minutes ago', ...genuine, headers: signed([secret], { timestampS: nowS - 120 }) },
 
     {
       name: 'another id',
