@@ -8,7 +8,7 @@ export interface Outcomes {
   add(outcome: AttemptOutcome): void;
   /** How many are not written down. */
   count(): number;
-  /** Writes down what there is, unless the store is away; nothing is tried again behind it. */
+  /** Writes down what there is, if the store works; nothing is tried again behind it. */
   end(): Promise<void>;
 }
 
@@ -82,6 +82,7 @@ export function createOutcomes({
       isEnded = true;
       callOff?.();
       await underWay;
+      failures = 0;
       while (waiting.length > 0 && failures === 0) await write();
     },
   };

@@ -1,12 +1,7 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { failingMaxS, isSent, retryMaxS } from '../../domain/webhook.ts';
-import type {
-  AttemptOutcome,
-  DueDelivery,
-  SendingWebhook,
-  WebhookWork,
-} from '../webhook-commands.ts';
+import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import { createEventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -122,7 +117,7 @@ export function createDeliveryHandlers(
     const sinceS = Math.min(failingSinceS ?? atS, atS);
     if (sinceS !== failingSinceS) setFailing.run({ id, failingSinceS: sinceS });
     if (outcome.disables !== undefined) return outcome.disables;
-    return atS - sinceS >= failingMaxS ? 'every attempt has failed for five days' : undefined;
+    return atS - sinceS >= failingMaxS ? 'every attempt failed for five days' : undefined;
   }
 
   function disable({ id, callerId, webhookId }: WebhookRow, why: string, atMs: number): void {
