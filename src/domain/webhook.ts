@@ -27,6 +27,9 @@ export const retryDelaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_00
 /** How much later than that an attempt may be made at most, as a part of the delay, so that not all come at once. */
 export const retryJitter = 0.1;
 
+/** How long after a failed attempt the next one is made at the latest, whatever the endpoint asks for, in seconds: a day, and jitter. */
+export const retryMaxS = 86_400 * (1 + retryJitter);
+
 /** For how long all attempts at an endpoint have to fail before it is disabled, in seconds: five days. */
 export const failingMaxS = 432_000;
 
