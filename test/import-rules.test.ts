@@ -163,6 +163,17 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['../rest/routes.ts', '../../gen/a_pb.ts', ...drivers, ...connect, ...web],
     ],
   },
+  'src/webhooks/any.ts': {
+    allowed: [
+      ...['./outgoing.ts', '../domain/clock.ts', '../store/store.ts', '../store/webhook-commands.ts'],
+      ...['../keys/key-ring.ts', '../listening/networks.ts', 'node:https', 'node:dns/promises', 'pino'],
+    ],
+    refused: [
+      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../settings/config.ts', '../rpc/paging.ts'],
+      ...['../rest/routes.ts', '../listening/clients.ts', '../tlog/outgoing.ts', '../../gen/a_pb.ts'],
+      ...[...drivers, ...connect],
+    ],
+  },
   'src/rpc/any.ts': {
     allowed: [
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
