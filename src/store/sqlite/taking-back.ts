@@ -37,6 +37,7 @@ export function takeBack(file: string, schema: number): void {
 function dropEvents(client: Sqlite.Database): void {
   for (const table of ['webhook_delivery', 'webhook', 'event_mark', 'event_head', 'event_log'])
     client.exec(`DROP TABLE ${table}`);
+  client.exec('ALTER TABLE deployment DROP COLUMN newest_webhook');
   client.exec('ALTER TABLE escrow DROP COLUMN told_hold_end_s');
 }
 
