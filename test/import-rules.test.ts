@@ -179,7 +179,7 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
       ...['../store/paging.ts', '../payment/institution.ts', '../reconciliation/reconciler.ts'],
       ...['../calls/operation.ts', '../calls/principal.ts', '../keys/issuance.ts', '../keys/seal.ts'],
-      '../tlog/bundle.ts',
+      ...['../tlog/bundle.ts', '../webhooks/signature.ts'],
     ],
     refused: [
       ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../payment/stripe/client.ts'],

@@ -50,6 +50,8 @@ export interface WebhookName {
 
 /** What became of an event at an endpoint. */
 export interface StoredDelivery {
+  /** Whose event it is. */
+  readonly callerId: number;
   /** Of the event, among those of its caller. */
   readonly sequence: number;
   readonly type: ToldEvent['type'];

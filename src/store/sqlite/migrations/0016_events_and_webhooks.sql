@@ -58,6 +58,7 @@ CREATE TABLE `webhook_delivery` (
 --> statement-breakpoint
 CREATE INDEX `webhook_delivery_due` ON `webhook_delivery` (`webhook`,`next_attempt_at_ms`) WHERE "webhook_delivery"."status" = 'PENDING';--> statement-breakpoint
 CREATE INDEX `webhook_delivery_open` ON `webhook_delivery` (`webhook`,`resource`,`sequence`) WHERE "webhook_delivery"."status" IN ('PENDING', 'WAITING');--> statement-breakpoint
+ALTER TABLE `deployment` ADD `newest_webhook` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `told_hold_end_s` integer;
 --> statement-breakpoint
 CREATE TRIGGER `event_log_follows` BEFORE INSERT ON `event_log`
@@ -66,3 +67,8 @@ BEGIN SELECT RAISE(ABORT, 'an event follows those before it'); END;
 --> statement-breakpoint
 CREATE TRIGGER `event_log_never_changes` BEFORE UPDATE ON `event_log`
 BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+--> statement-breakpoint
+-- Where an upgrade was taken back, the header of the file tells the million behind which events go on.
+INSERT INTO `event_head`
+SELECT `id`, `application_id` * 1000000, iif(`id` = 0, `application_id` * 1000000, 0)
+FROM (SELECT `id` FROM `caller` UNION SELECT 0), pragma_application_id WHERE `application_id` > 0;
