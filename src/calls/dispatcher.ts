@@ -26,7 +26,11 @@ export interface Dispatcher {
     violations?: readonly Violation[],
   ): Promise<Message>;
   /** Calls the operation of a method that answers with a stream; iterating throws as `invoke` does, and it is over after that. */
-  stream(method: DescMethodServerStreaming, message: Message, call: StreamCall): AsyncGenerator<Message, void>;
+  stream(
+    method: DescMethodServerStreaming,
+    message: Message,
+    call: StreamCall,
+  ): AsyncGenerator<Message, void>;
 }
 
 export function createDispatcher(implementations: readonly Implementation[]): Dispatcher {

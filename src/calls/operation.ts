@@ -151,7 +151,8 @@ export function implement<S extends DescService>(
     if (found === undefined || found.kind !== method.methodKind)
       throw new Error(`${method} has no operation of its kind.`);
     // A stream is admitted by nothing that could tell its repetition.
-    if (isStreaming(method) && isWriting(method)) throw new Error(`${method} streams, and may change something.`);
+    if (isStreaming(method) && isWriting(method))
+      throw new Error(`${method} streams, and may change something.`);
     return [method, found];
   });
   return { service, scope, operations: new Map(entries) };

@@ -101,7 +101,10 @@ async function openDoor(t: TestContext) {
   const draining = new AbortController();
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({
-    calls: { identified: () => Promise.reject(new Error('Nothing is served here.')) },
+    calls: {
+      identified: () => Promise.reject(new Error('Nothing is served here.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
     services: [],
     bearerCheck: () => assert.fail('Nobody is known here.'),
     readiness,
