@@ -9,6 +9,7 @@ import { createPolls } from './events/polls.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
+import { createHoldWarnings } from './reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
@@ -80,6 +81,7 @@ export function createService(parts: ServiceParts): Service {
   const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
+  const holdWarnings = createHoldWarnings(execute, clock, parts.log);
   const openReads = createOpenReads(execute);
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
@@ -102,9 +104,13 @@ export function createService(parts: ServiceParts): Service {
       tile: tiles.read,
     },
     sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
-    start: recovery.start,
+    start: async () => {
+      await recovery.start();
+      await holdWarnings.start();
+    },
     endWaiting: feed.end,
     stop: async () => {
+      holdWarnings.stop();
       recovery.stop();
       await reconciler.stop();
     },
