@@ -65,7 +65,10 @@ const idDigits = 32;
 /**
  * The id of an event: the same whenever and wherever it is told, and of no other event of the deployment that `key`, 32 bytes, is of.
  */
-export function eventId(key: Uint8Array, { callerId, sequence }: Pick<Event, 'callerId' | 'sequence'>): string {
+export function eventId(
+  key: Uint8Array,
+  { callerId, sequence }: Pick<Event, 'callerId' | 'sequence'>,
+): string {
   const mac = createHmac('sha256', key).update(`${callerId}/${sequence}`).digest('hex');
   return `evt_${mac.slice(0, idDigits)}`;
 }
@@ -80,16 +83,15 @@ export function usageThreshold(calls: number, limit: number): number | undefined
   return usageThresholds.findLast((percent) => calls === Math.ceil((limit * percent) / 100));
 }
 
-/** The refusal of a place behind which events were kept once. `oldest` is the one to begin with. */
-export const eventsExpired = (oldest: number): Refusal =>
-  new Refusal(
-    'EVENTS_EXPIRED',
-    `Events behind \`after\` are not kept any more: they are for 30 days. The oldest that is has the sequence ${oldest}; ` +
-      'leave `after` out to begin with it.',
-  );
+/** The refusal of a place behind which events were kept once; `oldest` is the place of the first that still is, if one is. */
+export function eventsExpired(oldest: number | undefined): Refusal {
+  const kept = oldest === undefined ? 'None is kept now' : `The oldest that is kept is ${oldest}`;
+  const message = `Events behind \`after\` are not kept any more: they are for 30 days. ${kept}; leave \`after\` out to go on from there.`;
+  return new Refusal('EVENTS_EXPIRED', message);
+}
 
 /** The refusal of a place that no event has come to yet. */
 export const eventsAhead = (newest: number): Refusal =>
   new FieldsRefused('VALIDATION_FAILED', [
-    { field: 'after', rule: `must not be above ${newest}, the sequence of the newest event` },
+    { field: 'after', rule: `must not be above ${newest}, the place of the newest event` },
   ]);

@@ -1,6 +1,6 @@
 import { type EventType, eventTypes } from './event.ts';
-import { FieldsRefused } from './violation.ts';
 import { Refusal } from './reason.ts';
+import { FieldsRefused } from './violation.ts';
 
 /** Endpoints that a caller may have. */
 export const webhooksMax = 10;

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
 import { eventually } from './eventually.ts';
 
@@ -17,11 +18,13 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const client = new Sqlite(join(dataDir, 'artseal.db'), { timeout: 0 });
   const database = drizzle({ client });
   const log = createEvidenceLog(database);
-  const { appendTransfer, transfersOf } = createProvenanceRecords(database, log);
+  const outbox = createOutbox(database);
+  const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox);
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {
       appendTransfer(filingNo, at);
       log.write();
+      outbox.write();
     }
   });
   try {

@@ -33,6 +33,7 @@ import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log.ts';
+import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
@@ -84,7 +85,11 @@ export const tokenColumns = {
 };
 
 /** Handlers of platforms and their keys, internal callers and their tokens. They change rarely, so nothing is prepared. */
-export function createCallerHandlers(database: Database, noteAct: NoteAct): Handlers<keyof CallerCommands> {
+export function createCallerHandlers(
+  database: Database,
+  noteAct: NoteAct,
+  outbox: Outbox,
+): Handlers<keyof CallerCommands> {
   const keys = () =>
     database.select(keyColumns).from(apiKey).innerJoin(caller, eq(caller.id, apiKey.callerId)).$dynamic();
   const tokens = () =>
@@ -210,6 +215,7 @@ export function createCallerHandlers(database: Database, noteAct: NoteAct): Hand
       const added = insertKey(old.callerId, key, status);
       const after = { ...toldOfKey(keyOf(keyId)), rotatedTo: added.keyId };
       noteAct(by, 'key rotate', keyId, { before: toldOfKey(old), after });
+      outbox.tell({ type: 'key.rotated', callerId: old.callerId, atMs: by.atS * 1_000, keyId });
       return added;
     }),
     SetKeyStatus: writes(({ by, keyId, status }) => {

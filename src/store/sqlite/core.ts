@@ -1,7 +1,17 @@
+import { usageThreshold } from '../../domain/event.ts';
 import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
 import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
-import type { Command, Executed, Kind, Outcome, StoreFigures, StoreOptions, Unit } from '../store.ts';
+import type {
+  Command,
+  Executed,
+  Kind,
+  Outcome,
+  QuotaClaim,
+  StoreFigures,
+  StoreOptions,
+  Unit,
+} from '../store.ts';
 import { createActHandlers, createActLog } from './acts.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
@@ -15,6 +25,7 @@ import {
 } from './database.ts';
 import { createDated } from './dated.ts';
 import { deploymentSecret } from './deployment-secret.ts';
+import { createEventHandlers } from './events.ts';
 import { createEvidenceHandlers } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import {
@@ -40,6 +51,7 @@ import { databaseFile } from './location.ts';
 import { createLogHandlers } from './log.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
+import { createOutbox, type Outbox } from './outbox.ts';
 import { createQuotas } from './quotas.ts';
 import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
@@ -68,6 +80,8 @@ export interface Core {
   executeBatch(units: readonly Unit[]): readonly Reply[];
   /** Keys and tokens, if they may have changed since they were last asked for and can be read. */
   changedCredentials(): Credentials | undefined;
+  /** As `Outbox.takeNews`; undefined as well where it cannot be read. */
+  takeEventNews(looks: boolean): ReturnType<Outbox['takeNews']>;
   /** Makes this process the one that takes calls. Throws DatabaseRefused. */
   beginServing(): void;
   /** Looks whether the files are in their place: what is wrong, in words for the operator, or undefined. */
@@ -94,7 +108,7 @@ export function openCore(options: StoreOptions): Core {
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
   const incidents = createIncidents();
-  const { nonces, log, writes, governs, carryOut } = createUnits(database, incidents);
+  const { nonces, log, outbox, writes, governs, carryOut } = createUnits(database, incidents);
   const credentials = watchCredentials(database);
   const beginWriting = createBeginning(client, busyTimeoutMs);
   const beginReading = client.prepare('BEGIN');
@@ -124,6 +138,7 @@ export function openCore(options: StoreOptions): Core {
       if (isWriting) {
         nonces.write();
         log.write();
+        outbox.write();
         refuseDisplaced();
         commitSeconds.time(() => commit.run());
       } else {
@@ -131,11 +146,13 @@ export function openCore(options: StoreOptions): Core {
       }
       nonces.committed();
       log.committed();
+      outbox.committed();
       return replies;
     } catch (error) {
       if (client.inTransaction) client.exec('ROLLBACK');
       nonces.rolledBack();
       log.rolledBack();
+      outbox.rolledBack();
       throw error;
     }
   }
@@ -189,6 +206,15 @@ export function openCore(options: StoreOptions): Core {
     return undefined;
   }
 
+  function takeEventNews(looks: boolean) {
+    try {
+      if (client.open) return outbox.takeNews(looks);
+    } catch (error) {
+      if (!isMachineFault(error)) throw error;
+    }
+    return undefined;
+  }
+
   return {
     secret: deploymentSecret(database),
     checkedMs,
@@ -197,6 +223,7 @@ export function openCore(options: StoreOptions): Core {
       return attempt(units);
     },
     changedCredentials,
+    takeEventNews,
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
       nonces.refresh();
@@ -223,15 +250,17 @@ function createUnits(database: Database, incidents: Incidents) {
   const noteAct = createActLog(database);
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves);
+  const outbox = createOutbox(database);
   const dated = createDated(database, log);
   const check = createRecordCheck(leaves, incidents);
-  const callerHandlers = createCallerHandlers(database, noteAct);
+  const callerHandlers = createCallerHandlers(database, noteAct, outbox);
   const handlers: Handlers = {
-    ...createFilingHandlers(database, log, dated, incidents, check),
+    ...createFilingHandlers(database, log, outbox, dated, incidents, check),
     ...createEvidenceHandlers(database, log, leaves, dated, noteAct, check),
     ...createLogHandlers(database, noteAct, log),
-    ...createOrderHandlers(database, noteAct, log),
+    ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
+    ...createEventHandlers(database, outbox),
     ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database, log),
@@ -285,6 +314,7 @@ function createUnits(database: Database, incidents: Incidents) {
     } catch (error) {
       if (isMachineFault(error) || !client.inTransaction) throw error;
       log.drop();
+      outbox.drop();
       if (isSaved) {
         rollBack.run();
         release.run();
@@ -295,7 +325,16 @@ function createUnits(database: Database, incidents: Incidents) {
     // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.
     if (isAtOnce) log.keep();
     else log.write();
+    outbox.keep();
     return outcome;
+  }
+
+  /** Tells a platform that a call used up a part of its quota; that stays, whatever becomes of the effect. */
+  function tellUsage({ callerId, month, limit }: QuotaClaim, calls: number, nowS: number): void {
+    const percent = limit && usageThreshold(calls, limit);
+    if (!percent) return;
+    outbox.tell({ type: 'usage.threshold', callerId, atMs: nowS * 1_000, month, percent });
+    outbox.keep();
   }
 
   /** Lets a unit in and carries it out. Throws what ends its batch. */
@@ -312,6 +351,7 @@ function createUnits(database: Database, incidents: Incidents) {
     // A repetition is not counted, whether its answer is known yet or not.
     if (known !== undefined) return { outcome: known.outcome, calls: told(), claimedBy: known.claimedBy };
     const calls = quota?.take ? quotas.take(quota) : told();
+    if (quota?.take && calls !== undefined) tellUsage(quota, calls, nowS);
     if (quota?.take && calls === undefined) {
       return { outcome: { kind: 'NOT_ADMITTED', why: 'QUOTA_EXCEEDED' }, calls: told() };
     }
@@ -324,7 +364,7 @@ function createUnits(database: Database, incidents: Incidents) {
     return { outcome, calls };
   }
 
-  return { nonces, log, writes, governs, carryOut };
+  return { nonces, log, outbox, writes, governs, carryOut };
 }
 
 /**

@@ -3,6 +3,10 @@ import { createBatcher } from './batcher.ts';
 import { type Core, openCore } from './core.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
+import { createEventListeners } from './event-listeners.ts';
+
+/** How often it is looked whether another process wrote events. */
+const lookEveryMs = 250;
 
 /** The store on SQLite in this thread, which waits for the disk: for commands, and for tests of the core. */
 export function createSqliteStore(options: StoreOptions, core: Core = openCore(options)): Store {
@@ -11,7 +15,13 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     const changed = core.changedCredentials();
     if (changed !== undefined) index.replace(changed);
   };
-  const { execute, inFlight, close } = createBatcher(async (units) => core.executeBatch(units));
+  const listeners = createEventListeners();
+  const look = setInterval(() => listeners.tell(core.takeEventNews(true)), lookEveryMs).unref();
+  const { execute, inFlight, close } = createBatcher(async (units) => {
+    const replies = core.executeBatch(units);
+    listeners.tell(core.takeEventNews(false));
+    return replies;
+  });
   return {
     execute,
     findKey: (apiKey) => {
@@ -26,10 +36,12 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     checkedMs: core.checkedMs,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
+    onEvents: listeners.add,
     figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {
       await close();
+      clearInterval(look);
       core.close();
     },
   };

@@ -1,14 +1,17 @@
-import { type Escrow, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
+import { type Escrow, type EscrowState, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
+import type { EventType } from '../../domain/event.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
+import type { BusinessTime } from '../filing-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
 import type { Database } from './database.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
-import { createEscrowRows, type EscrowRow, type EscrowRows } from './escrow-rows.ts';
+import { createEscrowRows, type EscrowRow, type EscrowRows, type StoppedRow } from './escrow-rows.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { createInstructionLedger, type InstructionLedger, type InstructionRow } from './instructions.ts';
+import type { Outbox } from './outbox.ts';
 import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
 
@@ -21,6 +24,10 @@ export interface EscrowBooks {
   readonly parties: PartyRegister;
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
+  /** Notes the state that an order has come to, and tells its caller. Runs inside the effect that it belongs to. */
+  moved(row: EscrowRow, to: Exclude<EscrowState, 'UNPAID'>, at: BusinessTime): void;
+  /** Stops an order for a person, and tells its caller; `state` is the one that it is in then. */
+  stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
   findRow(escrowId: string, owner: number | undefined): EscrowRow | undefined;
   /** The same. Throws ESCROW_NOT_FOUND. */
@@ -33,11 +40,16 @@ export interface EscrowBooks {
 }
 
 /** The books of a database. */
-export function createEscrowBooks(database: Database, parties: PartyRegister, log: EvidenceLog): EscrowBooks {
+export function createEscrowBooks(
+  database: Database,
+  parties: PartyRegister,
+  log: EvidenceLog,
+  outbox: Outbox,
+): EscrowBooks {
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
-  const provenance = createProvenanceRecords(database, log);
+  const provenance = createProvenanceRecords(database, log, outbox);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
@@ -97,12 +109,37 @@ export function createEscrowBooks(database: Database, parties: PartyRegister, lo
     };
   }
 
+  function tell(
+    type: EventType,
+    { callerId, escrowId, filingNo }: EscrowRow,
+    state: EscrowState,
+    atMs: number,
+  ) {
+    outbox.tell({ type, callerId, atMs, filingNo, escrowId, state });
+  }
+
   return {
+    moved: (row, to, at) => {
+      history.append(row.id, to, at);
+      tell(stateEvents[to], row, to, at.atMs);
+    },
+    stop: (row, stop, state, atMs) => {
+      rows.stop({ ...stop, id: row.id });
+      tell('escrow.in_review', row, state, atMs);
+    },
     ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },
     resolutionOf: (orderId) => instructions.openOf(orderId).findLast(({ kind }) => kind !== 'FREEZE'),
   };
 }
+
+/** What callers are told of the states of orders. */
+const stateEvents = {
+  FROZEN: 'escrow.frozen',
+  RELEASED: 'escrow.released',
+  REFUNDED: 'escrow.refunded',
+  CLOSED: 'escrow.closed',
+} as const satisfies Record<Exclude<EscrowState, 'UNPAID'>, EventType>;
 
 /** What the institution said when an order last began to wait for a person. */
 export function foundOf({ foundStatus, foundAmount, foundCurrency }: EscrowRow): PaymentSnapshot | undefined {

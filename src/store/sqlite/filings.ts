@@ -18,6 +18,7 @@ import type { EvidenceLog } from './evidence-log.ts';
 import { createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import type { Incidents } from './incidents.ts';
+import type { Outbox } from './outbox.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
@@ -40,6 +41,7 @@ type SourceRow = Omit<InferSelectModel<typeof filing>, 'price'> & { readonly pri
 export function createFilingHandlers(
   database: Database,
   log: EvidenceLog,
+  outbox: Outbox,
   dated: Dated,
   incidents: Incidents,
   check: RecordCheck,
@@ -61,7 +63,7 @@ export function createFilingHandlers(
   );
   const floors = numberFloors(database, 'FILING');
   const chains = createFilingChains(database);
-  const provenance = createProvenanceRecords(database, log);
+  const provenance = createProvenanceRecords(database, log, outbox);
   const selectSource = prepareRaw<SourceRow>(
     database,
     database
@@ -116,7 +118,9 @@ export function createFilingHandlers(
         evidenceHash: hash,
       } as const;
       const logged = log.appendRecord(leaf);
-      insertFiling.run({ ...artwork, ...given, ...logged, callerId: by.callerId, filedAtS, year });
+      const { callerId } = by;
+      outbox.tell({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
+      insertFiling.run({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {

@@ -7,6 +7,7 @@ import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Handlers } from './handlers.ts';
+import type { Outbox } from './outbox.ts';
 import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
 
@@ -15,10 +16,11 @@ export function createOrderHandlers(
   database: Database,
   noteAct: NoteAct,
   log: EvidenceLog,
+  outbox: Outbox,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
   // Preparing the statements of the books takes milliseconds, so it happens once.
   const parties = createPartyRegister(database);
-  const books = createEscrowBooks(database, parties, log);
+  const books = createEscrowBooks(database, parties, log, outbox);
   return {
     ...createEscrowHandlers(database, books),
     ...createReconciliationHandlers(database, books, noteAct),

@@ -4,12 +4,13 @@ import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { provenanceRecord } from './schema.ts';
+import type { Outbox } from './outbox.ts';
+import { filing, provenanceRecord } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** What happened to filings after they were filed. */
 export interface ProvenanceRecords {
-  /** Appends a TRANSFER record to those of the filing. Runs inside the effect that it belongs to. */
+  /** Appends a TRANSFER record to those of the filing, and tells its caller. Runs inside the effect that it belongs to. */
   appendTransfer(filingNo: string, at: BusinessTime): void;
   /** How many TRANSFER records a filing has. */
   transfersOf(filingNo: string): number;
@@ -27,7 +28,11 @@ type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
   Pick<StoredRecord, 'salt'> & { readonly position: number; readonly leaf_index: number | null };
 
 /** Prepares the statements of the records. */
-export function createProvenanceRecords(database: Database, log: EvidenceLog): ProvenanceRecords {
+export function createProvenanceRecords(
+  database: Database,
+  log: EvidenceLog,
+  outbox: Outbox,
+): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
   // The end of the primary key, and not a count, which would read all records of the filing.
   const last = sql<number>`coalesce(max(${provenanceRecord.position}), 1)`;
@@ -44,6 +49,20 @@ export function createProvenanceRecords(database: Database, log: EvidenceLog): P
   );
   // Ordered here: with an ORDER BY, SQLite prepares the statement anew for each execution, which takes longer than all else.
   const select = prepareRaw<StoredRow>(database, database.select().from(provenanceRecord).where(ofFiling));
+  const selectCaller = prepareRaw<{ caller_id: number }>(
+    database,
+    database
+      .select({ callerId: filing.callerId })
+      .from(filing)
+      .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
+  );
+
+  function requireCaller(filingNo: string): number {
+    const row = selectCaller.get({ filingNo });
+    if (row === undefined) throw new Error(`There is no filing ${filingNo}.`);
+    return row.caller_id;
+  }
+
   const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
   return {
     appendTransfer: (filingNo, { atMs, timestamp }) => {
@@ -54,6 +73,8 @@ export function createProvenanceRecords(database: Database, log: EvidenceLog): P
       const leaf = { kind: 'TRANSFER', number: filingNo, sequence: position, atS: recordedAtS } as const;
       const logged = log.appendRecord({ ...leaf, evidenceHash });
       insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
+      const callerId = requireCaller(filingNo);
+      outbox.tell({ type: 'provenance.transferred', callerId, atMs, filingNo });
     },
     transfersOf: (filingNo) => lastOf(filingNo) - 1,
     of: (filingNo) =>

@@ -92,8 +92,8 @@ export function createReconciliationHandlers(
       if (prepared !== undefined) {
         instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
-      if (review !== undefined) rows.stop({ id: row.id, ...stopOf(review) });
-      if (to !== from) history.append(row.id, to, at);
+      if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
+      if (to !== from && to !== 'UNPAID') books.moved(row, to, at);
       if (afterPayout !== undefined) history.append(row.id, to, at, afterPayout);
       if (to === 'RELEASED' && to !== from) provenance.appendTransfer(row.filingNo, at);
       return toCase(requireRow(update.escrowId));
@@ -138,7 +138,7 @@ export function createReconciliationHandlers(
       });
       if (plan.kind === 'CONFLICT') throw stateConflict(plan.why);
       if (plan.kind === 'STOP') {
-        rows.stop({ id: row.id, ...stopOf({ why: stoppedByOperator, found: undefined }) });
+        books.stop(row, stopOf({ why: stoppedByOperator, found: undefined }), row.state, nowMs);
       } else {
         rows.decided(row.id, decision === 'ACCEPT', nowMs);
       }
@@ -154,7 +154,7 @@ export function createReconciliationHandlers(
       for (const { instructionId } of instructions.openOf(row.id))
         instructions.move(instructionId, 'DECLINED');
       rows.close(row.id, at.atMs);
-      history.append(row.id, 'CLOSED', at);
+      books.moved(row, 'CLOSED', at);
       return noteDecision(by, row, 'CLOSE');
     }),
     ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),

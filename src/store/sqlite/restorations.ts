@@ -1,5 +1,6 @@
 import { and, asc, desc, eq, isNull, max, sql } from 'drizzle-orm';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
+import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { RestorationCommands } from '../restoration-commands.ts';
@@ -7,6 +8,7 @@ import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseRefused } from './location.ts';
+import { everybody } from './outbox.ts';
 import { filing, type NumberKind, numberGap, numberSequence, restoration } from './schema.ts';
 
 /** Handlers of what a restored database has to know. */
@@ -96,11 +98,24 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
         .run();
     for (const { kind, year, through: last } of real)
       if (kind === 'ESCROW') setEscrowSequence(database, year, last);
+    leaveOutEvents(database);
     database.$client.exec(
       "UPDATE escrow SET look_up_at_ms = 0 WHERE state IN ('UNPAID', 'FROZEN') AND review IS NULL",
     );
     return real;
   })();
+}
+
+/** Leaves out the places of events that may have been told since: none is told anew under the place, or the id, of another. */
+function leaveOutEvents(database: Database): void {
+  const { $client: client } = database;
+  // A caller that was made since is not known here; all that are have their events behind the gap.
+  client.exec('INSERT OR IGNORE INTO event_head SELECT id, 0, 0 FROM caller');
+  client.prepare('INSERT OR IGNORE INTO event_head VALUES (?, 0, 0)').run(everybody);
+  client.prepare('UPDATE event_head SET sequence = sequence + ?').run(restoredEventsGap);
+  client
+    .prepare('UPDATE event_head SET position = position + ? WHERE caller_id = ?')
+    .run(restoredEventsGap, everybody);
 }
 
 function filingGap(

@@ -12,6 +12,7 @@ const rowsAtOnce = 1_000;
  */
 const waysBack: Readonly<Record<string, (client: Sqlite.Database) => void>> = {
   '0015_leaf_rows': splitRows,
+  '0016_events_and_webhooks': dropEvents,
 };
 
 /** Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one. */
@@ -29,6 +30,13 @@ export function takeBack(file: string, schema: number): void {
   } finally {
     client.close();
   }
+}
+
+/** Nothing of before needs events: what is left of them is nobody's record. */
+function dropEvents(client: Sqlite.Database): void {
+  for (const table of ['webhook_delivery', 'webhook', 'event_mark', 'event_head', 'event_log'])
+    client.exec(`DROP TABLE ${table}`);
+  client.exec('ALTER TABLE escrow DROP COLUMN told_hold_end_s');
 }
 
 /** Gives each leaf a row of its own, in the table of schema 15. */

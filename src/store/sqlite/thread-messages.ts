@@ -1,7 +1,10 @@
 import type { Unit } from '../store.ts';
-import type { CoreFigures, Reply } from './core.ts';
+import type { Core, CoreFigures, Reply } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseRefused } from './location.ts';
+
+/** Whose events there are to read since it was last told. */
+export type EventNews = ReturnType<Core['takeEventNews']>;
 
 /** What the thread of the store is asked. It answers in the order in which it is asked. */
 export type Asked =
@@ -15,6 +18,7 @@ export type Told =
       readonly replies: readonly Reply[];
       /** If they may have changed; so it is wherever credentials are told. */
       readonly credentials: Credentials | undefined;
+      readonly events: EventNews;
     }
   | { readonly kind: 'DONE' }
   | { readonly kind: 'FIGURES'; readonly figures: CoreFigures }
@@ -31,6 +35,7 @@ export type Told =
       readonly credentials: Credentials | undefined;
       /** What is wrong with the files. */
       readonly fault: string | undefined;
+      readonly events: EventNews;
     };
 
 /** An error as plain data. */

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { StoreOptions, Unit } from '../store.ts';
 import { type Asked, type Told, toldError } from './thread-messages.ts';
 
-/** How often it is looked whether another process changed credentials, and whether the files are in their place. */
+/** How often it is looked whether another process changed credentials or wrote events, and whether the files are in their place. */
 const lookEveryMs = 250;
 
 // Loaded only now, behind the resolution of its modules.
@@ -27,9 +27,10 @@ function serve(core: ReturnType<typeof openCore>): void {
   const look = setInterval(() => {
     const credentials = core.changedCredentials();
     const found = core.findFault();
-    if (credentials === undefined && found === fault) return;
+    const events = core.takeEventNews(true);
+    if (credentials === undefined && found === fault && events === undefined) return;
     fault = found;
-    tell({ kind: 'LOOKED', credentials, fault });
+    tell({ kind: 'LOOKED', credentials, fault, events });
   }, lookEveryMs);
   port.on('message', (asked: Asked) => {
     // What it does not foresee ends the thread: nobody knows then what was stored.
@@ -44,7 +45,8 @@ function serve(core: ReturnType<typeof openCore>): void {
 
   function executed(units: readonly Unit[]): Told {
     const replies = core.executeBatch(units);
-    return { kind: 'EXECUTED', replies, credentials: core.changedCredentials() };
+    const events = core.takeEventNews(false);
+    return { kind: 'EXECUTED', replies, credentials: core.changedCredentials(), events };
   }
 
   function answer({ kind }: Exclude<Asked, { kind: 'EXECUTE' }>): Told {

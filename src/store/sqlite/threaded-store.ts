@@ -5,6 +5,7 @@ import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
+import { createEventListeners } from './event-listeners.ts';
 import { fateUnknown } from './failure.ts';
 import { type Asked, errorOf, type Told } from './thread-messages.ts';
 
@@ -27,6 +28,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   setFlagsFromString('--max-semi-space-size=4');
   const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'store' });
   const index = createCredentialIndex();
+  const listeners = createEventListeners();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
@@ -40,6 +42,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   function hear(told: Told): void {
     if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
     if ('fault' in told) fault = told.fault;
+    if ('events' in told) listeners.tell(told.events);
     if (told.kind === 'OPENED') opening.resolve(told);
     else if (told.kind !== 'LOOKED') answered(told);
   }
@@ -108,6 +111,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
       await ask({ kind: 'BEGIN_SERVING' });
     },
     findFault: () => fault,
+    onEvents: listeners.add,
     figures: async () => {
       const unitsInFlight = inFlight();
       const told = await ask({ kind: 'READ_FIGURES' });
