@@ -5,6 +5,7 @@ import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
+import { eventPromises } from './promises/events.ts';
 import { evidencePromises } from './promises/evidence.ts';
 import { figurePromises } from './promises/figures.ts';
 import { filingPromises } from './promises/filings.ts';
@@ -48,6 +49,7 @@ const parts = {
   institutions: institutionPromises,
   figures: figurePromises,
   serving: servingPromises,
+  events: eventPromises,
   durability: durabilityPromises,
 } as const satisfies Record<string, (engine: StoreEngine) => void>;
 

@@ -25,7 +25,7 @@ export interface EscrowBooks {
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
   /** Notes the state that an order has come to, and tells its caller. Runs inside the effect that it belongs to. */
-  moved(row: EscrowRow, to: Exclude<EscrowState, 'UNPAID'>, at: BusinessTime): void;
+  moved(row: EscrowRow, to: EscrowState, at: BusinessTime): void;
   /** Stops an order for a person, and tells its caller; `state` is the one that it is in then. */
   stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
@@ -121,7 +121,7 @@ export function createEscrowBooks(
   return {
     moved: (row, to, at) => {
       history.append(row.id, to, at);
-      tell(stateEvents[to], row, to, at.atMs);
+      if (to !== 'UNPAID') tell(stateEvents[to], row, to, at.atMs);
     },
     stop: (row, stop, state, atMs) => {
       rows.stop({ ...stop, id: row.id });

@@ -85,10 +85,8 @@ export function createEventReads(database: Database): EventReads {
       events.push(event);
     }
     const first = events.at(-1);
-    return {
-      events,
-      isWhole: first === undefined ? headOf(callerId).sequence <= after : first.previous === 0,
-    };
+    if (first === undefined) return { events, isWhole: headOf(callerId).sequence <= after };
+    return { events, isWhole: first.sequence === after + 1 || first.previous === 0 };
   }
 
   const oldestBehind = (callerId: number, after: number, limit: number) =>

@@ -93,7 +93,7 @@ export function createReconciliationHandlers(
         instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
       if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
-      if (to !== from && to !== 'UNPAID') books.moved(row, to, at);
+      if (to !== from) books.moved(row, to, at);
       if (afterPayout !== undefined) history.append(row.id, to, at, afterPayout);
       if (to === 'RELEASED' && to !== from) provenance.appendTransfer(row.filingNo, at);
       return toCase(requireRow(update.escrowId));

@@ -153,6 +153,9 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   },
   ListExpired: { kind: 'ListExpired', nowS, page },
   EraseFilings: { kind: 'EraseFilings', by: tester, filingNos: [] },
+  ReadEvents: { kind: 'ReadEvents', callerId: 1, after: undefined },
+  ReadAllEvents: { kind: 'ReadAllEvents', after: undefined },
+  TellEndingHolds: { kind: 'TellEndingHolds', nowMs: 1, limit: 1 },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
+import { eventPageMax, type ToldEvent } from '../../../src/store/event-commands.ts';
+import type { CallerRef } from '../../../src/store/filing-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  acceptClock,
+  addPlatform,
+  crashCopy,
+  fileOne,
+  frozen,
+  newKey,
+  noon,
+  nowS,
+  opened,
+  openStore,
+  refused,
+  resolved,
+  type StoreEngine,
+  settled,
+  stopped,
+  time,
+  toFile,
+} from './fixtures.ts';
+
+const patienceMs = 60_000;
+
+/** All events of a caller behind a sequence, page by page. */
+async function eventsOf(store: Store, callerId: number, after?: number): Promise<readonly ToldEvent[]> {
+  const events: ToldEvent[] = [];
+  for (let from = after; ; ) {
+    const page = await perform(store, { kind: 'ReadEvents', callerId, after: from });
+    if (page.events.length === 0) return events;
+    events.push(...page.events);
+    from = page.next;
+  }
+}
+
+/** The same of all callers. */
+async function allEvents(store: Store, after?: number): Promise<readonly ToldEvent[]> {
+  const events: ToldEvent[] = [];
+  for (let from = after; ; ) {
+    const page = await perform(store, { kind: 'ReadAllEvents', after: from });
+    if (page.events.length === 0) return events;
+    events.push(...page.events);
+    from = page.next;
+  }
+}
+
+const typesOf = (events: readonly ToldEvent[]) => events.map(({ type }) => type);
+const sequencesOf = (events: readonly ToldEvent[]) => events.map(({ sequence }) => sequence);
+const from1To = (count: number) => Array.from({ length: count }, (_, place) => place + 1);
+
+/** Files artworks at the same moment. */
+const fileMany = (store: Store, by: CallerRef, count: number) =>
+  Promise.all(Array.from({ length: count }, () => perform(store, toFile(by))));
+
+/** What happened is told, to whom it happened, in order. */
+export function eventPromises(engine: StoreEngine): void {
+  test('a filing, an order through its life and a transfer are told in order, with what they are about', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, filingNo } = await frozen(store, by);
+    await resolved(store, by, escrowId, 'RELEASE');
+    const { callerId, caller } = by;
+    const shared = { callerId, caller, atMs: noon.atMs };
+    assert.deepEqual(await eventsOf(store, callerId), [
+      { ...shared, type: 'filing.created', filingNo, sequence: 1, position: 1 },
+      { ...shared, type: 'escrow.frozen', filingNo, escrowId, state: 'FROZEN', sequence: 2, position: 2 },
+      { ...shared, type: 'escrow.released', filingNo, escrowId, state: 'RELEASED', sequence: 3, position: 3 },
+      { ...shared, type: 'provenance.transferred', filingNo, sequence: 4, position: 4 },
+    ]);
+  });
+
+  test('orders that are refunded, closed or stopped are told, by the institution as by a person', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const first = await frozen(store, by);
+    await resolved(store, by, first.escrowId, 'REFUND');
+    const second = await opened(store, by);
+    await stopped(store, second.escrowId);
+    const third = await opened(store, by);
+    const order = { escrowId: third.escrowId, instructionId: 'op', nowMs: noon.atMs };
+    await perform(store, { kind: 'Decide', by: tester, decision: 'STOP', ...order });
+    const fourth = await opened(store, by);
+    await perform(store, { kind: 'CloseOrder', by: tester, escrowId: fourth.escrowId, at: noon });
+    const told = (await eventsOf(store, by.callerId)).filter(({ escrowId }) => escrowId !== undefined);
+    assert.deepEqual(
+      told.map(({ type, escrowId, state }) => [type, escrowId, state]),
+      [
+        ['escrow.frozen', first.escrowId, 'FROZEN'],
+        ['escrow.refunded', first.escrowId, 'REFUNDED'],
+        ['escrow.in_review', second.escrowId, 'UNPAID'],
+        ['escrow.in_review', third.escrowId, 'UNPAID'],
+        ['escrow.closed', fourth.escrowId, 'CLOSED'],
+      ],
+    );
+  });
+
+  test('an order is told to whom opened it, the transfer to whom filed', async (t) => {
+    const store = await openStore(t, engine);
+    const [gallery, house] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
+    const filingNo = await fileOne(store, gallery);
+    const { order } = await perform(store, {
+      ...{ kind: 'OpenEscrow', violations: [], parties: undefined, at: noon, owner: undefined },
+      terms: { filingNo, type: 'GUARANTEE', amount: 5n, buyerId: 'b', sellerId: 's' },
+      work: { callerId: house.callerId, caller: house.caller, instructionId: 'op' },
+    });
+    await settled(store, order.escrowId, { to: 'FROZEN' });
+    await resolved(store, house, order.escrowId, 'RELEASE');
+    assert.deepEqual(typesOf(await eventsOf(store, gallery.callerId)), [
+      'filing.created',
+      'provenance.transferred',
+    ]);
+    assert.deepEqual(typesOf(await eventsOf(store, house.callerId)), ['escrow.frozen', 'escrow.released']);
+  });
+
+  test('a hold that ends within a day is told once for each end that the institution says', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await opened(store, by);
+    const end = noon.atMs + (holdWarningS + 60) * 1_000;
+    await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs: end });
+    const tell = (nowMs: number) => perform(store, { kind: 'TellEndingHolds', nowMs, limit: 10 });
+    assert.equal(await tell(noon.atMs), 0, 'more than a day before');
+    assert.equal(await tell(noon.atMs + 60_000), 1);
+    assert.equal(await tell(noon.atMs + 120_000), 0, 'again');
+    await settled(store, escrowId, { holdExpiresAtMs: end + 3_600_000, ended: [] });
+    assert.equal(await tell(end + 7_200_000), 0, 'once it is over');
+    assert.equal(await tell(end), 1, 'another end');
+    const told = (await eventsOf(store, by.callerId)).filter(({ type }) => type === 'escrow.hold_expiring');
+    assert.deepEqual(
+      told.map((event) => [event.escrowId, event.state, event.atMs]),
+      [
+        [escrowId, 'FROZEN', noon.atMs + 60_000],
+        [escrowId, 'FROZEN', end],
+      ],
+    );
+  });
+
+  test('a rotated key and used up parts of the quota are told', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId, keyId } = await addPlatform(store, 'gallery');
+    await perform(store, { kind: 'RotateKey', by: tester, keyId, key: newKey(), endsAtS: nowS });
+    const call = (limit: number | undefined) =>
+      store.execute({ admission: { nowS, quota: { callerId, month: '2026-11', limit, take: true } } });
+    for (const _ of from1To(7)) await call(6);
+    const told = await eventsOf(store, callerId);
+    assert.deepEqual(
+      told.map(({ type, keyId, month, percent }) => [type, keyId, month, percent]),
+      [
+        ['key.rotated', keyId, undefined, undefined],
+        ['usage.threshold', undefined, '2026-11', 80],
+        ['usage.threshold', undefined, '2026-11', 100],
+      ],
+    );
+    for (const _ of from1To(3)) await call(undefined);
+    assert.equal((await eventsOf(store, callerId)).length, 3, 'without a limit');
+  });
+
+  test('what is refused is not told, though its part of the quota is', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId, caller } = await addPlatform(store, 'gallery');
+    const quota = { callerId, month: '2026-11', limit: 1, take: true };
+    const refusal = { reason: 'NOT_FOUND', message: 'no', hints: {} } as const;
+    await store.execute({ admission: { nowS, quota }, effect: { kind: 'Refuse', refusal } });
+    await acceptClock(store, time('2026-11-22T12:00:00+00:00'));
+    await refused(
+      perform(store, toFile({ callerId, caller }, time('2016-11-21T12:00:00+00:00'))),
+      'UNAVAILABLE',
+    );
+    assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['usage.threshold']);
+  });
+
+  test('the sequences of each caller are without gaps, and pages of them miss and repeat none', async (t) => {
+    const store = await openStore(t, engine);
+    const callers = [await addPlatform(store, 'gallery'), await addPlatform(store, 'house')];
+    for (const round of from1To(5))
+      await Promise.all(callers.map((by, place) => fileMany(store, by, round * 20 * (place + 1))));
+    for (const [place, { callerId }] of callers.entries()) {
+      const count = 300 * (place + 1);
+      assert.deepEqual(sequencesOf(await eventsOf(store, callerId)), from1To(count));
+      for (const after of [0, 1, 63, 64, 65, 100, count - 1, count])
+        assert.deepEqual(sequencesOf(await eventsOf(store, callerId, after)), from1To(count).slice(after));
+    }
+    const all = await allEvents(store);
+    assert.deepEqual(
+      all.map(({ position }) => position),
+      from1To(900),
+    );
+    assert.deepEqual(await allEvents(store, 450), all.slice(450));
+    const page = await perform(store, { kind: 'ReadEvents', callerId: 1, after: undefined });
+    assert.ok(page.events.length <= eventPageMax);
+  });
+
+  test('a place ahead of all events is refused', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId, caller } = await addPlatform(store, 'gallery');
+    await refused(perform(store, { kind: 'ReadEvents', callerId, after: 1 }), 'VALIDATION_FAILED');
+    await fileOne(store, { callerId, caller });
+    assert.deepEqual(await eventsOf(store, callerId, 1), []);
+    await refused(perform(store, { kind: 'ReadEvents', callerId, after: 2 }), 'VALIDATION_FAILED');
+    await refused(perform(store, { kind: 'ReadAllEvents', after: 2 }), 'VALIDATION_FAILED');
+  });
+
+  test('events are kept for 30 days; a place behind which some are gone is refused', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const later = (days: number) =>
+      time(new Date(noon.atMs + days * 86_400_000).toISOString().replace('.000Z', '+00:00'));
+    await fileMany(store, by, 100);
+    await perform(store, toFile(by, later(10)));
+    // Each takes some of the oldest with it.
+    const kept = eventRetentionS / 86_400;
+    for (const minute of from1To(60)) await perform(store, toFile(by, later(kept + 1 + minute / 1_440)));
+    const events = await eventsOf(store, by.callerId);
+    assert.deepEqual(sequencesOf(events), from1To(161).slice(100));
+    assert.deepEqual(await eventsOf(store, by.callerId, 100), events);
+    assert.deepEqual(await allEvents(store), events);
+    for (const after of [0, 1, 50, 99]) {
+      await refused(perform(store, { kind: 'ReadEvents', callerId: by.callerId, after }), 'EVENTS_EXPIRED');
+      await refused(perform(store, { kind: 'ReadAllEvents', after }), 'EVENTS_EXPIRED');
+    }
+  });
+
+  test('who listens is told whose events there are, those of another process too', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const by = await addPlatform(store, 'gallery');
+    const heard: (readonly number[] | undefined)[] = [];
+    const end = store.onEvents((callerIds) => heard.push(callerIds));
+    await fileOne(store, by);
+    await eventually('its own are told', patienceMs, () => heard.length === 1);
+    assert.deepEqual(heard, [[by.callerId]]);
+    const other = await openStore(t, engine, dataDir);
+    await fileOne(other, by);
+    await eventually('those of another are told', patienceMs, () => heard.length === 2);
+    assert.deepEqual(heard[1], undefined);
+    end();
+    await fileOne(store, by);
+    await setTimeout(0);
+    assert.equal(heard.length, 2);
+  });
+
+  test('what was answered is told behind a crash', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const by = await addPlatform(store, 'gallery');
+    await fileMany(store, by, 10);
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    await fileOne(crashed, by);
+    assert.deepEqual(sequencesOf(await eventsOf(crashed, by.callerId)), from1To(11));
+  });
+}
