@@ -48,3 +48,19 @@ export const webhooksExhausted = (): Refusal =>
 /** The refusal of what a disabled endpoint is not sent. */
 export const webhookDisabled = (): Refusal =>
   new Refusal('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
+
+/** The refusal of sending an event of a type that the endpoint is not sent. */
+export const typeNotSent = (type: EventType): Refusal =>
+  new FieldsRefused('VALIDATION_FAILED', [
+    { field: 'sequence', rule: `is of a ${type}, which the webhook is not sent` },
+  ]);
+
+/** The refusal of sending an event that there is none of yet: `newest` is the sequence of the newest. */
+export const eventNotTold = (newest: number): Refusal =>
+  new FieldsRefused('VALIDATION_FAILED', [
+    { field: 'sequence', rule: `must not be above ${newest}, that of the newest event` },
+  ]);
+
+/** The refusal of sending what is not kept any more. */
+export const eventNotKept = (): Refusal =>
+  new Refusal('EVENTS_EXPIRED', 'What is to be sent is not kept any more: events are for 30 days.');

@@ -19,9 +19,9 @@ export interface StoredWebhook extends CallerRef {
   readonly createdAtS: number;
   /** Sealed by the key ring for `webhookId`. */
   readonly sealedSecret: Uint8Array;
-  /** The secret before, likewise; null if there was none, or it has ended. */
+  /** The secret before, likewise; null if there was none. It is good until `previousEndsAtS`. */
   readonly previousSecret: Uint8Array | null;
-  /** When it ends, Unix seconds; null if there is none. */
+  /** When that ends, or ended, Unix seconds; null if there is none. */
   readonly previousEndsAtS: number | null;
   /** Since when each attempt failed, Unix seconds; null if the last one did not. */
   readonly failingSinceS: number | null;
@@ -110,6 +110,23 @@ export interface AttemptOutcome {
   readonly disables?: string | undefined;
 }
 
+/** Events of a caller behind one sequence, up to another. */
+export interface EventRange {
+  readonly after: number;
+  readonly upTo: number;
+}
+
+/** Events that are looked at in one unit that sends again, at most: other units wait for it. */
+export const redeliveredPerUnit = 1_000;
+
+/** What one unit of sending again came to. */
+export interface Redelivered {
+  /** How many are to be sent. */
+  readonly count: number;
+  /** What is still to be looked at; undefined if nothing is. */
+  readonly rest: EventRange | undefined;
+}
+
 /** Endpoints of callers, and what is sent to them. */
 export interface WebhookCommands {
   /** Adds an endpoint, which is sent what happens from then on. Refused with WEBHOOKS_EXHAUSTED. */
@@ -125,14 +142,18 @@ export interface WebhookCommands {
   /** Refused with WEBHOOK_NOT_FOUND. */
   FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
   /**
-   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. An operator who does it is named
-   * by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
+   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. With another URL it has not failed
+   * yet. An operator who does it is named by `by`, and leaves an act; of being disabled by one its owner is told by an event.
+   * Refused with WEBHOOK_NOT_FOUND.
    */
   ChangeWebhook: {
     readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
     readonly gives: StoredWebhook;
   };
-  /** Gives it another secret; the one before is good until `previousEndsAtS`. Refused with WEBHOOK_NOT_FOUND. */
+  /**
+   * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. Refused with
+   * WEBHOOK_NOT_FOUND.
+   */
   RotateWebhookSecret: {
     readonly takes: WebhookName & { readonly sealedSecret: Uint8Array; readonly previousEndsAtS: number };
     readonly gives: StoredWebhook;
@@ -148,17 +169,18 @@ export interface WebhookCommands {
     readonly gives: Page<StoredDelivery>;
   };
   /**
-   * Has one event sent again, or each of `sinceMs` and later that the endpoint is sent and that was not DELIVERED: due at once, in
-   * the order of its resource, its attempts counted anew; how many. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED,
-   * EVENTS_EXPIRED, and VALIDATION_FAILED for a sequence ahead of all.
+   * Has one event sent again, or each that the endpoint is sent, was tried or passed over, and was not DELIVERED, of a time and
+   * later or of a range: due at once, in the order of its resource, its attempts counted anew. Of a range it looks at
+   * `redeliveredPerUnit` events at most. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and VALIDATION_FAILED for
+   * a sequence ahead of all, or of a type that the endpoint is not sent.
    */
   Redeliver: {
     readonly takes: WebhookName & {
-      readonly which: { readonly sequence: number } | { readonly sinceMs: number };
+      readonly which: { readonly sequence: number } | { readonly sinceMs: number } | EventRange;
       readonly nowMs: number;
       readonly by?: Actor | undefined;
     };
-    readonly gives: number;
+    readonly gives: Redelivered;
   };
   /** The endpoints that are ENABLED, in the order of their ids. */
   ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };

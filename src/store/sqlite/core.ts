@@ -57,6 +57,8 @@ import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+import { createWebhookHandlers } from './webhook-handlers.ts';
+import { createWebhookRows } from './webhooks.ts';
 
 /** What became of a unit: executed, or why not. */
 export type Reply = Executed | Failed;
@@ -261,6 +263,7 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
     ...createEventHandlers(database, outbox),
+    ...createWebhookHandlers(database, createWebhookRows(database), noteAct, outbox),
     ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database, log),
