@@ -2,6 +2,7 @@ import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { eventId } from '../domain/event.ts';
 import type { DeliveryStatus, WebhookStatus } from '../domain/webhook.ts';
 import { allOf } from '../store/paging.ts';
+import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
@@ -98,9 +99,9 @@ const deliveries: Action = {
 };
 
 const redeliver: Action = {
-  usage: 'webhooks redeliver WEBHOOK_ID --sequence N|--since DATE|DURATION [--reason TEXT] [--json]',
+  usage: 'webhooks redeliver WEBHOOK_ID [--sequence N] [--since DATE|DURATION] [--reason TEXT] [--json]',
   details: [
-    'sends again: the event with that sequence, whatever became of it, or each of 2026-11-21, of 2026-11-21T09:15:00+08:00, or',
+    'sends again: either the event with that sequence, whatever became of it, or each of 2026-11-21, of 2026-11-21T09:15:00+08:00, or',
     'of the last 90m, 12h or 7d that did not arrive. The webhook has to be enabled.',
   ],
   run: async (words, terminal) => {
@@ -109,7 +110,7 @@ const redeliver: Action = {
       const [by, nowMs] = [localActor(words, terminal), Date.now()];
       const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS: Math.floor(nowMs / 1_000) });
       const which = whichOf(sequence, sinceS);
-      const count = await execute({ kind: 'Redeliver', by, ...named(words), which, nowMs });
+      const count = await redeliverAll(execute, { by, ...named(words), which, nowMs });
       terminal.print(words.has('json') ? JSON.stringify({ count }) : `to be sent again: ${count}`);
     });
   },
@@ -168,9 +169,11 @@ function shown(found: StoredWebhook, calendar: Calendar) {
     disabledReason: disabledWhy ?? undefined,
     createdAt: at(found.createdAtS),
     failingSince: at(found.failingSinceS),
-    previousSecretExpiresAt: at(found.previousEndsAtS),
+    previousSecretExpiresAt: at(isOver(found.previousEndsAtS) ? null : found.previousEndsAtS),
   };
 }
+
+const isOver = (endsAtS: number | null): boolean => endsAtS !== null && endsAtS * 1_000 <= Date.now();
 
 function show(found: StoredWebhook, words: Words, { print }: Terminal, calendar: Calendar): void {
   const told = shown(found, calendar);
