@@ -7,6 +7,7 @@ import { membersOf, type PartyRules } from './domain/party.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
+import { createHoldWarnings } from './reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
@@ -75,6 +76,7 @@ export function createService(parts: ServiceParts): Service {
   const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
+  const holdWarnings = createHoldWarnings(execute, clock, parts.log);
   const openReads = createOpenReads(execute);
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
@@ -94,8 +96,12 @@ export function createService(parts: ServiceParts): Service {
       tile: tiles.read,
     },
     sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
-    start: recovery.start,
+    start: async () => {
+      await recovery.start();
+      await holdWarnings.start();
+    },
     stop: async () => {
+      holdWarnings.stop();
       recovery.stop();
       await reconciler.stop();
     },

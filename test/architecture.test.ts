@@ -27,6 +27,7 @@ const withoutClock = [
     'src/reconciliation/',
     'src/rpc/',
     'src/store/',
+    'src/webhooks/',
   ],
   'src/rest/signed-call.ts',
 ];

@@ -66,6 +66,16 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['pino', ...drivers, ...connect, ...web],
     ],
   },
+  'src/webhooks/any.ts': {
+    allowed: [
+      ...['./signature.ts', '../domain/money.ts', '../store/store.ts', '../keys/key-ring.ts'],
+      ...['node:crypto', ...web],
+    ],
+    refused: [
+      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../rest/routes.ts', '../../gen/a_pb.ts'],
+      ...['pino', ...drivers, ...connect],
+    ],
+  },
   'src/calls/any.ts': {
     allowed: [
       ...['./limits.ts', '../domain/money.ts', '../observe/trace.ts', '../store/store.ts'],
@@ -293,9 +303,16 @@ const parts: Readonly<Record<string, Imports>> = {
       '../../gen/a_pb.ts',
       '../calls/canonical-request.ts',
       '../calls/credentials.ts',
+      '../webhooks/signature.ts',
       ...connect,
     ],
-    refused: ['../calls/pipeline.ts', '../domain/money.ts', '../store/store.ts', ...drivers],
+    refused: [
+      '../calls/pipeline.ts',
+      '../webhooks/sender.ts',
+      '../domain/money.ts',
+      '../store/store.ts',
+      ...drivers,
+    ],
   },
 };
 

@@ -1,4 +1,4 @@
-// What programs import as `artseal/client`: signed REST for platforms, typed calls for internal systems.
+// What programs import as `artseal/client`: signed REST and webhooks for platforms, typed calls for internal systems.
 
 export { Code, ConnectError, createClient } from '@connectrpc/connect';
 export * from '../../gen/artseal/v1/admin_pb.ts';
@@ -10,3 +10,11 @@ export { ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_det
 export { createRestClient, type RestClient } from './rest.ts';
 export { type ApiCredentials, signedHeaders, type Unsigned } from './sign.ts';
 export { createTypedTransport } from './typed.ts';
+export {
+  type ReceivedHeaders,
+  type ReceivedWebhook,
+  verifyWebhook,
+  type WebhookEvent,
+  type WebhookRefusal,
+  WebhookRefused,
+} from './webhook.ts';

@@ -66,6 +66,24 @@ test('where the last number is known the next one follows it, and the gap is not
   }
 });
 
+test('events of a restored registry go on behind all places that the original may have given', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  await original.file();
+  const read = async ({ store }: Pick<typeof original, 'store'>, after?: number) => {
+    const { events } = await perform(store, { kind: 'ReadEvents', callerId: 1, after });
+    return events.map(({ sequence }) => sequence);
+  };
+  assert.deepEqual(await read(original), [1, 2]);
+  const registry = await openRegistryIn(t, (await restored(t, backup)).into);
+  // A cursor that is ahead of the backup goes on as well.
+  assert.deepEqual(await read(registry, 2), []);
+  await registry.file();
+  assert.deepEqual(await read(registry, 2), [1_000_002]);
+  assert.deepEqual(await read(registry), [1, 1_000_002]);
+});
+
 test('a number that nothing was filed after leaves no gap', async (t) => {
   const original = await newRegistry(t);
   const filingNo = await original.file();

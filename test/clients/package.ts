@@ -10,6 +10,7 @@ import { anyAddresses } from '../support/free-address.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { webhookCases } from '../support/webhook-cases.ts';
 import { run } from './client-program.ts';
 
 const commit = '0123456789abcdef0123456789abcdef01234567';
@@ -17,6 +18,9 @@ const patienceMs = 60_000;
 /** The runtimes of other people, and that of this project. */
 const runtimes = { node22: '22.23.3', node24: '24.21.0', node26: process.versions.node } as const;
 const npmFlags = ['--prefer-offline', '--ignore-scripts', '--no-audit', '--no-fund'];
+
+const nowS = 1_795_222_800;
+const webhook = { ...webhookCases(nowS)[0], nowMs: nowS * 1000 };
 
 /** The environment of somebody with this Node who has installed the package in the folder they are in. */
 function environmentWith(node: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
@@ -48,7 +52,8 @@ async function callsOn(t: TestContext, project: string, node: string) {
   );
   const access = { PUBLIC_URL: publicUrl, INTERNAL_URL: internalUrl, TOKEN: token };
   const keys = { API_KEY: apiKey, API_SECRET: apiSecret, ARTWORK: JSON.stringify(artwork) };
-  const { stdout } = await run('node', ['calls.js'], { cwd: project, env: { ...env, ...access, ...keys } });
+  const more = { ...access, ...keys, WEBHOOK: JSON.stringify(webhook) };
+  const { stdout } = await run('node', ['calls.js'], { cwd: project, env: { ...env, ...more } });
   // The signal arrives at the service itself, not at something that started it.
   service.kill('SIGTERM');
   assert.deepEqual(await ended, [0, null], output);
@@ -111,6 +116,7 @@ test('the packed package serves and calls in an empty project, on older Nodes to
     assert.deepEqual(calls, {
       ...{ status: 200, listed: [filed.filingNo], price: String(artwork.price) },
       ...{ isNotFound: true, reason: 'FILING_NOT_FOUND' },
+      ...{ escrowId: 'ES-2026-0K3Z', refusedFor: 'MISSING_HEADER' },
     });
   }
 

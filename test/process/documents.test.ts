@@ -4,6 +4,7 @@ import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import { codeBlocks, documentText } from '../support/documents.ts';
 import { freeAddress } from '../support/free-address.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -11,11 +12,8 @@ const root = join(import.meta.dirname, '..', '..');
 const notInAClone = ['node_modules', 'data', 'dist', '.git'];
 
 /** The blocks of code in one language that a document has. */
-function blocksOf(document: string, language: string): string[] {
-  const text = readFileSync(join(root, document), 'utf8');
-  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
-  return Array.from(text.matchAll(block), ([, code = '']) => code.trim());
-}
+const blocksOf = (document: string, language: string) =>
+  codeBlocks(documentText(document), language).map((code) => code.trim());
 
 /** The project as somebody gets it who has nothing of this machine: no packages, no data. */
 function freshCopy(t: TestContext): string {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { leafHash } from '../../src/domain/merkle.ts';
 import { fileArtwork } from '../support/calls.ts';
+import { codeBlocks, documentText } from '../support/documents.ts';
 import {
   type ExampleBundle,
   exampleBundle,
@@ -19,14 +20,9 @@ import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const skip = skipUnlessInstalled('python3', 'openssl');
-const document = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'evidence.md'), 'utf8');
+const document = documentText('docs/evidence.md');
 
-/** The blocks of code in one language. */
-function blocks(language: string): string[] {
-  const block = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms');
-  return Array.from(document.matchAll(block), ([, code = '']) => code);
-}
-
+const blocks = (language: string) => codeBlocks(document, language);
 const [example = ''] = blocks('json');
 const [bySteps = '', byProgram = ''] = blocks('sh');
 const [printed = ''] = blocks('text');

@@ -2,7 +2,7 @@ import { eq, sql } from 'drizzle-orm';
 import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
 import type { Database } from './database.ts';
 import { lineOf, readLine } from './event-lines.ts';
-import { eventHead, eventLog, eventMark } from './schema.ts';
+import { eventLog, eventMark } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /**
@@ -38,6 +38,9 @@ export const eventsPerMark = 64;
 /** Rows that are deleted for each transaction that writes events: twice as many as most of them add. */
 const sweptPerWrite = 2;
 
+/** Heads of callers that are remembered, at most. */
+const headsMax = 10_000;
+
 /** Callers that are told by their ids, at most; more are anybody. */
 const newsMax = 1_000;
 
@@ -54,15 +57,12 @@ interface Head {
 }
 
 /** Prepares the query of the newest event of a caller. */
-export function headReader(database: Database): (callerId: number) => Head {
-  const select = prepareRaw<Head>(
-    database,
-    database
-      .select({ sequence: eventHead.sequence, position: eventHead.position })
-      .from(eventHead)
-      .where(eq(eventHead.callerId, sql.placeholder('callerId'))),
+export function headReader({ $client: client }: Database): (callerId: number) => Head {
+  // In the words of SQL, like what writes it: both are run for each caller of each transaction.
+  const select = client.prepare<[number], Head>(
+    'SELECT sequence, position FROM event_head WHERE caller_id = ?',
   );
-  return (callerId) => select.get({ callerId }) ?? { sequence: 0, position: 0 };
+  return (callerId) => select.get(callerId) ?? { sequence: 0, position: 0 };
 }
 
 /** The outbox of a database. */
@@ -70,15 +70,8 @@ export function createOutbox(database: Database): Outbox {
   const headOf = headReader(database);
   const insertRow = prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog)));
   const insertMark = prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark)));
-  const writeHead = prepareRaw(
-    database,
-    database
-      .insert(eventHead)
-      .values(placeholdersFor(eventHead))
-      .onConflictDoUpdate({
-        target: eventHead.callerId,
-        set: { sequence: sql`excluded.sequence`, position: sql`excluded.position` },
-      }),
+  const writeHead = database.$client.prepare<[number, number, number]>(
+    'INSERT OR REPLACE INTO event_head (caller_id, sequence, position) VALUES (?, ?, ?)',
   );
   const sweep = createSweep(database);
   const pending: NewEvent[] = [];
@@ -88,21 +81,25 @@ export function createOutbox(database: Database): Outbox {
   let written: Written | undefined;
   /** Whose events were committed and not asked for yet. */
   const news = new Set<number>();
+  /** The heads of callers as of `known`, those that were needed. */
+  const heads = new Map<number, Head>();
   /** Up to which position it is known whose events there are. */
   let known = headOf(everybody).position;
 
-  /** Gives each event its places, and says where each caller's chain ends then. */
-  function placed(from: number): { readonly lines: string[]; readonly heads: ReadonlyMap<number, Head> } {
-    const heads = new Map<number, Head>();
+  /** Gives each event its places behind `before`, and says whose they are. */
+  function placed(before: number): { readonly lines: string[]; readonly callers: ReadonlySet<number> } {
+    if (before !== known || heads.size > headsMax) heads.clear();
+    const callers = new Set<number>();
     const lines = pending.map((event, place) => {
       const { callerId } = event;
       const head = heads.get(callerId) ?? headOf(callerId);
-      const [sequence, position] = [head.sequence + 1, from + place];
+      const [sequence, position] = [head.sequence + 1, before + 1 + place];
       if (sequence % eventsPerMark === 0) insertMark.run({ callerId, sequence, position });
       heads.set(callerId, { sequence, position });
+      callers.add(callerId);
       return lineOf(event, sequence, head.position);
     });
-    return { lines, heads };
+    return { lines, callers };
   }
 
   return {
@@ -119,7 +116,7 @@ export function createOutbox(database: Database): Outbox {
       const newest = pending.at(-1);
       if (newest === undefined) return;
       const before = headOf(everybody).position;
-      const { lines, heads } = placed(before + 1);
+      const { lines, callers } = placed(before);
       const newestAtS = Math.floor(newest.atMs / 1_000);
       for (let place = 0; place < lines.length; place += eventsPerRow) {
         const shared = lines.slice(place, place + eventsPerRow);
@@ -127,10 +124,13 @@ export function createOutbox(database: Database): Outbox {
         insertRow.run({ id: first + shared.length - 1, first, newestAtS, lines: shared.join('\n') });
       }
       const newestPosition = before + lines.length;
-      for (const [callerId, head] of heads) writeHead.run({ callerId, ...head });
-      writeHead.run({ callerId: everybody, sequence: newestPosition, position: newestPosition });
+      for (const callerId of callers) {
+        const { sequence, position } = heads.get(callerId) ?? headOf(callerId);
+        writeHead.run(callerId, sequence, position);
+      }
+      writeHead.run(everybody, newestPosition, newestPosition);
       sweep(newestAtS - eventRetentionS);
-      written = { before, to: newestPosition, callers: [...heads.keys()] };
+      written = { before, to: newestPosition, callers: [...callers] };
       pending.length = 0;
       kept = 0;
     },
@@ -145,10 +145,12 @@ export function createOutbox(database: Database): Outbox {
       pending.length = 0;
       kept = 0;
       written = undefined;
+      heads.clear();
     },
     takeNews: (looks) => {
       const position = looks ? headOf(everybody).position : known;
       const isOfOthers = position !== known || news.size > newsMax;
+      if (position !== known) heads.clear();
       known = position;
       if (!isOfOthers && news.size === 0) return undefined;
       const callers = [...news];

@@ -1,4 +1,5 @@
 import Sqlite from 'better-sqlite3';
+import { restoredEventsGap } from '../../domain/event.ts';
 import { type LeafRow, leavesIn } from './leaves.ts';
 import { DatabaseRefused } from './location.ts';
 import { migrationNames } from './migrations.ts';
@@ -32,8 +33,13 @@ export function takeBack(file: string, schema: number): void {
   }
 }
 
-/** Nothing of before needs events: what is left of them is nobody's record. */
+/**
+ * Drops events and endpoints, which no earlier version has. The header of the file keeps where events go on once it is upgraded
+ * again: no place, and so no id, is given to two of them.
+ */
 function dropEvents(client: Sqlite.Database): void {
+  const last = client.prepare<[], number>('SELECT coalesce(max(sequence), 0) FROM event_head').pluck().get();
+  client.pragma(`application_id = ${Math.floor((last ?? 0) / restoredEventsGap) + 1}`);
   for (const table of ['webhook_delivery', 'webhook', 'event_mark', 'event_head', 'event_log'])
     client.exec(`DROP TABLE ${table}`);
   client.exec('ALTER TABLE escrow DROP COLUMN told_hold_end_s');

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import {
   Code,
   ConnectError,
@@ -8,9 +9,14 @@ import {
   FilingService,
   type ListFilingsResponse,
   ProvenanceService,
+  type ReceivedWebhook,
+  verifyWebhook,
+  type WebhookEvent,
+  WebhookRefused,
 } from 'artseal/client';
 
-// What a program can do that has nothing but the package: a signed call, a typed one, and the reason of a refusal.
+// What a program can do that has nothing but the package: a signed call, a typed one, the reason of a refusal, and the
+// verification of a webhook.
 
 const setting = (name: string): string => process.env[name] ?? '';
 const platform = createRestClient(setting('PUBLIC_URL'), {
@@ -30,6 +36,18 @@ const refusal = await createClient(ProvenanceService, transport)
   .then(undefined, ConnectError.from);
 const [info] = refusal instanceof ConnectError ? refusal.findDetails(ErrorInfoSchema) : [];
 
+const received = JSON.parse(setting('WEBHOOK')) as ReceivedWebhook & {
+  readonly headers: IncomingHttpHeaders;
+};
+const event: WebhookEvent = verifyWebhook(received);
+const refusedFor = (webhook: ReceivedWebhook): string | undefined => {
+  try {
+    return verifyWebhook(webhook).type;
+  } catch (error) {
+    return error instanceof WebhookRefused ? error.reason : undefined;
+  }
+};
+
 process.stdout.write(
   JSON.stringify({
     status: filed.status,
@@ -38,5 +56,7 @@ process.stdout.write(
     price: String(price),
     isNotFound: refusal instanceof ConnectError && refusal.code === Code.NotFound,
     reason: info?.reason,
+    escrowId: event.data.escrowId,
+    refusedFor: refusedFor({ ...received, headers: new Headers({ 'webhook-id': event.data.id }) }),
   }),
 );

@@ -66,3 +66,8 @@ BEGIN SELECT RAISE(ABORT, 'an event follows those before it'); END;
 --> statement-breakpoint
 CREATE TRIGGER `event_log_never_changes` BEFORE UPDATE ON `event_log`
 BEGIN SELECT RAISE(ABORT, 'an event never changes'); END;
+--> statement-breakpoint
+-- Where an upgrade was taken back, the header of the file tells the million behind which events go on.
+INSERT INTO `event_head`
+SELECT `id`, `application_id` * 1000000, iif(`id` = 0, `application_id` * 1000000, 0)
+FROM (SELECT `id` FROM `caller` UNION SELECT 0), pragma_application_id WHERE `application_id` > 0;

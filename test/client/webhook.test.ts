@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { type ReceivedHeaders, verifyWebhook, WebhookRefused } from '../../src/client/index.ts';
+import { newWebhookSecret, signatureHeaders } from '../../src/webhooks/signature.ts';
+import { eventBody, publishedCases, webhookCases } from '../support/webhook-cases.ts';
+
+const nowS = 1_795_222_800;
+const nowMs = nowS * 1000;
+const secret = newWebhookSecret();
+const sign = (body: string | Uint8Array, timestampS = nowS) =>
+  signatureHeaders({ id: 'evt_1', timestampS, body, secrets: [secret] });
+const headers = sign(eventBody);
+const event = JSON.parse(eventBody);
+
+const refused = (reason: string) => (error: unknown) =>
+  error instanceof WebhookRefused && error.name === 'WebhookRefused' && error.reason === reason;
+
+for (const { name, nowS: momentS, refusal, ...received } of [...publishedCases, ...webhookCases(nowS)]) {
+  test(`a webhook is ${refusal ?? 'accepted'}: ${name}`, () => {
+    const verify = () => verifyWebhook({ ...received, nowMs: momentS * 1000 });
+    if (refusal === undefined) assert.deepEqual(verify(), JSON.parse(received.body));
+    else assert.throws(verify, refused(refusal));
+  });
+}
+
+test('what the published npm package signs is accepted', () => {
+  const signature = new Webhook(secret).sign('msg_1', new Date(nowMs), eventBody);
+  const from = { 'webhook-id': 'msg_1', 'webhook-timestamp': String(nowS), 'webhook-signature': signature };
+  assert.deepEqual(verifyWebhook({ headers: from, body: eventBody, secret, nowMs }), event);
+});
+
+test('headers are read from Headers and from records with names in any case', () => {
+  const upper = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
+  );
+  const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+  const forms: ReceivedHeaders[] = [headers, upper, lists, new Headers(headers), { ...headers, get: 'text' }];
+  for (const form of forms) {
+    assert.deepEqual(verifyWebhook({ headers: form, body: eventBody, secret, nowMs }), event);
+  }
+  const missing = new Headers(headers);
+  missing.delete('webhook-id');
+  assert.throws(
+    () => verifyWebhook({ headers: missing, body: eventBody, secret, nowMs }),
+    refused('MISSING_HEADER'),
+  );
+  const twice = { ...headers, 'webhook-id': ['evt_1', 'evt_2'] };
+  assert.throws(
+    () => verifyWebhook({ headers: twice, body: eventBody, secret, nowMs }),
+    refused('BAD_SIGNATURE'),
+  );
+});
+
+test('a request that arrived at a server of Node is verified as it is', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const received = new Promise<{ headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
+    server.on('request', (incoming, answer) => {
+      answer.end();
+      buffer(incoming).then((body) => resolve({ headers: incoming.headers, body }), reject);
+    });
+  });
+  const sent = request({ host: '127.0.0.1', port, method: 'POST', headers });
+  sent.end(eventBody);
+  assert.deepEqual(verifyWebhook({ ...(await received), secret, nowMs }), event);
+});
+
+test('one of several secrets is enough, as while the receiver changes over', () => {
+  const secrets = [newWebhookSecret(), secret];
+  assert.deepEqual(verifyWebhook({ headers, body: eventBody, secret: secrets, nowMs }), event);
+  assert.throws(
+    () => verifyWebhook({ headers, body: eventBody, secret: secrets.slice(0, 1), nowMs }),
+    refused('BAD_SIGNATURE'),
+  );
+});
+
+test('a secret that cannot be one is named as the fault, without being repeated', () => {
+  const none: unknown = undefined;
+  const wrong = ['', 'whsec_', secret.slice('whsec_'.length), `${secret} `, [], [secret, ''], none];
+  for (const other of wrong) {
+    assert.throws(
+      () => verifyWebhook({ headers, body: eventBody, secret: other as string, nowMs }),
+      (error) => refused('BAD_SECRET')(error) && !String(error).includes(secret.slice('whsec_'.length)),
+    );
+  }
+});
+
+test('the time may differ by the tolerance, and by no second more', () => {
+  const verify = (differenceS: number, toleranceS?: number) => () =>
+    verifyWebhook({
+      ...{ headers: sign(eventBody, nowS + differenceS), body: eventBody, secret, nowMs: nowMs + 999 },
+      ...(toleranceS === undefined ? {} : { toleranceS }),
+    });
+  for (const differenceS of [-300, 300]) assert.deepEqual(verify(differenceS)(), event);
+  assert.throws(verify(-301), refused('TOO_OLD'));
+  assert.throws(verify(301), refused('TOO_NEW'));
+  assert.deepEqual(verify(-3600, 3600)(), event);
+  assert.throws(verify(-1, 0), refused('TOO_OLD'));
+});
+
+test('a timestamp is whole seconds, without what lenient readers pass over', () => {
+  for (const timestamp of [`${nowS}.0`, `${nowS}s`, ` ${nowS}`, `0${nowS}`, `+${nowS}`, '1e9', '-1', '0']) {
+    const other = { ...headers, 'webhook-timestamp': timestamp };
+    assert.throws(
+      () => verifyWebhook({ headers: other, body: eventBody, secret, nowMs }),
+      refused('BAD_TIMESTAMP'),
+      timestamp,
+    );
+  }
+});
+
+test('without a clock passed in, it is now', () => {
+  const body = eventBody;
+  const now = sign(body, Math.floor(Date.now() / 1000));
+  assert.deepEqual(verifyWebhook({ headers: now, body, secret }), event);
+  assert.throws(
+    () => verifyWebhook({ headers: sign(body, 1_614_265_330), body, secret }),
+    refused('TOO_OLD'),
+  );
+});
+
+test('the raw body is asked for where a parsed one is passed', () => {
+  for (const parsed of [event, undefined, null, 5]) {
+    assert.throws(
+      () => verifyWebhook({ headers, body: parsed, secret, nowMs }),
+      (error) => refused('BAD_BODY')(error) && /raw body/.test(String(error)),
+    );
+  }
+});
+
+test('bytes are verified as they are, and read as UTF-8', () => {
+  const body = new TextEncoder().encode('{"type":"future.type","data":{"name":"齐白石 🖌"}}');
+  const read = verifyWebhook({ headers: sign(body), body, secret, nowMs });
+  assert.deepEqual(read, { type: 'future.type', data: { name: '齐白石 🖌' } });
+});
+
+test('what is signed but no JSON object is refused', () => {
+  for (const body of ['', 'null', '[]', '"text"', '{"type"', Uint8Array.of(0x22, 0xff, 0x22)]) {
+    assert.throws(() => verifyWebhook({ headers: sign(body), body, secret, nowMs }), refused('BAD_BODY'));
+  }
+});

@@ -1,0 +1,31 @@
+import { delimiter, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { run } from './client-program.ts';
+
+/**
+ * The environment of programs that find these packages of the Python package index, and the tools that come with them, by name;
+ * undefined, with the test skipped, where there is no venv or no index answers. `requirements` is the file that names the packages;
+ * `example` is one of them.
+ */
+export async function pythonEnvironment(
+  t: TestContext,
+  requirements: string,
+  example: string,
+): Promise<NodeJS.ProcessEnv | undefined> {
+  const environment = join(temporaryFolder(t), 'environment');
+  const env = { ...process.env, PATH: `${join(environment, 'bin')}${delimiter}${process.env.PATH}` };
+  const works = (command: string, words: string[]) => run(command, words, { env }).then(Boolean, () => false);
+  if (!(await works('python3', ['-m', 'venv', environment]))) {
+    t.skip(skipUnlessInstalled('python3-venv') || 'python3 cannot make a venv');
+    return undefined;
+  }
+  // What the project itself is made of comes from npm and Debian alone, so a machine need not reach this index.
+  if (!(await works('pip', ['index', 'versions', '--retries=2', '--timeout=10', example]))) {
+    t.skip('no Python package index answers');
+    return undefined;
+  }
+  await run('pip', ['install', '--requirement', requirements], { env });
+  return env;
+}

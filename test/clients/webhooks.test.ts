@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { webhookSignature } from '../../src/webhooks/signature.ts';
+import { projectFolder } from '../support/artseal-command.ts';
+import { codeBlocks, documentText } from '../support/documents.ts';
+import { eventually } from '../support/eventually.ts';
+import { freeAddress } from '../support/free-address.ts';
+import { installed, skipUnlessInstalled } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { publishedCases, type WebhookCase, webhookCases } from '../support/webhook-cases.ts';
+import { run } from './client-program.ts';
+import { answersOf, expectedOf } from './webhook-program.ts';
+
+const patienceMs = 60_000;
+const section = documentText('docs/platforms.md', 'Receiving webhooks');
+const codeIn = (language: string) => codeBlocks(section, language).at(-1) ?? '';
+
+/** The webhook that the document shows. */
+function documentedCase(): WebhookCase {
+  const [head = '', body = ''] = codeIn('http').trimEnd().split('\n\n');
+  const headers = Object.fromEntries(
+    Array.from(head.matchAll(/^(webhook-\w+): (.*)$/gm), ([, ...pair]) => pair),
+  );
+  const [secret = ''] = /whsec_[A-Za-z0-9+/=]+/.exec(section) ?? [];
+  return { name: 'that of the document', secret, nowS: Number(headers['webhook-timestamp']), headers, body };
+}
+
+/** One that somebody made who knows no secret, for a receiver that was given none. */
+function caseWithoutSecret(): WebhookCase {
+  const { headers, ...webhook } = documentedCase();
+  const { 'webhook-id': id = '', 'webhook-timestamp': timestamp = '' } = headers;
+  const signature = webhookSignature({ id, timestamp, body: webhook.body }, new Uint8Array());
+  const forged = { ...headers, 'webhook-signature': signature };
+  return { ...webhook, name: 'no secret', secret: '', headers: forged, refusal: 'BAD_SECRET' };
+}
+
+const cases = [documentedCase(), ...publishedCases, ...webhookCases(1_795_222_800), caseWithoutSecret()];
+
+/** Asserts that a program of test/clients/webhooks, around code of the document, accepts and refuses what it must. */
+async function assertVerifies(program: string, words: readonly string[]) {
+  assert.deepEqual(await answersOf(program, words, cases), expectedOf(cases));
+}
+
+/** A folder with a program of test/clients/webhooks, and the document's code beside it. */
+function folderWith(t: TestContext, program: string, receiver: string, code: string): string {
+  const folder = temporaryFolder(t);
+  copyFileSync(join(import.meta.dirname, 'webhooks', program), join(folder, program));
+  writeFileSync(join(folder, receiver), code);
+  return folder;
+}
+
+test('the document verifies webhooks in Python', { skip: skipUnlessInstalled('python3') }, async (t) => {
+  const folder = folderWith(t, 'verify.py', 'receiver.py', codeIn('python'));
+  await assertVerifies('python3', [join(folder, 'verify.py')]);
+});
+
+test('the document verifies webhooks in PHP', { skip: skipUnlessInstalled('php') }, async (t) => {
+  const folder = folderWith(t, 'verify.php', 'receiver.php', codeIn('php'));
+  await assertVerifies('php', [join(folder, 'verify.php')]);
+});
+
+const skipGo = installed('go') === undefined && 'Go is not installed';
+
+test('the document verifies webhooks in Go', { skip: skipGo }, async (t) => {
+  const folder = folderWith(t, 'main.go', 'receiver.go', `package main\n\n${codeIn('go')}`);
+  writeFileSync(join(folder, 'go.mod'), 'module receiver\n\ngo 1.19\n');
+  const env = { ...process.env, GOPROXY: 'off', GOFLAGS: '-buildvcs=false', GOTOOLCHAIN: 'local' };
+  await run('go', ['vet', '.'], { cwd: folder, env });
+  await run('go', ['build', '-o', 'verify', '.'], { cwd: folder, env });
+  await assertVerifies(join(folder, 'verify'), []);
+});
+
+const skipJava = installed('javac') === undefined && 'Java is not installed';
+
+test('the document verifies webhooks in Java', { skip: skipJava }, async (t) => {
+  const folder = folderWith(t, 'Main.java', 'Webhooks.java', codeIn('java'));
+  await run('javac', ['-Xlint:all', '-Werror', 'Main.java', 'Webhooks.java'], { cwd: folder });
+  await assertVerifies('java', ['-cp', folder, 'Main']);
+});
+
+test('the receiver of the document in Node answers 2xx to what is to be believed', async (t) => {
+  const address = await freeAddress();
+  const client = pathToFileURL(join(projectFolder, 'src', 'client', 'index.ts')).href;
+  const program = join(temporaryFolder(t), 'receiver.ts');
+  const [host = '', port = ''] = address.split(':');
+  const code = codeIn('ts')
+    .replace("'artseal/client'", `'${client}'`)
+    .replace('listen(8000)', `listen(${port}, '${host}')`);
+  writeFileSync(program, code);
+  // It has the clock of the machine, and one secret.
+  const [genuine, ...others] = webhookCases(Math.floor(Date.now() / 1000));
+  assert.ok(genuine);
+  const sent = [genuine, ...others].filter(({ secret }) => secret === genuine.secret);
+  const env = { ...process.env, WEBHOOK_SECRET: genuine.secret };
+  const receiver = spawn(process.execPath, [program], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  t.after(() => receiver.kill('SIGKILL'));
+  const post = ({ headers, body }: WebhookCase) =>
+    fetch(`http://${address}/`, { method: 'POST', headers, body });
+  await eventually('it listens', patienceMs, () => post(genuine).then(Boolean, () => undefined));
+  for (const webhook of sent) {
+    const { status } = await post(webhook);
+    assert.equal(status, webhook.refusal === undefined ? 204 : 400, webhook.name);
+  }
+});
