@@ -133,6 +133,7 @@ export async function startApp(
   });
   opened.defer(() => {
     readiness.drain();
+    service.endWaiting();
     return doors.close();
   });
 
