@@ -64,6 +64,8 @@ export interface Service {
   start(): Promise<void>;
   /** Ends the waiting of calls for events, for the process is about to take no more of them. */
   endWaiting(): void;
+  /** Calls that wait for events. */
+  waitingCalls(): number;
   /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
   stop(): Promise<void>;
 }
@@ -86,6 +88,7 @@ export function createService(parts: ServiceParts): Service {
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
+  const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
   return {
@@ -94,7 +97,7 @@ export function createService(parts: ServiceParts): Service {
       createProvenanceService(),
       createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
-      createEventService({ feed, polls: createPolls(), clock, idKey, timestamp }),
+      createEventService({ feed, polls, clock, idKey, timestamp }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),
@@ -109,6 +112,7 @@ export function createService(parts: ServiceParts): Service {
       await holdWarnings.start();
     },
     endWaiting: feed.end,
+    waitingCalls: polls.waiting,
     stop: async () => {
       holdWarnings.stop();
       recovery.stop();
