@@ -113,6 +113,8 @@ export async function startApp(
     payments.observed,
   );
   const readiness = await openReadiness(start, store, registry.execute, payments.watch);
+  const { dispatcher } = service;
+  const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
   let backups: BackupSchedule | undefined;
   // It is the last to stop, so that figures can be read while the doors close.
@@ -123,16 +125,16 @@ export async function startApp(
     clockFault: filingClock.fault,
     backups: () => backups?.status(),
     evidenceLog: publication.figures,
+    feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
   });
-  const { dispatcher } = service;
   const doors = createDoors({
-    ...{ store, clock, service, readiness, clientOf, tls },
-    calls: createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS }),
+    ...{ store, clock, service, calls, readiness, clientOf, tls },
     observers: { log, figures: callFigures, tracer: traces },
     startedAt: shared.calendar.timestamp(clock.nowMs()),
   });
   opened.defer(() => {
     readiness.drain();
+    service.endWaiting();
     return doors.close();
   });
 

@@ -4,6 +4,8 @@ import type { Calendar } from './domain/calendar.ts';
 import type { Environment } from './domain/caller.ts';
 import type { Clock } from './domain/clock.ts';
 import { membersOf, type PartyRules } from './domain/party.ts';
+import { createFeed } from './events/feed.ts';
+import { createPolls } from './events/polls.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
@@ -15,6 +17,7 @@ import { createRecovery } from './reconciliation/recovery.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from './rest/log-routes.ts';
 import { createAdminService } from './rpc/admin-service.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
+import { createEventService } from './rpc/event-service.ts';
 import { createEvidenceService } from './rpc/evidence-service.ts';
 import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
@@ -59,6 +62,10 @@ export interface Service {
   readonly sharedEvidence: SharedEvidence;
   /** Looks after the orders that an earlier process left, and from then on after all. */
   start(): Promise<void>;
+  /** Ends the waiting of calls for events, for the process is about to take no more of them. */
+  endWaiting(): void;
+  /** Calls that wait for events. */
+  waitingCalls(): number;
   /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
   stop(): Promise<void>;
 }
@@ -80,6 +87,9 @@ export function createService(parts: ServiceParts): Service {
   const openReads = createOpenReads(execute);
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
+  const feed = createFeed(store, clock);
+  const polls = createPolls();
+  const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
   return {
     dispatcher: createDispatcher([
@@ -87,6 +97,7 @@ export function createService(parts: ServiceParts): Service {
       createProvenanceService(),
       createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
+      createEventService({ feed, polls, clock, idKey, timestamp }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),
@@ -100,6 +111,8 @@ export function createService(parts: ServiceParts): Service {
       await recovery.start();
       await holdWarnings.start();
     },
+    endWaiting: feed.end,
+    waitingCalls: polls.waiting,
     stop: async () => {
       holdWarnings.stop();
       recovery.stop();

@@ -66,16 +66,6 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['pino', ...drivers, ...connect, ...web],
     ],
   },
-  'src/webhooks/any.ts': {
-    allowed: [
-      ...['./signature.ts', '../domain/money.ts', '../store/store.ts', '../keys/key-ring.ts'],
-      ...['node:crypto', ...web],
-    ],
-    refused: [
-      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../rest/routes.ts', '../../gen/a_pb.ts'],
-      ...['pino', ...drivers, ...connect],
-    ],
-  },
   'src/calls/any.ts': {
     allowed: [
       ...['./limits.ts', '../domain/money.ts', '../observe/trace.ts', '../store/store.ts'],
@@ -174,12 +164,24 @@ const parts: Readonly<Record<string, Imports>> = {
       ...[...drivers, ...connect],
     ],
   },
+  'src/events/any.ts': {
+    allowed: ['./polls.ts', '../domain/clock.ts', '../store/store.ts', '../store/event-commands.ts'],
+    refused: [
+      ...[
+        '../store/sqlite/engine.ts',
+        '../calls/pipeline.ts',
+        '../rpc/event-service.ts',
+        '../../gen/a_pb.ts',
+      ],
+      ...['pino', 'node:crypto', ...drivers, ...connect, ...web],
+    ],
+  },
   'src/rpc/any.ts': {
     allowed: [
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
       ...['../store/paging.ts', '../payment/institution.ts', '../reconciliation/reconciler.ts'],
       ...['../calls/operation.ts', '../calls/principal.ts', '../keys/issuance.ts', '../keys/seal.ts'],
-      ...['../tlog/bundle.ts', '../webhooks/signature.ts'],
+      ...['../tlog/bundle.ts', '../events/feed.ts', '../webhooks/signature.ts'],
     ],
     refused: [
       ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../payment/stripe/client.ts'],

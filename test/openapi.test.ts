@@ -16,6 +16,7 @@ import {
 } from '@bufbuild/protobuf';
 import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
 import { CreateEscrowRequestSchema, Escrow_State, EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { EventService } from '../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
@@ -25,6 +26,7 @@ import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
 import { escrowId, escrowSequenceMax } from '../src/domain/escrow-id.ts';
 import { amountMin, checkTerms, clearing, partyIdBounds } from '../src/domain/escrow-terms.ts';
+import { eventId, eventTypes } from '../src/domain/event.ts';
 import {
   artworkTextBounds,
   checkArtwork,
@@ -46,6 +48,7 @@ import { targetBytesMax } from '../src/rest/request-target.ts';
 import { createRoutes, type Route } from '../src/rest/routes.ts';
 import { createPaging, pageSize } from '../src/rpc/paging.ts';
 import { settings } from '../src/settings/config.ts';
+import { eventPageMax } from '../src/store/event-commands.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
 import { tester } from './support/acts.ts';
 import { createManualClock } from './support/clock.ts';
@@ -69,7 +72,14 @@ import { type ServiceOptions, startService } from './support/service.ts';
 import { documentedSignature, newNonce, type SignedRequest, send } from './support/signed-request.ts';
 
 const root = join(import.meta.dirname, '..');
-const routes = createRoutes([FilingService, ProvenanceService, EvidenceService, EscrowService, AdminService]);
+const routes = createRoutes([
+  FilingService,
+  ProvenanceService,
+  EvidenceService,
+  EscrowService,
+  EventService,
+  AdminService,
+]);
 const { description } = openApi.info;
 const { schemas, headers: headerComponents, securitySchemes } = openApi.components;
 
@@ -245,6 +255,11 @@ const absentAtTimes: readonly string[] = [
   ...['sequence', 'expiresInSeconds'],
 ];
 
+/** Members of events that say which resource each is about. */
+const absentFromEvents: readonly string[] = [
+  ...['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'],
+];
+
 /** Answers that keep their members. */
 const closedAnswers = [
   ...['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ApiError'],
@@ -268,8 +283,10 @@ test('requests and the answers of the first interface are closed; others may get
 test('the members of objects are always there, but for those that tell of a moment', () => {
   const objects = Object.values(schemas).flatMap(objectsIn);
   assert.ok(objects.length > 0);
-  for (const { properties = {}, required = [] } of objects) {
-    const always = Object.keys(properties).filter((name) => !absentAtTimes.includes(name));
+  for (const schema of objects) {
+    const { properties = {}, required = [] } = schema;
+    const absent = isDeepStrictEqual(schema, schemas.Event) ? absentFromEvents : absentAtTimes;
+    const always = Object.keys(properties).filter((name) => !absent.includes(name));
     assert.deepEqual(required, always);
   }
 });
@@ -330,6 +347,7 @@ test('pages, years and states are bounded as the service bounds them', () => {
   }
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
   assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
+  assert.equal(propertyOf('EventList', 'events').maxItems, eventPageMax);
   const { parameters = [] } = findInstruction('GET', '/api/v1/filing') ?? {};
   const year = parameters.find(({ name }) => name === 'year')?.schema;
   assert.deepEqual([year?.minimum, year?.maximum], [0, 9_999]);
@@ -400,6 +418,16 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     schema: propertyOf('ProvenanceRecord', 'at'),
     fit: [createCalendar('Asia/Shanghai').date(1_795_223_700_500)],
     unfit: ['2026-02-30', '2026-11-21T00:00:00+00:00', '21.11.2026'],
+  },
+  'event id': {
+    schema: propertyOf('Event', 'id'),
+    fit: [eventId(Buffer.alloc(32), { callerId: 1, sequence: 1 })],
+    unfit: ['evt_', `evt_${'A'.repeat(32)}`],
+  },
+  'type of an event': {
+    schema: propertyOf('Event', 'type'),
+    fit: eventTypes,
+    unfit: ['', 'filing', 'Filing.created'],
   },
   'request id': {
     schema: propertyOf('ApiError', 'requestId'),
@@ -565,7 +593,7 @@ for (const route of routes) {
   test(`${localName} lists each reason of its RPC and of its door, under the status of that reason`, () => {
     const stated = statedReasons().get(name) ?? [];
     const expected = new Set([
-      ...reasonsOfDoor,
+      ...reasonsOfDoor.filter((reason) => reason !== 'QUOTA_EXCEEDED' || !route.isFreeOfQuota),
       ...(route.body === 'NONE' ? [] : reasonsOfBodies),
       ...(route.verb === 'POST' ? reasonsOfPosts : []),
       ...stated,

@@ -4,6 +4,7 @@ import { type DescService, getOption } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { AdminService } from '../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../gen/artseal/v1/escrow_pb.ts';
+import { EventService } from '../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
@@ -12,6 +13,7 @@ import { http } from '../gen/google/api/annotations_pb.ts';
 const services: readonly DescService[] = [
   AdminService,
   EscrowService,
+  EventService,
   EvidenceService,
   FilingService,
   ProvenanceService,
@@ -33,7 +35,7 @@ for (const { file, methods, typeName } of services) {
 
   for (const method of methods) {
     const { NO_SIDE_EFFECTS, IDEMPOTENCY_UNKNOWN } = MethodOptions_IdempotencyLevel;
-    const reads = /^(Get|List)/.test(method.name);
+    const reads = /^(Get|List|Watch)/.test(method.name);
     test(`${typeName}.${method.name} ${reads ? 'may' : 'may not'} be asked with GET, at both doors`, () => {
       assert.equal(method.idempotency, reads ? NO_SIDE_EFFECTS : IDEMPOTENCY_UNKNOWN);
       const route = getOption(method, http).pattern.case;

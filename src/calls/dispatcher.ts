@@ -1,8 +1,15 @@
-import { create, type DescMethodUnary, type DescService, type Message } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMethod,
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  type DescService,
+  type Message,
+} from '@bufbuild/protobuf';
 import { Refusal } from '../domain/reason.ts';
 import { type Scope, scopeNeeded } from '../domain/token.ts';
 import { refuseViolations, type Violation } from '../domain/violation.ts';
-import { type Call, type Implementation, isWriting } from './operation.ts';
+import { type Call, type Implementation, isWriting, type StreamCall } from './operation.ts';
 import { type Principal, scopesOf } from './principal.ts';
 
 /** The operations, by their methods. */
@@ -18,6 +25,12 @@ export interface Dispatcher {
     call: Call,
     violations?: readonly Violation[],
   ): Promise<Message>;
+  /** Calls the operation of a method that answers with a stream; iterating throws as `invoke` does, and it is over after that. */
+  stream(
+    method: DescMethodServerStreaming,
+    message: Message,
+    call: StreamCall,
+  ): AsyncGenerator<Message, void>;
 }
 
 export function createDispatcher(implementations: readonly Implementation[]): Dispatcher {
@@ -27,24 +40,46 @@ export function createDispatcher(implementations: readonly Implementation[]): Di
     }),
   );
   const served = new Map(entries);
+
+  /** The operation of a method, if the principal may call it. Throws NOT_FOUND, PERMISSION_DENIED. */
+  function allowed(method: DescMethod, principal: Principal) {
+    const found = served.get(method);
+    if (found === undefined) throw new Refusal('NOT_FOUND', `${method.name} is not served.`);
+    refuseWithoutScope(found.needed, principal, method);
+    return found.operation;
+  }
+
   return {
     services: implementations.map(({ service }) => service),
     invoke: async (method, message, call, violations = []) => {
-      const found = served.get(method);
-      if (found === undefined) throw new Refusal('NOT_FOUND', `${method.name} is not served.`);
-      const { needed, operation } = found;
-      refuseWithoutScope(needed, call.principal, method);
-      const parsed = operation.parse(message, call.principal);
-      // What was sent tells more than what became of it: of two violations of one field, the first is told.
-      refuseViolations([...violations, ...(parsed.violations ?? [])]);
-      if (parsed.run === undefined) throw new Error(`${method.name} gave neither input nor violations.`);
-      return create(method.output, await parsed.run(call));
+      const operation = allowed(method, call.principal);
+      if (operation.kind !== 'unary') throw new Error(`${method} is a stream.`);
+      const run = runnable(operation.parse(message, call.principal), violations, method);
+      return create(method.output, await run(call));
+    },
+    stream: async function* (method, message, call) {
+      const operation = allowed(method, call.principal);
+      if (operation.kind !== 'server_streaming') throw new Error(`${method} is no stream.`);
+      const run = runnable(operation.parse(message, call.principal), [], method);
+      for await (const answer of run(call)) yield create(method.output, answer);
     },
   };
 }
 
+/** What carries out a message that was parsed. Throws VALIDATION_FAILED. */
+function runnable<Run>(
+  parsed: { readonly violations?: readonly Violation[]; readonly run?: Run },
+  violations: readonly Violation[],
+  { name }: DescMethod,
+): Run {
+  // What was sent tells more than what became of it: of two violations of one field, the first is told.
+  refuseViolations([...violations, ...(parsed.violations ?? [])]);
+  if (parsed.run === undefined) throw new Error(`${name} gave neither input nor violations.`);
+  return parsed.run;
+}
+
 /** Throws PERMISSION_DENIED. */
-function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescMethodUnary): void {
+function refuseWithoutScope(needed: Scope, principal: Principal, { name }: DescMethod): void {
   if (scopesOf(principal).includes(needed)) return;
   const isForPlatform = principal.kind === 'platform' || principal.isPlatform;
   const cure =

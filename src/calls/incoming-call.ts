@@ -1,4 +1,4 @@
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { DescMethodServerStreaming, DescMethodUnary, Message } from '@bufbuild/protobuf';
 import type { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import type { SignedRequest } from './authentication.ts';
@@ -19,8 +19,20 @@ export interface RoutedCall {
   readonly method: DescMethodUnary;
   /** The Idempotency-Key as often as it was sent. */
   readonly idempotencyKeys: readonly string[];
+  /** Whether it is not counted against the quota; left out, it is where there is one. */
+  readonly isFreeOfQuota?: boolean;
   /** Reads the message. Throws Refusal. */
   read(): Reading;
+}
+
+/** A call that is answered by a stream. */
+export interface StreamedCall {
+  readonly method: DescMethodServerStreaming;
+  readonly message: Message;
+  /** Aborted when nobody takes answers any more, or none are to be given. */
+  readonly signal: AbortSignal;
+  /** Ends what the answers go over, for they are not taken. */
+  cutOff(): void;
 }
 
 /** The message of a call, and what was wrong with it; fields with violations keep their default. */

@@ -1,6 +1,7 @@
 import type {
   DescMessage,
   DescMethod,
+  DescMethodServerStreaming,
   DescMethodUnary,
   DescService,
   MessageInitShape,
@@ -21,6 +22,17 @@ export interface Call {
    * Throws Refusal.
    */
   readonly execute: Execute;
+  /** Waits for something that others do; meanwhile the call is not one of those under way. Rejects as `wait` does. */
+  readonly pause: <T>(wait: () => Promise<T>) => Promise<T>;
+}
+
+/** A call that is answered by a stream, for as long as its answers are taken. */
+export interface StreamCall {
+  readonly principal: Principal;
+  /** Carries a command out; resolves when it is durable. Throws Refusal. */
+  readonly execute: Execute;
+  /** Aborted when nobody takes answers any more: whatever is waited for then, the stream is to end. */
+  readonly signal: AbortSignal;
 }
 
 /** What a message comes to: the input of its operation, or what is wrong with it. */
@@ -33,23 +45,48 @@ export function parsed<Input>(violations: readonly Violation[], make: () => Inpu
   return violations.length > 0 ? { violations } : { input: make() };
 }
 
-/** An RPC method: the use case itself. */
-export interface Operation<I extends DescMessage, O extends DescMessage, Input> {
+/** What all operations have: how a message becomes valid input. */
+interface Parsing<I extends DescMessage, Input> {
   /** Turns a message into valid input. */
   parse(message: MessageShape<I>, principal: Principal): Parsed<Input>;
+}
+
+/** An RPC method: the use case itself. */
+export interface Operation<I extends DescMessage, O extends DescMessage, Input> extends Parsing<I, Input> {
   /** Carries the call out. Throws Refusal. */
   run(input: Input, call: Call): Promise<MessageInitShape<O>>;
 }
 
-/** An operation whose input is known to itself alone. */
-export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage> {
+/** An RPC method that answers with a stream. */
+export interface StreamingOperation<I extends DescMessage, O extends DescMessage, Input>
+  extends Parsing<I, Input> {
+  /** Carries the call out, an answer each time that one is asked for. Iterating throws Refusal. */
+  run(input: Input, call: StreamCall): AsyncIterable<MessageInitShape<O>>;
+}
+
+/** An operation whose input is known to itself alone: it gives `Answer` for a call. */
+interface Hidden<I extends DescMessage, CallOf, Answer> {
   /** Parses a message; `run` carries out what it came to. */
   parse(
     message: MessageShape<I>,
     principal: Principal,
   ):
     | { readonly violations: readonly Violation[]; readonly run?: never }
-    | { readonly run: (call: Call) => Promise<MessageInitShape<O>>; readonly violations?: never };
+    | { readonly run: (call: CallOf) => Answer; readonly violations?: never };
+}
+
+/** An operation whose input is known to itself alone. */
+export interface AnyOperation<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage>
+  extends Hidden<I, Call, Promise<MessageInitShape<O>>> {
+  readonly kind: DescMethodUnary['methodKind'];
+}
+
+/** The same that answers with a stream. */
+export interface AnyStreamingOperation<
+  I extends DescMessage = DescMessage,
+  O extends DescMessage = DescMessage,
+> extends Hidden<I, StreamCall, AsyncIterable<MessageInitShape<O>>> {
+  readonly kind: DescMethodServerStreaming['methodKind'];
 }
 
 /** Makes an operation. */
@@ -57,11 +94,24 @@ export function operation<I extends DescMessage, O extends DescMessage, Input>({
   parse,
   run,
 }: Operation<I, O, Input>): AnyOperation<I, O> {
-  return {
-    parse: (message, principal) => {
-      const { input, violations } = parse(message, principal);
-      return violations === undefined ? { run: (call) => run(input as Input, call) } : { violations };
-    },
+  return { kind: 'unary', parse: hiding(parse, run) };
+}
+
+/** Makes an operation that answers with a stream. */
+export function streaming<I extends DescMessage, O extends DescMessage, Input>({
+  parse,
+  run,
+}: StreamingOperation<I, O, Input>): AnyStreamingOperation<I, O> {
+  return { kind: 'server_streaming', parse: hiding(parse, run) };
+}
+
+function hiding<I extends DescMessage, Input, CallOf, Answer>(
+  parse: Parsing<I, Input>['parse'],
+  run: (input: Input, call: CallOf) => Answer,
+): Hidden<I, CallOf, Answer>['parse'] {
+  return (message, principal) => {
+    const { input, violations } = parse(message, principal);
+    return violations === undefined ? { run: (call) => run(input as Input, call) } : { violations };
   };
 }
 
@@ -70,11 +120,13 @@ export function operationName({ parent, name }: DescMethod): string {
   return `${parent.typeName}/${name}`;
 }
 
-/** An operation for each RPC of a service. */
+/** An operation for each RPC of a service, of its kind. */
 export type Operations<S extends DescService> = {
   readonly [Name in keyof S['method']]: S['method'][Name] extends DescMethodUnary<infer I, infer O>
     ? AnyOperation<I, O>
-    : never;
+    : S['method'][Name] extends DescMethodServerStreaming<infer I, infer O>
+      ? AnyStreamingOperation<I, O>
+      : never;
 };
 
 /** A service of the schema with its operations. */
@@ -82,7 +134,8 @@ export interface Implementation {
   readonly service: DescService;
   /** What calls that write need, and how the need of those that read follows from it: `scopeNeeded`. */
   readonly scope: Scope;
-  readonly operations: ReadonlyMap<DescMethodUnary, AnyOperation>;
+  /** By methods of their kind. */
+  readonly operations: ReadonlyMap<DescMethod, AnyOperation | AnyStreamingOperation>;
 }
 
 /** Pairs a service with its operations; throws if the schema has a method that cannot be one. */
@@ -91,9 +144,15 @@ export function implement<S extends DescService>(
   scope: Scope,
   operations: Operations<S>,
 ): Implementation {
-  const entries = service.methods.map((method): [DescMethodUnary, AnyOperation] => {
-    const found = (operations as Record<string, AnyOperation | undefined>)[method.localName];
-    if (!isUnary(method) || found === undefined) throw new Error(`${method} has no operation.`);
+  const entries = service.methods.map((method): [DescMethod, AnyOperation | AnyStreamingOperation] => {
+    const found = (operations as Record<string, AnyOperation | AnyStreamingOperation | undefined>)[
+      method.localName
+    ];
+    if (found === undefined || found.kind !== method.methodKind)
+      throw new Error(`${method} has no operation of its kind.`);
+    // A stream is admitted by nothing that could tell its repetition.
+    if (isStreaming(method) && isWriting(method))
+      throw new Error(`${method} streams, and may change something.`);
     return [method, found];
   });
   return { service, scope, operations: new Map(entries) };
@@ -107,4 +166,9 @@ export function isWriting({ idempotency }: DescMethod): boolean {
 /** Whether a method takes one message and answers one. */
 export function isUnary(method: DescMethod): method is DescMethodUnary {
   return method.methodKind === 'unary';
+}
+
+/** Whether a method takes one message and answers a stream of them. */
+export function isStreaming(method: DescMethod): method is DescMethodServerStreaming {
+  return method.methodKind === 'server_streaming';
 }

@@ -5,17 +5,18 @@ import type { Clock } from '../domain/clock.ts';
 import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { QuotaClaim, Store } from '../store/store.ts';
+import { executorOf, type QuotaClaim, type Store } from '../store/store.ts';
 import { createAuthentication } from './authentication.ts';
 import { type Credentials, checkTimestamp, readCredentials } from './credentials.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createRunningKeys, fingerprintOf, readIdempotencyKey } from './idempotency.ts';
-import type { Outcome, Reading, RoutedCall, SignedCall } from './incoming-call.ts';
+import type { Outcome, Reading, RoutedCall, SignedCall, StreamedCall } from './incoming-call.ts';
 import { quotaClaim, quotaExceeded, quotaStatus, rateLimited } from './limits.ts';
 import { isWriting, operationName } from './operation.ts';
-import type { Principal } from './principal.ts';
+import type { Principal, ServicePrincipal } from './principal.ts';
 import { createRateLimit } from './rate-limit.ts';
 import { createSteadyTime } from './steady-time.ts';
+import { createStreams } from './streams.ts';
 import { Units } from './units.ts';
 
 /** Takes calls of both doors through the documented checks to their operations. */
@@ -24,6 +25,10 @@ export interface Calls {
   signed(call: SignedCall, event: RequestEvent): Promise<Outcome>;
   /** A call of somebody who is identified already. Never rejects. */
   identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome>;
+  /** A call of somebody who is identified already, answered by a stream; iterating throws Refusal, or anything unforeseen. */
+  streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message>;
+  /** Streams that are open. */
+  openStreams(): number;
 }
 
 /** What calls work with. */
@@ -42,7 +47,7 @@ export interface CallsDependencies {
 
 /**
  * Calls of both doors carried out at the same time; what comes on top is refused at once. Requests still arriving do not
- * count, and calls that their caller has given up do until they end.
+ * count, and calls that their caller has given up do until they end. Calls that wait for what others do come back beyond it.
  */
 const callsUnderWayMax = 2_000;
 
@@ -59,6 +64,8 @@ export function createCalls({
   const rateLimit = createRateLimit(clock.monotonicMs);
   const steadyMs = createSteadyTime(clock);
   const runningKeys = createRunningKeys();
+  const streams = createStreams(clock);
+  const execute = executorOf(store);
   let callsUnderWay = 0;
 
   /** Headers, clock, body; from then on the call is under way. */
@@ -103,6 +110,16 @@ export function createCalls({
     }
   }
 
+  /** Waits outside of the calls under way. Whoever lets calls wait bounds how many do. */
+  async function pause<T>(wait: () => Promise<T>): Promise<T> {
+    callsUnderWay -= 1;
+    try {
+      return await wait();
+    } finally {
+      callsUnderWay += 1;
+    }
+  }
+
   /** Signature and rate. Throws what authentication does; whoever is authenticated is told the limits. */
   async function fromSignature(
     call: SignedCall,
@@ -143,6 +160,13 @@ export function createCalls({
     });
   }
 
+  /** There is nothing to admit: what answers with a stream changes nothing. */
+  function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
+    const { method, message, signal } = call;
+    const answers = dispatcher.stream(method, message, { principal, execute, signal });
+    return streams.begin(principal.tokenId, answers, call);
+  }
+
   /**
    * Route, idempotency key, message, quota, operation. Never rejects; whatever is refused, the call is admitted, and what
    * it tells is durable.
@@ -155,7 +179,7 @@ export function createCalls({
   ): Promise<Message | Refusal> {
     let endKey = () => {};
     try {
-      const { method, idempotencyKeys, read } = route();
+      const { method, idempotencyKeys, isFreeOfQuota, read } = route();
       const key = isWriting(method) ? readIdempotencyKey(idempotencyKeys) : undefined;
       const reading = attempt(read);
       if (key !== undefined) {
@@ -164,10 +188,10 @@ export function createCalls({
         endKey = runningKeys.begin(claim);
         units.claim(claim);
       }
-      units.takeQuota();
+      if (!isFreeOfQuota) units.takeQuota();
       if (reading instanceof Refusal) throw reading;
       const { message, violations } = reading;
-      const call = { principal, execute: units.execute };
+      const call = { principal, execute: units.execute, pause };
       const answer = await dispatcher.invoke(method, message, call, violations);
       await units.admit();
       return answer;
@@ -190,7 +214,7 @@ export function createCalls({
     );
   }
 
-  return { signed, identified };
+  return { signed, identified, streamed, openStreams: streams.open };
 }
 
 /** Finds what is called, and notes it. Throws Refusal. */

@@ -3,6 +3,7 @@
 export { Code, ConnectError, createClient } from '@connectrpc/connect';
 export * from '../../gen/artseal/v1/admin_pb.ts';
 export * from '../../gen/artseal/v1/escrow_pb.ts';
+export * from '../../gen/artseal/v1/event_pb.ts';
 export * from '../../gen/artseal/v1/evidence_pb.ts';
 export * from '../../gen/artseal/v1/filing_pb.ts';
 export * from '../../gen/artseal/v1/provenance_pb.ts';

@@ -1,4 +1,10 @@
-import type { DescMethod, DescMethodUnary, DescService, Message } from '@bufbuild/protobuf';
+import type {
+  DescMethod,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  DescService,
+  Message,
+} from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -20,9 +26,9 @@ import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts'
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
-import { operationName } from '../calls/operation.ts';
+import { isStreaming, isUnary, operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
-import { asRefusal, incomplete, type Reason, Refusal } from '../domain/reason.ts';
+import { asRefusal, incomplete, type Reason, Refusal, unavailable } from '../domain/reason.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { requestMs } from './connection.ts';
@@ -36,7 +42,7 @@ import { createReflection } from './reflection.ts';
 
 /** What typed calls work with. */
 export interface TypedCallDependencies {
-  readonly calls: Pick<Calls, 'identified'>;
+  readonly calls: Pick<Calls, 'identified' | 'streamed'>;
   readonly services: readonly DescService[];
   readonly bearerCheck: BearerCheck;
   readonly readiness: HealthDependencies['readiness'];
@@ -64,6 +70,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
 const requestKey = createContextKey<AnyRequest | undefined>(undefined);
+const cutOffKey = createContextKey(() => {});
 const begunKey = createContextKey(false);
 
 /**
@@ -99,6 +106,26 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     return answer;
   }
 
+  async function* carryOutStream(
+    method: DescMethodServerStreaming,
+    message: Message,
+    { values, signal: gone, requestHeader }: HandlerContext,
+  ): AsyncGenerator<Message> {
+    const authorization = requestHeader.get('Authorization');
+    const principal = bearerCheck(authorization);
+    values.set(begunKey, true);
+    const signal = AbortSignal.any([gone, draining]);
+    const call = { method, message, signal, cutOff: values.get(cutOffKey) };
+    for await (const answer of calls.streamed(principal, call)) {
+      // Again, for a token may end before the stream that was opened with it.
+      bearerCheck(authorization);
+      yield answer;
+    }
+    if (!draining.aborted) return;
+    values.get(eventKey).isStopping = true;
+    throw unavailable('The process takes no more calls. Open the stream anew where it ended.');
+  }
+
   const router = createConnectRouter({
     interceptors: [refuseInOurWords],
     readMaxBytes: messageBytesMax,
@@ -114,8 +141,9 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       jsonOptions: strictProtoJson(method.input),
     });
   }
-  for (const method of services.flatMap((service) => service.methods as DescMethodUnary[])) {
-    serve(method, (request, context) => carryOut(method, request, context));
+  for (const method of services.flatMap((service) => service.methods)) {
+    if (isUnary(method)) serve(method, (request, context) => carryOut(method, request, context));
+    if (isStreaming(method)) serve(method, (request, context) => carryOutStream(method, request, context));
   }
   const names = services.map(({ typeName }) => typeName);
   const health = createHealth({ services: names, readiness, draining });
@@ -152,9 +180,19 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     answer(request, response, event).catch((error) => {
       // So the library calls what a client breaks off.
       if (ConnectError.from(error).code !== Code.Aborted) event.refusal ??= asRefusal(error);
-      ('stream' in response ? response.stream : response).destroy();
+      destroy(response);
     });
   };
+}
+
+function destroy(response: AnyResponse): void {
+  ('stream' in response ? response.stream : response).destroy();
+}
+
+/** Ends an answer whose client takes nothing of it, and would not take an error either. */
+function cutOff(response: AnyResponse, event: RequestEvent): void {
+  event.refusal = new Refusal('TIMEOUT', 'The client took nothing of the stream.');
+  destroy(response);
 }
 
 /**
@@ -174,6 +212,7 @@ function universalRequest(request: AnyRequest, response: AnyResponse, event: Req
   const values = createContextValues()
     .set(eventKey, event)
     .set(requestKey, request)
+    .set(cutOffKey, () => cutOff(response, event))
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);

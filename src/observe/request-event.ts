@@ -24,6 +24,8 @@ export interface RequestEvent {
   isProbe?: boolean;
   /** Whether anybody may ask for it as often as they like, so that some are refused for want of room. */
   isForAnybody?: boolean;
+  /** Whether it was ended since the process stops. */
+  isStopping?: boolean;
   /** Where calls are traced. */
   readonly span?: CallSpan | undefined;
 }
@@ -34,7 +36,7 @@ export interface RequestEvent {
  */
 export function logCall(log: Logger, event: RequestEvent, status: number, elapsedMs: number): void {
   const { requestId, client, caller, tokenId, claimedKey, operation, refusal, span } = event;
-  const { isForOperator, isProbe, isForAnybody } = event;
+  const { isForOperator, isProbe, isForAnybody, isStopping } = event;
   const ms = Math.round(elapsedMs * 10) / 10;
   const told = { reason: refusal?.reason, ms, traceId: span?.traceId };
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
@@ -43,7 +45,7 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
-  else if (isForAnybody && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');
+  else if ((isForAnybody || isStopping) && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');
   else if (isForOperator) log.warn({ ...line, why: refusal?.message }, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');
   else log.info(line, 'call');

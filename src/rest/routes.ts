@@ -6,7 +6,7 @@ import {
   hasOption,
   type Message,
 } from '@bufbuild/protobuf';
-import { may_be_empty } from '../../gen/artseal/v1/options_pb.ts';
+import { free_of_quota, may_be_empty } from '../../gen/artseal/v1/options_pb.ts';
 import { http } from '../../gen/google/api/annotations_pb.ts';
 import type { HttpRule } from '../../gen/google/api/http_pb.ts';
 import type { Reading } from '../calls/incoming-call.ts';
@@ -26,6 +26,8 @@ export interface Route {
   readonly template: string;
   /** What requests carry as JSON: an object with members, at most an empty one, or nothing. */
   readonly body: 'REQUIRED' | 'OPTIONAL' | 'NONE';
+  /** Whether calls are not counted against the quota. */
+  readonly isFreeOfQuota: boolean;
   /** Whether the path of a target is one of the template. */
   matches(target: RequestTarget): boolean;
   /** Reads the request message from a target that matches, and a body. Throws INVALID_JSON. */
@@ -97,6 +99,7 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
     verb: kind.toUpperCase(),
     template,
     body,
+    isFreeOfQuota: getOption(method, free_of_quota),
     matches: ({ segments }) =>
       segments.length === pattern.length &&
       pattern.every(({ literal }, place) =>

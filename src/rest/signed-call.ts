@@ -72,6 +72,7 @@ class RestCall implements SignedCall {
     return {
       method: route.method,
       idempotencyKeys: sentHeader(this.#request, 'idempotency-key'),
+      isFreeOfQuota: route.isFreeOfQuota,
       read: () => route.read(this.#parsedTarget, body),
     };
   }

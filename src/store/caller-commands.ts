@@ -126,6 +126,8 @@ export interface CallerCommands {
     readonly takes: { readonly by: Actor; readonly masterKey: string; readonly seals: readonly NewSeal[] };
     readonly gives: number;
   };
+  /** Finds a platform or an internal caller by name. Refused with NOT_FOUND. */
+  FindCaller: { readonly takes: { readonly name: string }; readonly gives: CallerRef };
   /** Finds a platform by name. */
   FindPlatform: { readonly takes: { readonly name: string }; readonly gives: Platform | undefined };
   /** Platforms by age, oldest first. */

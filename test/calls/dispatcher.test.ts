@@ -33,6 +33,7 @@ const platform: Principal = {
 const service: Principal = ledger;
 const operator: Principal = { ...ledger, scopes: ['operate'] };
 const execute = () => assert.fail('Nothing is stored here.');
+const pause = () => assert.fail('Nothing is waited for here.');
 
 /** Invokes one operation that counts how often it ran. */
 function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') {
@@ -48,7 +49,7 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
   return {
     runs: () => runs,
     invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
-      dispatcher.invoke(method, request, { principal, execute }, violations),
+      dispatcher.invoke(method, request, { principal, execute, pause }, violations),
   };
 }
 
@@ -139,7 +140,7 @@ test('a method that nobody implements is not found', async () => {
   const dispatcher = createDispatcher([]);
   const request = create(GetProvenanceRequestSchema);
   await assert.rejects(
-    dispatcher.invoke(method, request, { principal: operator, execute }),
+    dispatcher.invoke(method, request, { principal: operator, execute, pause }),
     refusal('NOT_FOUND'),
   );
 });

@@ -26,7 +26,10 @@ async function openDoor(
   draining = new AbortController(),
 ): Promise<string> {
   const typedCalls = createTypedCalls({
-    calls: { identified: () => Promise.reject(new Error('The operation has begun.')) },
+    calls: {
+      identified: () => Promise.reject(new Error('The operation has begun.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
     services: [ProvenanceService],
     bearerCheck: () => ledger,
     readiness: createSwitchedReadiness(),

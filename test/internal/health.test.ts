@@ -19,7 +19,7 @@ import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const shared = await startService(fileScope);
-const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Admin'].map(
+const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Admin'].map(
   (name) => `artseal.v1.${name}Service`,
 );
 
@@ -101,7 +101,10 @@ async function openDoor(t: TestContext) {
   const draining = new AbortController();
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({
-    calls: { identified: () => Promise.reject(new Error('Nothing is served here.')) },
+    calls: {
+      identified: () => Promise.reject(new Error('Nothing is served here.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
     services: [],
     bearerCheck: () => assert.fail('Nobody is known here.'),
     readiness,

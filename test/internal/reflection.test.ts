@@ -72,6 +72,7 @@ for (const version of Object.keys(versions)) {
     assert.deepEqual(answer.value.service.map(({ name }) => name).toSorted(), [
       'artseal.v1.AdminService',
       'artseal.v1.EscrowService',
+      'artseal.v1.EventService',
       'artseal.v1.EvidenceService',
       'artseal.v1.FilingService',
       'artseal.v1.ProvenanceService',

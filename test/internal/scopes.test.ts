@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { DescMethodUnary, DescService } from '@bufbuild/protobuf';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { type ConnectError, createClient } from '@connectrpc/connect';
 import { Escrow_Type, EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
@@ -37,6 +37,7 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.ProvenanceService': 'read',
   'artseal.v1.EvidenceService': 'read',
   'artseal.v1.EscrowService': 'escrow',
+  'artseal.v1.EventService': 'read',
   'artseal.v1.AdminService': 'operate',
 };
 
@@ -51,13 +52,20 @@ async function servicesOfProtos(): Promise<DescService[]> {
   );
 }
 
-function scopeOf(schema: DescService, { idempotency }: DescMethodUnary): Scope {
+function scopeOf(schema: DescService, { idempotency }: DescMethod): Scope {
   const ofService = documented[schema.typeName] ?? assert.fail(`${schema.typeName} is not documented.`);
   const isRead = idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
   return isRead && ofService !== 'operate' ? 'read' : ofService;
 }
 
-type AnyCall = (request: object) => Promise<unknown>;
+type AnyCall = (request: object) => Promise<unknown> | AsyncIterable<unknown>;
+
+/** The answer of a call, the first where it is answered by a stream. */
+async function firstAnswer(answered: ReturnType<AnyCall>): Promise<unknown> {
+  if (!(Symbol.asyncIterator in answered)) return answered;
+  for await (const answer of answered) return answer;
+  return assert.fail('The stream is empty.');
+}
 
 const services = await servicesOfProtos();
 /** For each scope, a token that has it alone, and one that has all others. */
@@ -71,12 +79,12 @@ for (const [protocol, transport] of Object.entries(transports)) {
   test(`every RPC is refused without its scope and let in with it, over ${protocol}`, async () => {
     assert.ok(services.length >= Object.keys(documented).length);
     for (const schema of services) {
-      for (const method of schema.methods as readonly DescMethodUnary[]) {
+      for (const method of schema.methods) {
         const needed = scopeOf(schema, method);
         const { only, others } = tokens.get(needed) ?? assert.fail(needed);
         const callWith = (token: string): Promise<unknown> => {
           const client: Record<string, AnyCall> = createClient(schema, transport(service.internalUrl, token));
-          return client[method.localName]?.({}) ?? assert.fail(method.localName);
+          return firstAnswer(client[method.localName]?.({}) ?? assert.fail(method.localName));
         };
         const { message } = await typedRefusal(callWith(others), 'PERMISSION_DENIED');
         assert.equal(

@@ -53,6 +53,7 @@ describe('the archive of the protos', { timeout: 300_000 }, () => {
     assert.deepEqual(services.sort(), [
       'artseal.v1.AdminService',
       'artseal.v1.EscrowService',
+      'artseal.v1.EventService',
       'artseal.v1.EvidenceService',
       'artseal.v1.FilingService',
       'artseal.v1.ProvenanceService',

@@ -15,6 +15,7 @@ import {
 } from '@bufbuild/protobuf/wkt';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
@@ -122,7 +123,14 @@ test('unknown routes are refused unsigned calls like all others', async () => {
   assertRefused(answer, 401, 'AUTH_HEADER_MISSING');
 });
 
-const services = [AdminService, EscrowService, EvidenceService, FilingService, ProvenanceService];
+const services = [
+  AdminService,
+  EscrowService,
+  EventService,
+  EvidenceService,
+  FilingService,
+  ProvenanceService,
+];
 
 /** What a made-up method differs in. */
 interface MethodShape {

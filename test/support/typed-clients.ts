@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { Code, ConnectError, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { EventService } from '../../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../../gen/artseal/v1/evidence_pb.ts';
 import { FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../../gen/artseal/v1/provenance_pb.ts';
@@ -15,6 +16,7 @@ export function typedClients(transport: Transport) {
     provenance: createClient(ProvenanceService, transport),
     evidence: createClient(EvidenceService, transport),
     escrows: createClient(EscrowService, transport),
+    events: createClient(EventService, transport),
     admin: createClient(AdminService, transport),
   };
 }

@@ -1,6 +1,7 @@
+import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
-import type { Server, Socket } from 'node:net';
+import type { AddressInfo, Server, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { type Network, parseNetwork } from '../../src/listening/networks.ts';
@@ -15,48 +16,71 @@ import {
 import { type Certificate, makeAuthority } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
-import { listenLocally } from '../support/local-server.ts';
 
 type Scope = Pick<TestContext, 'after'>;
 
 /** The authority of receivers, and a certificate of hooks.example and the names and addresses of loopback. */
 export const authority = makeAuthority(fileScope);
 export const certificate = authority.issue('receiver', 2, [
-  ...['DNS:hooks.example', 'DNS:localhost', 'DNS:*.localhost', 'DNS:localhost.'],
-  ...['IP:127.0.0.1', 'IP:0.0.0.0', 'IP:::ffff:7f00:1', 'IP:127.1.2.3'],
+  ...['DNS:hooks.example', 'DNS:localhost', 'DNS:any.localhost'],
+  ...['IP:127.0.0.1', 'IP:0.0.0.0', 'IP:::ffff:7f00:1', 'IP:127.0.0.2'],
 ]);
 
-/** A server at 127.0.0.1. */
+/** A server. */
 export interface Receiver {
   readonly port: number;
   /** How many connections were made to it. */
   connections(): number;
   /** Those that it holds. */
   readonly sockets: ReadonlySet<Socket>;
+  /** How much came over those that have ended. */
+  receivedBytes(): number;
+}
+
+/** Where a server listens: by default at any port of 127.0.0.1. */
+interface Place {
+  readonly host?: string;
+  readonly port?: number;
 }
 
 /** Has a server listen until the test is over. */
-export async function startServer(test: Scope, server: Server): Promise<Receiver> {
+export async function startServer(
+  test: Scope,
+  server: Server,
+  { host = '127.0.0.1', port = 0 }: Place = {},
+): Promise<Receiver> {
   const sockets = new Set<Socket>();
-  let connections = 0;
+  let [connections, receivedBytes] = [0, 0];
   server.on('connection', (socket: Socket) => {
     connections += 1;
     sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket)).on('error', () => {});
+    socket
+      .on('error', () => {})
+      .on('close', () => {
+        sockets.delete(socket);
+        receivedBytes += socket.bytesRead;
+      });
   });
-  const url = await listenLocally(test, server, () => {
+  server.listen(port, host);
+  await once(server, 'listening');
+  test.after(() => {
+    server.close();
     for (const socket of sockets) socket.destroy();
   });
-  return { port: Number(new URL(url).port), connections: () => connections, sockets };
+  return {
+    ...{ port: (server.address() as AddressInfo).port, sockets },
+    ...{ connections: () => connections, receivedBytes: () => receivedBytes },
+  };
 }
 
 /** Starts a receiver over https; by default it answers 204 to everything. */
 export function startReceiver(
   test: Scope,
   listener: RequestListener = (_request, response) => response.writeHead(204).end(),
-  { certificate: cert, key }: Pick<Certificate, 'certificate' | 'key'> = certificate,
+  { certificate: cert, key, ...place }: Partial<Pick<Certificate, 'certificate' | 'key'>> & Place = {},
 ): Promise<Receiver> {
-  return startServer(test, createServer({ cert, key }, listener));
+  const shown = { cert: cert ?? certificate.certificate, key: key ?? certificate.key };
+  return startServer(test, createServer(shown, listener), place);
 }
 
 /** Starts a receiver that speaks TLS, and what else `talk` makes it say once a request has come. */

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
 import type { Actor } from '../../domain/act.ts';
 import {
+  callerNotFound,
   changeAgreement,
   type KeyStatus,
   keyNotFound,
@@ -233,6 +234,11 @@ export function createCallerHandlers(
       const keyIds = seals.filter(replaceSeal).map(({ keyId }) => keyId);
       if (keyIds.length > 0) noteAct(by, 'secrets reseal', `master key ${masterKey}`, { after: { keyIds } });
       return keyIds.length;
+    }),
+    FindCaller: reads(({ name }) => {
+      const found = callerNamed(name);
+      if (found === undefined) throw callerNotFound();
+      return { callerId: found.id, caller: found.name };
     }),
     FindPlatform: reads(({ name }) => platformNamed(name)),
     ListPlatforms: reads(({ page }) =>

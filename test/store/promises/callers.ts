@@ -119,6 +119,16 @@ export function callerPromises(engine: StoreEngine): void {
     assert.equal(await perform(store, { kind: 'FindPlatform', name: 'ledger' }), undefined);
   });
 
+  test('callers of both kinds are found by name', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId } = await addPlatform(store, 'gallery');
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() });
+    const find = (name: string) => perform(store, { kind: 'FindCaller', name });
+    assert.deepEqual(await find('gallery'), { callerId, caller: 'gallery' });
+    assert.equal((await find('ledger')).caller, 'ledger');
+    await refused(find('Gallery'), 'NOT_FOUND');
+  });
+
   test('a platform is suspended and resumed as a whole, and its keys keep what they were', async (t) => {
     const store = await openStore(t, engine);
     const suspended = await addPlatform(store, 'gallery');

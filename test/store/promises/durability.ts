@@ -132,6 +132,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   SetKeyStatus: { kind: 'SetKeyStatus', by: tester, keyId: 'key', status: 'SUSPENDED' },
   FindKey: { kind: 'FindKey', keyId: 'key' },
   ReplaceSeals: { kind: 'ReplaceSeals', by: tester, masterKey: 'main', seals: [] },
+  FindCaller: { kind: 'FindCaller', name: 'gallery' },
   FindPlatform: { kind: 'FindPlatform', name: 'gallery' },
   ListPlatforms: { kind: 'ListPlatforms', page },
   SetPlatformStatus: { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' },
