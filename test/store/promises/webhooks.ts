@@ -89,11 +89,17 @@ async function attempted(
   outcomes: Readonly<Record<number, Partial<AttemptOutcome>>>,
 ): Promise<void> {
   const { id } = webhook;
-  const take = { kind: 'TakeWork', id, nowMs, limit: 100, underWay: [] } as const;
+  const limit = Object.keys(outcomes).length;
+  const take = { kind: 'TakeWork', id, nowMs, limit, underWay: [] } as const;
   const { due } = await perform(store, take);
-  const asked = due.map(({ event }) => event.sequence).filter((place) => place in outcomes);
-  assert.deepEqual(asked, Object.keys(outcomes).map(Number));
-  const noted = asked.map((sequence) => outcome(webhook, sequence, outcomes[sequence]));
+  const asked = due.filter(({ event }) => event.sequence in outcomes);
+  assert.deepEqual(
+    asked.map(({ event }) => event.sequence),
+    Object.keys(outcomes).map(Number),
+  );
+  const noted = asked.map(({ event: { sequence }, attempts }) =>
+    outcome(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
+  );
   await perform(store, { kind: 'NoteAttempts', outcomes: noted });
 }
 
@@ -369,16 +375,15 @@ export function webhookPromises(engine: StoreEngine): void {
     await attempted(store, other, { 1: {} });
     await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
     await refused(deliveriesOf(store, webhook), 'WEBHOOK_NOT_FOUND');
-    assert.equal((await deliveriesOf(store, other)).length, 4);
+    assert.deepEqual(shortly(await deliveriesOf(store, other)), [[1, 'DELIVERED', 1, null]]);
   });
 
   test('an event is sent again, whatever became of it, its attempts counted anew', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await galleryIn(store);
     const webhook = await addWebhook(store, gallery);
-    await fileSome(store, gallery, 3);
+    await fileSome(store, gallery, 4);
     await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: { ...gaveUp, retryAtMs: nowMs + 5_000 } });
-    await fileOne(store, gallery);
     for (const sequence of [1, 2, 3]) assert.equal(await again(store, webhook, { sequence }), 1);
     assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
       [1, 'PENDING', 0, nowMs],
