@@ -414,7 +414,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.equal(await again(store, webhook, { sequence: 2 }), 1);
     assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
       [2, 'PENDING', 0, nowMs],
-      [3, 'WAITING', 1, null],
+      [3, 'PENDING', 1, nowMs],
     ]);
     assert.equal(await again(store, webhook, { sequence: 3 }), 1);
     assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
