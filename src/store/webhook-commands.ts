@@ -50,6 +50,8 @@ export interface WebhookName {
 
 /** What became of an event at an endpoint. */
 export interface StoredDelivery {
+  /** Whose event it is. */
+  readonly callerId: number;
   /** Of the event, among those of its caller. */
   readonly sequence: number;
   readonly type: ToldEvent['type'];
@@ -69,8 +71,6 @@ export interface StoredDelivery {
 
 /** An endpoint as whoever sends needs it. */
 export interface SendingWebhook extends StoredWebhook {
-  /** The sequence up to which each event of the caller has its delivery, or is none that the endpoint is sent. */
-  readonly cursor: number;
   /** When the first of its deliveries is due, Unix milliseconds; null if none is PENDING. */
   readonly nextDueAtMs: number | null;
 }
@@ -85,19 +85,18 @@ export interface DueDelivery {
 export interface WebhookWork {
   /** Undefined where the endpoint is gone or disabled: nothing is to be sent to it. */
   readonly webhook: SendingWebhook | undefined;
-  /** Due, the longest due first. */
+  /** PENDING and due, the longest due first. No two are of one resource. */
   readonly due: readonly DueDelivery[];
-  /**
-   * Events behind the cursor, in their order, that the endpoint is sent and that have no delivery yet. Those of a resource of which
-   * an earlier event is PENDING or WAITING are not among them: they were made WAITING.
-   */
-  readonly fresh: readonly DueDelivery[];
+  /** Whether more may be due. */
+  readonly hasMore: boolean;
 }
 
 /** What came of one attempt. */
 export interface AttemptOutcome {
   readonly id: number;
   readonly sequence: number;
+  /** How often the event was sent, this time included. */
+  readonly attempts: number;
   /** When it ended, Unix milliseconds. */
   readonly atMs: number;
   readonly isDelivered: boolean;
@@ -108,6 +107,13 @@ export interface AttemptOutcome {
   readonly retryAtMs: number | null;
   /** Why the endpoint is to be disabled, for its owner, whatever its failures before; undefined if it is not. */
   readonly disables?: string | undefined;
+}
+
+/** What attempts led to. Both are ids of endpoints. */
+export interface NotedAttempts {
+  readonly disabled: readonly number[];
+  /** Where an event that waited is due. */
+  readonly released: readonly number[];
 }
 
 /** Events of a caller behind one sequence, up to another. */
@@ -185,8 +191,9 @@ export interface WebhookCommands {
   /** The endpoints that are ENABLED, in the order of their ids. */
   ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
   /**
-   * What is to be sent to an endpoint as of `nowMs`: `limit` at most, those that are due first. `beyond` are sequences that are
-   * being sent, which are left out. It may move the cursor and make deliveries WAITING.
+   * What is to be sent to an endpoint as of `nowMs`, `limit` at most: what is to be sent again, and then what happened since it was
+   * last asked for, which is PENDING from now on, or WAITING for an earlier event of its resource. What is not kept any more has
+   * FAILED. `underWay` are sequences that are being sent, which are left out.
    */
   TakeWork: {
     readonly takes: {
@@ -198,12 +205,12 @@ export interface WebhookCommands {
     readonly gives: WebhookWork;
   };
   /**
-   * Writes down what came of attempts. Where a delivery ends, the one that waits for it is due. An endpoint all attempts at which
-   * failed for `failingMaxS` is disabled, with an event. What came of attempts at an endpoint that is gone is dropped. Gives the ids
-   * of those that were disabled.
+   * Writes down what came of attempts; the same again changes nothing more. Where a delivery ends, the one that waits for it is
+   * due. An endpoint all attempts at which failed for `failingMaxS` is disabled, with an event. What came of attempts at an
+   * endpoint that is gone is dropped. Some deliveries whose events are not kept any more are deleted.
    */
   NoteAttempts: {
     readonly takes: { readonly outcomes: readonly AttemptOutcome[] };
-    readonly gives: readonly number[];
+    readonly gives: NotedAttempts;
   };
 }

@@ -24,6 +24,7 @@ import { partyPromises } from './promises/parties.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
+import { webhookPromises } from './promises/webhooks.ts';
 
 /** What every engine of the store promises, in parts. */
 const parts = {
@@ -48,6 +49,7 @@ const parts = {
   idempotency: idempotencyPromises,
   institutions: institutionPromises,
   figures: figurePromises,
+  webhooks: webhookPromises,
   serving: servingPromises,
   events: eventPromises,
   durability: durabilityPromises,

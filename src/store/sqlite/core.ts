@@ -24,6 +24,7 @@ import {
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
 import { createDated } from './dated.ts';
+import { createDeliveryHandlers } from './deliveries.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEventHandlers } from './events.ts';
 import { createEvidenceHandlers } from './evidence.ts';
@@ -263,6 +264,7 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
     ...createEventHandlers(database, outbox),
+    ...createDeliveryHandlers(database, outbox),
     ...createWebhookHandlers(database, createWebhookRows(database), noteAct, outbox),
     ...createActHandlers(database),
     ...createFigureHandlers(database),

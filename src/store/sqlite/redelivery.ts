@@ -21,11 +21,14 @@ type Which = Command<'Redeliver'>['which'];
 /** What of an endpoint sending again goes by. */
 type Receiver = Pick<WebhookRow, 'id' | 'callerId' | 'eventTypes' | 'status' | 'cursor'>;
 
+/** What sending again came to, and whether it changed anything. */
+type SentAgain = Redelivered & { readonly isChanged: boolean };
+
 /** Prepares what has events sent again, as `Redeliver` says. */
 export function createRedelivery(
   database: Database,
   events: EventReads,
-): (webhook: Receiver, which: Which, nowMs: number) => Redelivered {
+): (webhook: Receiver, which: Which, nowMs: number) => SentAgain {
   const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
   const isOfResource = and(isOfWebhook, eq(webhookDelivery.resource, sql.placeholder('resource')), isOpen);
   const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
@@ -59,6 +62,8 @@ export function createRedelivery(
           answer: null,
           error: null,
         },
+        setWhere: sql`${webhookDelivery.status} <> excluded.status OR ${webhookDelivery.attempts} > 0
+          OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
       }),
   );
   const holdBack = prepareRaw(
@@ -69,12 +74,15 @@ export function createRedelivery(
       .where(and(isOfResource, gt(webhookDelivery.sequence, sql.placeholder('sequence')))),
   );
 
-  /** Has an event sent at once, or behind the earlier ones of its resource that are not over; the later ones wait for it. */
-  function send(webhook: number, event: Event, nowMs: number): void {
+  /**
+   * Has an event sent at once, or behind the earlier ones of its resource that are not over; the later ones wait for it. Whether it
+   * was not to be sent so before.
+   */
+  function send(webhook: number, event: Event, nowMs: number): boolean {
     const { sequence, type, atMs } = event;
     const place = { webhook, resource: resourceOf(event), sequence };
     const isFirst = selectEarlier.get(place) === undefined;
-    put.run({
+    const changed = put.run({
       ...place,
       ...{ type, eventAtS: Math.floor(atMs / 1_000), attempts: 0, lastAttemptAtMs: null },
       status: isFirst ? 'PENDING' : 'WAITING',
@@ -82,19 +90,25 @@ export function createRedelivery(
       ...{ httpStatus: null, answer: null, error: null },
     });
     if (isFirst) holdBack.run(place);
+    return changed > 0;
   }
 
-  function sendOne({ id, callerId, eventTypes, cursor }: Receiver, sequence: number, nowMs: number): void {
+  function sendOne(
+    { id, callerId, eventTypes, cursor }: Receiver,
+    sequence: number,
+    nowMs: number,
+  ): SentAgain {
     const newest = events.newest(callerId);
     if (sequence > newest) throw eventNotTold(newest);
     const event = events.at(callerId, sequence);
     if (event === undefined) throw eventNotKept();
     if (!isSent(readEventTypes(eventTypes), event.type)) throw typeNotSent(event.type);
     // What is behind the cursor is sent anyway.
-    if (sequence <= cursor) send(id, event, nowMs);
+    const isChanged = sequence <= cursor && send(id, event, nowMs);
+    return { count: 1, rest: undefined, isChanged };
   }
 
-  function sendRange(webhook: Receiver, { after, upTo }: EventRange, nowMs: number): Redelivered {
+  function sendRange(webhook: Receiver, { after, upTo }: EventRange, nowMs: number): SentAgain {
     const { id, callerId, eventTypes } = webhook;
     const filter = readEventTypes(eventTypes);
     const found = after < upTo ? events.behind(callerId, after, redeliveredPerUnit) : [];
@@ -104,9 +118,10 @@ export function createRedelivery(
         isSent(filter, type) &&
         selectStatus.get({ webhook: id, sequence })?.status !== 'DELIVERED',
     );
-    for (const event of missed) send(id, event, nowMs);
+    const changed = missed.filter((event) => send(id, event, nowMs));
     const last = found.at(-1)?.sequence ?? upTo;
-    return { count: missed.length, rest: last < upTo ? { after: last, upTo } : undefined };
+    const rest = last < upTo ? { after: last, upTo } : undefined;
+    return { count: missed.length, rest, isChanged: changed.length > 0 };
   }
 
   /** The sequence behind which the first event of a time or later is. Events are in the order of their times. */
@@ -123,10 +138,7 @@ export function createRedelivery(
 
   return (webhook, which, nowMs) => {
     if (webhook.status === 'DISABLED') throw webhookDisabled();
-    if ('sequence' in which) {
-      sendOne(webhook, which.sequence, nowMs);
-      return { count: 1, rest: undefined };
-    }
+    if ('sequence' in which) return sendOne(webhook, which.sequence, nowMs);
     if ('after' in which) return sendRange(webhook, which, nowMs);
     if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw eventNotKept();
     const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, lt } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/act.ts';
 import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
 import type { StoredDelivery, StoredWebhook, WebhookChange, WebhookCommands } from '../webhook-commands.ts';
@@ -9,7 +9,7 @@ import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { createRedelivery } from './redelivery.ts';
-import { webhook, webhookDelivery } from './schema.ts';
+import { deployment, webhook, webhookDelivery } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
 import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
 
@@ -78,10 +78,16 @@ export function createWebhookHandlers(
   return {
     AddWebhook: writes(({ owner, webhook: { eventTypes, sealedSecret, ...given } }) => {
       if (webhooksOf(owner) >= webhooksMax) throw webhooksExhausted();
+      const { id } = database
+        .update(deployment)
+        .set({ newestWebhook: sql`${deployment.newestWebhook} + 1` })
+        .returning({ id: deployment.newestWebhook })
+        .get();
       database
         .insert(webhook)
         .values({
           ...given,
+          id,
           callerId: owner,
           eventTypes: writeEventTypes(eventTypes),
           sealedSecret: Buffer.from(sealedSecret),
@@ -131,7 +137,7 @@ export function createWebhookHandlers(
       return undefined;
     }),
     ListDeliveries: reads(({ status, page, ...name }) => {
-      const { id } = rows.find(name);
+      const { id, callerId } = rows.find(name);
       const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
       const isAsked = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
       const found = database
@@ -141,15 +147,14 @@ export function createWebhookHandlers(
         .orderBy(desc(webhookDelivery.sequence))
         .limit(rowsFor(page))
         .all();
-      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => delivery);
+      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => ({ callerId, ...delivery }));
     }),
     Redeliver: writes(({ which, nowMs, by, ...name }) => {
-      const { webhookId, ...row } = rows.find(name);
-      const redelivered = redeliver(row, which, nowMs);
-      const { count } = redelivered;
-      if (by !== undefined && count > 0)
-        noteAct(by, 'webhook redeliver', webhookId, { after: { ...which, count } });
-      return redelivered;
+      const row = rows.find(name);
+      const { count, rest, isChanged } = redeliver(row, which, nowMs);
+      if (by !== undefined && isChanged)
+        noteAct(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
+      return { count, rest };
     }),
   };
 }
