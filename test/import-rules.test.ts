@@ -66,16 +66,6 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['pino', ...drivers, ...connect, ...web],
     ],
   },
-  'src/webhooks/any.ts': {
-    allowed: [
-      ...['./signature.ts', '../domain/money.ts', '../store/store.ts', '../keys/key-ring.ts'],
-      ...['node:crypto', ...web],
-    ],
-    refused: [
-      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../rest/routes.ts', '../../gen/a_pb.ts'],
-      ...['pino', ...drivers, ...connect],
-    ],
-  },
   'src/calls/any.ts': {
     allowed: [
       ...['./limits.ts', '../domain/money.ts', '../observe/trace.ts', '../store/store.ts'],
