@@ -32,7 +32,11 @@ export function messageOf(event: ToldEvent): WebhookMessage {
   const { sequence, ...told } = eventMessage(event, { idKey: new Uint8Array(32), timestamp });
   return {
     id: String(told.id),
-    body: JSON.stringify({ type: told.type, timestamp: told.at, data: { ...told, sequence: Number(sequence) } }),
+    body: JSON.stringify({
+      type: told.type,
+      timestamp: told.at,
+      data: { ...told, sequence: Number(sequence) },
+    }),
   };
 }
 
