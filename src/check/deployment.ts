@@ -19,6 +19,7 @@ import { databaseFile } from '../store/sqlite/location.ts';
 import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
+import { checkWebhooks } from './webhooks.ts';
 
 /** How long the institution is waited for, in milliseconds. */
 const answerMs = 8_000;
@@ -56,6 +57,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));
   yield* await checkAddresses(config, serving.record);
   yield await checkInstitution(config, clock);
+  yield await checkWebhooks(config);
 }
 
 async function checkDatabase(

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
@@ -34,6 +35,25 @@ export function connectThrough(
     .on('error', ({ message }) => fail(message))
     .end();
   return promise;
+}
+
+/**
+ * Connects to a proxy and ends the connection at once. Rejects if it cannot be reached, or
+ * shows no certificate that is good, and with the reason of the signal.
+ */
+export async function reachProxy(
+  proxy: URL,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const socket = connectTo(proxy, secureContext);
+  try {
+    await once(socket, proxy.protocol === 'https:' ? 'secureConnect' : 'connect', { signal });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    socket.destroy();
+  }
 }
 
 function connectTo({ protocol, hostname, port }: URL, secureContext: SecureContext): Socket {

@@ -226,6 +226,30 @@ test('a certificate that everybody may read is no fault, its private key is', as
   ]);
 });
 
+test('the proxy that webhooks are sent through is tried, and named without its password', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await makeSandbox(env.ARTSEAL_DATA_DIR);
+  assert.deepEqual((await check(env)).of('webhooks'), ['ok: they are sent to public addresses alone']);
+  const proxy = createServer();
+  const url = await listenLocally(t, proxy, () => proxy.closeAllConnections());
+  const { host } = new URL(url);
+  const allowed = { ...env, ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
+  const through = { ...allowed, ARTSEAL_WEBHOOK_PROXY: `http://ann:s3cret@${host}` };
+  const to = 'they are sent to public addresses and 10.20.0.0/16';
+  const reached = await check(through);
+  assert.deepEqual(
+    [reached.code, reached.of('webhooks')],
+    [0, [`ok: ${to}, through ${url}, which takes connections`]],
+  );
+  const tls = await check({ ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` });
+  assert.match(tls.of('webhooks').join(), /^fault: the proxy https:\/\/127.* cannot be reached/);
+  proxy.close();
+  const gone = await check(through);
+  assert.deepEqual([gone.code, gone.faulty()], [1, ['webhooks']]);
+  assert.match(gone.of('webhooks').join(), /ECONNREFUSED.*; nothing is sent until it can$/);
+  assert.doesNotMatch(gone.of('webhooks').join(), /s3cret/);
+});
+
 test('an institution is asked with the credentials, and may give no answer', async (t) => {
   const dataDir = temporaryFolder(t);
   await makeSandbox(dataDir);
