@@ -68,7 +68,7 @@ test('an endpoint is added, read, listed, changed and deleted, and its secret is
   const disabled = await patch(`/${webhookId}`, { status: 'DISABLED' });
   assert.deepEqual(disabled.json, {
     ...changed.json,
-    ...{ status: 'DISABLED', disabledReason: 'its owner disabled it' },
+    ...{ status: 'DISABLED', disabledReason: 'a call disabled it' },
   });
   assert.deepEqual((await patch(`/${webhookId}`, { status: 'ENABLED' })).json, changed.json);
 
