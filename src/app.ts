@@ -113,6 +113,8 @@ export async function startApp(
     payments.observed,
   );
   const readiness = await openReadiness(start, store, registry.execute, payments.watch);
+  const { dispatcher } = service;
+  const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
   let backups: BackupSchedule | undefined;
   // It is the last to stop, so that figures can be read while the doors close.
@@ -123,11 +125,11 @@ export async function startApp(
     clockFault: filingClock.fault,
     backups: () => backups?.status(),
     evidenceLog: publication.figures,
+    feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
+    sending: service.sending,
   });
-  const { dispatcher } = service;
   const doors = createDoors({
-    ...{ store, clock, service, readiness, clientOf, tls },
-    calls: createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS }),
+    ...{ store, clock, service, calls, readiness, clientOf, tls },
     observers: { log, figures: callFigures, tracer: traces },
     startedAt: shared.calendar.timestamp(clock.nowMs()),
   });
@@ -242,6 +244,7 @@ function openService(
     currency: config.currency,
     random: Math.random,
     newInstructionId: randomUUIDv7,
+    webhooks: config.webhooks,
     limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...simulated.limits },
   });
   opened.defer(service.stop);

@@ -9,6 +9,7 @@ import { createPolls } from './events/polls.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
+import { buildInfo } from './program/build-info.ts';
 import { createHoldWarnings } from './reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
@@ -23,11 +24,19 @@ import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import { createSharedEvidence } from './rpc/shared-evidence.ts';
+import { webhookMessage } from './rpc/webhook-message.ts';
+import { createWebhookService } from './rpc/webhook-service.ts';
+import type { WebhookSettings } from './settings/config.ts';
 import { executorOf, type Store } from './store/store.ts';
 import { createBundles } from './tlog/bundle.ts';
 import { createOpenReads } from './tlog/open-reads.ts';
 import type { Publication } from './tlog/publication.ts';
 import { createTiles } from './tlog/tiles.ts';
+import { createJudge } from './webhooks/addresses.ts';
+import { createAttempts } from './webhooks/attempt.ts';
+import { createOutgoing } from './webhooks/outgoing.ts';
+import { createSender, type SenderFigures } from './webhooks/sender.ts';
+import { checkTarget } from './webhooks/target.ts';
 
 /** What the service is made of. */
 export interface ServiceParts {
@@ -48,6 +57,8 @@ export interface ServiceParts {
   /** A name for an instruction, unique for ever. */
   readonly newInstructionId: () => string;
   readonly limits: ReconciliationLimits;
+  /** How endpoints of webhooks are reached. */
+  readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
   readonly publication: Publication;
   readonly log: Logger;
@@ -60,11 +71,18 @@ export interface Service {
   /** What anybody may ask for of the evidence log. */
   readonly publicLog: PublicLog;
   readonly sharedEvidence: SharedEvidence;
-  /** Looks after the orders that an earlier process left, and from then on after all. */
+  /** Looks after the orders that an earlier process left, and from then on after all; so it does after what webhooks are sent. */
   start(): Promise<void>;
   /** Ends the waiting of calls for events, for the process is about to take no more of them. */
   endWaiting(): void;
-  /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
+  /** Calls that wait for events. */
+  waitingCalls(): number;
+  /** Of what is sent to webhooks. */
+  sending(): SenderFigures;
+  /**
+   * Begins nothing more, waits for no answer of the institution any more and but shortly for those of webhooks, and for what is
+   * under way to be written down.
+   */
   stop(): Promise<void>;
 }
 
@@ -86,15 +104,28 @@ export function createService(parts: ServiceParts): Service {
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
+  const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
+  const judge = createJudge(parts.webhooks.networks);
+  const outgoing = createOutgoing({ ...parts.webhooks, clock });
+  const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
+  const sender = createSender({
+    ...{ execute, onEvents: store.onEvents, attempt, clock, random: parts.random, log: parts.log },
+    message: (event) => webhookMessage(event, { idKey, timestamp }),
+  });
   return {
     dispatcher: createDispatcher([
       createFilingService({ ...parts, now, paging }),
       createProvenanceService(),
       createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
-      createEventService({ feed, polls: createPolls(), clock, idKey, timestamp }),
+      createEventService({ feed, polls, clock, idKey, timestamp }),
+      createWebhookService({
+        ...{ ...parts, attempt, timestamp, paging, idKey },
+        checkTarget: (url) => checkTarget(url, judge),
+        onChange: sender.look,
+      }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),
@@ -107,12 +138,16 @@ export function createService(parts: ServiceParts): Service {
     start: async () => {
       await recovery.start();
       await holdWarnings.start();
+      await sender.start();
     },
     endWaiting: feed.end,
+    waitingCalls: polls.waiting,
+    sending: sender.figures,
     stop: async () => {
       holdWarnings.stop();
       recovery.stop();
-      await reconciler.stop();
+      await Promise.all([reconciler.stop(), sender.stop()]);
+      outgoing.close();
     },
   };
 }

@@ -66,16 +66,6 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['pino', ...drivers, ...connect, ...web],
     ],
   },
-  'src/webhooks/any.ts': {
-    allowed: [
-      ...['./signature.ts', '../domain/money.ts', '../store/store.ts', '../keys/key-ring.ts'],
-      ...['node:crypto', ...web],
-    ],
-    refused: [
-      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../rest/routes.ts', '../../gen/a_pb.ts'],
-      ...['pino', ...drivers, ...connect],
-    ],
-  },
   'src/calls/any.ts': {
     allowed: [
       ...['./limits.ts', '../domain/money.ts', '../observe/trace.ts', '../store/store.ts'],
@@ -163,6 +153,17 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['../rest/routes.ts', '../../gen/a_pb.ts', ...drivers, ...connect, ...web],
     ],
   },
+  'src/webhooks/any.ts': {
+    allowed: [
+      ...['./outgoing.ts', '../domain/clock.ts', '../store/store.ts', '../store/webhook-commands.ts'],
+      ...['../keys/key-ring.ts', '../listening/networks.ts', 'node:https', 'node:dns/promises', 'pino'],
+    ],
+    refused: [
+      ...['../store/sqlite/engine.ts', '../keys/issuance.ts', '../settings/config.ts', '../rpc/paging.ts'],
+      ...['../rest/routes.ts', '../listening/clients.ts', '../tlog/outgoing.ts', '../../gen/a_pb.ts'],
+      ...[...drivers, ...connect],
+    ],
+  },
   'src/events/any.ts': {
     allowed: ['./polls.ts', '../domain/clock.ts', '../store/store.ts', '../store/event-commands.ts'],
     refused: [
@@ -180,7 +181,7 @@ const parts: Readonly<Record<string, Imports>> = {
       ...['./paging.ts', '../../gen/a_pb.ts', '../domain/money.ts', '../store/store.ts'],
       ...['../store/paging.ts', '../payment/institution.ts', '../reconciliation/reconciler.ts'],
       ...['../calls/operation.ts', '../calls/principal.ts', '../keys/issuance.ts', '../keys/seal.ts'],
-      ...['../tlog/bundle.ts', '../events/feed.ts'],
+      ...['../tlog/bundle.ts', '../events/feed.ts', '../webhooks/signature.ts'],
     ],
     refused: [
       ...['../rest/routes.ts', '../store/sqlite/engine.ts', '../payment/stripe/client.ts'],

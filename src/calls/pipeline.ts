@@ -27,6 +27,8 @@ export interface Calls {
   identified(principal: Principal, call: RoutedCall, event: RequestEvent): Promise<Outcome>;
   /** A call of somebody who is identified already, answered by a stream; iterating throws Refusal, or anything unforeseen. */
   streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message>;
+  /** Streams that are open. */
+  openStreams(): number;
 }
 
 /** What calls work with. */
@@ -162,7 +164,7 @@ export function createCalls({
   function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
     const answers = dispatcher.stream(method, message, { principal, execute, signal });
-    return streams(principal.tokenId, answers, call);
+    return streams.begin(principal.tokenId, answers, call);
   }
 
   /**
@@ -212,7 +214,7 @@ export function createCalls({
     );
   }
 
-  return { signed, identified, streamed };
+  return { signed, identified, streamed, openStreams: streams.open };
 }
 
 /** Finds what is called, and notes it. Throws Refusal. */

@@ -9,23 +9,28 @@ export const streamsMax = { all: 200, ofToken: 20 } as const;
 /** How long an answer waits to be taken before its stream is cut off, in milliseconds. */
 export const takingMs = 30_000;
 
-/**
- * Has answers taken one by one, within the limits of streams: the first of them is refused with UNAVAILABLE or RATE_LIMITED
- * beyond these. An answer that is not taken in `takingMs` has the call cut off. When the signal of the call is aborted the
- * answers end, whether anybody takes them or not.
- */
-export type Streams = (
-  tokenId: string,
-  answers: AsyncGenerator<Message, void>,
-  call: Pick<StreamedCall, 'signal' | 'cutOff'>,
-) => AsyncIterable<Message>;
+/** Streams of answers. */
+export interface Streams {
+  /**
+   * Has answers taken one by one, within the limits of streams: the first of them is refused with UNAVAILABLE or RATE_LIMITED
+   * beyond these. An answer that is not taken in `takingMs` has the call cut off. When the signal of the call is aborted the
+   * answers end, whether anybody takes them or not.
+   */
+  begin(
+    tokenId: string,
+    answers: AsyncGenerator<Message, void>,
+    call: Pick<StreamedCall, 'signal' | 'cutOff'>,
+  ): AsyncIterable<Message>;
+  /** How many are open. */
+  open(): number;
+}
 
 /** None is open. */
 export function createStreams(clock: Pick<Clock, 'after'>): Streams {
   const openWith = new Map<string, number>();
   let open = 0;
 
-  function begin(tokenId: string): () => void {
+  function takePlace(tokenId: string): () => void {
     const withToken = openWith.get(tokenId) ?? 0;
     if (withToken >= streamsMax.ofToken) {
       const message = `At most ${streamsMax.ofToken} streams at the same time with one token.`;
@@ -47,7 +52,7 @@ export function createStreams(clock: Pick<Clock, 'after'>): Streams {
     answers: AsyncGenerator<Message, void>,
     cutOff: () => void,
   ): AsyncGenerator<Message, void> {
-    const end = begin(tokenId);
+    const end = takePlace(tokenId);
     try {
       for await (const answer of answers) {
         const taken = clock.after(takingMs, cutOff);
@@ -62,10 +67,13 @@ export function createStreams(clock: Pick<Clock, 'after'>): Streams {
     }
   }
 
-  return (tokenId, answers, { signal, cutOff }) => {
-    const stream = limited(tokenId, answers, cutOff);
-    // Whoever is gone takes nothing more, and a stream that waits for that would stay open.
-    signal.addEventListener('abort', () => void stream.return(), { once: true });
-    return stream;
+  return {
+    begin: (tokenId, answers, { signal, cutOff }) => {
+      const stream = limited(tokenId, answers, cutOff);
+      // Whoever is gone takes nothing more, and a stream that waits for that would stay open.
+      signal.addEventListener('abort', () => void stream.return(), { once: true });
+      return stream;
+    },
+    open: () => open,
   };
 }

@@ -30,6 +30,8 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['token', async () => (await import('./token.ts')).token],
   ['secrets', async () => (await import('./secrets.ts')).secrets],
   ['escrow', async () => (await import('./escrow.ts')).escrow],
+  ['events', async () => (await import('./events.ts')).events],
+  ['webhooks', async () => (await import('./webhooks.ts')).webhooks],
   ['evidence', async () => (await import('./evidence.ts')).evidence],
   ['retention', async () => (await import('./retention.ts')).retention],
   ['clock', async () => (await import('./clock.ts')).clock],
@@ -60,6 +62,9 @@ const fieldNames: Readonly<Record<string, string>> = {
   scopes: '--scopes',
   expires: '--expires',
   platform: '--platform',
+  webhookId: 'WEBHOOK_ID',
+  after: '--after',
+  sequence: '--sequence',
 };
 
 /** The rules of the service that the command line has otherwise: its one flag is two fields there. */

@@ -1,24 +1,34 @@
 import { type EventType, eventTypes } from './event.ts';
 import { Refusal } from './reason.ts';
-import { FieldsRefused } from './violation.ts';
+import { checkText } from './text.ts';
+import { FieldsRefused, type Violation } from './violation.ts';
 
 /** Endpoints that a caller may have. */
 export const webhooksMax = 10;
 
 /** Whether an endpoint is sent anything. */
-export type WebhookStatus = 'ENABLED' | 'DISABLED';
+export const webhookStatuses = ['ENABLED', 'DISABLED'] as const;
+
+/** One of them. */
+export type WebhookStatus = (typeof webhookStatuses)[number];
 
 /**
  * What became of an event at an endpoint: it is to be sent (again) at a time; it waits for an earlier event of the same resource
  * to arrive or to fail; it arrived; it is not sent any more.
  */
-export type DeliveryStatus = 'PENDING' | 'WAITING' | 'DELIVERED' | 'FAILED';
+export const deliveryStatuses = ['PENDING', 'WAITING', 'DELIVERED', 'FAILED'] as const;
+
+/** One of them. */
+export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
 /** How long after each failed attempt the next one is made, in seconds; behind the last there is none. */
 export const retryDelaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400] as const;
 
 /** How much later than that an attempt may be made at most, as a part of the delay, so that not all come at once. */
 export const retryJitter = 0.1;
+
+/** How long after a failed attempt the next one is made at the latest, whatever the endpoint asks for, in seconds: a day, and jitter. */
+export const retryMaxS = 86_400 * (1 + retryJitter);
 
 /** For how long all attempts at an endpoint have to fail before it is disabled, in seconds: five days. */
 export const failingMaxS = 432_000;
@@ -37,6 +47,40 @@ export const isSent = (filter: EventFilter, type: EventType): boolean =>
 export const typesIn = (words: readonly string[]): EventType[] =>
   eventTypes.filter((type) => words.includes(type));
 
+/** The word that stands for all types, those that are yet to be made included. */
+export const everyType = '*';
+
+/** Words that name types, at most: more than there are types, since one may be repeated. */
+const typeWordsMax = 20;
+
+/** Checks words that name the types that an endpoint is sent; none stand for whatever the call says. */
+export function checkEventTypes(words: readonly string[]): Violation[] {
+  const refuse = (rule: string): Violation[] => [{ field: 'eventTypes', rule }];
+  if (words.length > typeWordsMax) return refuse(`must have at most ${typeWordsMax} items`);
+  if (words.length === 1 && words[0] === everyType) return [];
+  const isKnown = (word: string) => (eventTypes as readonly string[]).includes(word);
+  return words.every(isKnown)
+    ? []
+    : refuse(`must be of ${eventTypes.join(', ')}, or ${everyType} alone for all of them`);
+}
+
+/** The longest description of an endpoint, in code points. */
+const descriptionMax = 200;
+
+/** Checks what people are told of an endpoint; it may be empty. */
+export const checkDescription = (description: string): Violation[] =>
+  description === '' ? [] : checkText('description', description, { min: 0, max: descriptionMax });
+
+/** How long the secret before may be good behind a rotation, in seconds. */
+export const secretOverlapS = { default: 86_400, max: 604_800 } as const;
+
+/** Checks how long the secret before is to be good. */
+export function checkSecretOverlap(seconds: number): Violation[] {
+  const { max } = secretOverlapS;
+  if (seconds >= 0 && seconds <= max) return [];
+  return [{ field: 'overlapSeconds', rule: `must be 0 to ${max}` }];
+}
+
 /** The refusal for an id that names no endpoint that the caller may see. */
 export const webhookNotFound = (): Refusal =>
   new FieldsRefused('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);
@@ -48,3 +92,19 @@ export const webhooksExhausted = (): Refusal =>
 /** The refusal of what a disabled endpoint is not sent. */
 export const webhookDisabled = (): Refusal =>
   new Refusal('WEBHOOK_DISABLED', 'The webhook is disabled: enable it first.');
+
+/** The refusal of sending an event of a type that the endpoint is not sent. */
+export const typeNotSent = (type: EventType): Refusal =>
+  new FieldsRefused('VALIDATION_FAILED', [
+    { field: 'sequence', rule: `is of a ${type}, which the webhook is not sent` },
+  ]);
+
+/** The refusal of sending an event that there is none of yet: `newest` is the sequence of the newest. */
+export const eventNotTold = (newest: number): Refusal =>
+  new FieldsRefused('VALIDATION_FAILED', [
+    { field: 'sequence', rule: `must not be above ${newest}, that of the newest event` },
+  ]);
+
+/** The refusal of sending what is not kept any more. */
+export const eventNotKept = (): Refusal =>
+  new Refusal('EVENTS_EXPIRED', 'What is to be sent is not kept any more: events are for 30 days.');

@@ -5,6 +5,8 @@ export const pollsMax = { all: 1_000, ofCaller: 10 } as const;
 export interface Polls {
   /** Takes in a call of a caller. If there are too many then, the oldest of that caller or else of all is to end. */
   begin(callerId: number): Poll;
+  /** How many wait. */
+  waiting(): number;
 }
 
 /** One of them, until it is disposed of. */
@@ -34,5 +36,6 @@ export function createPolls(): Polls {
       else if (waiting.size > pollsMax.all) endOldest(waiting.keys());
       return { signal: controller.signal, [Symbol.dispose]: () => waiting.delete(controller) };
     },
+    waiting: () => waiting.size,
   };
 }

@@ -40,6 +40,12 @@ export function mintToken(environment: Environment): MintedToken {
   return { tokenId: `tok_${random(8)}`, token: `it_${words[environment]}_${random(32)}` };
 }
 
+/** Makes the public handle of a webhook. */
+export const mintWebhookId = (): string => `wh_${random(8)}`;
+
+/** Makes the id of an event that only tests an endpoint: of no event that happened. */
+export const mintTestEventId = (): string => `evt_${random(16)}`;
+
 /** How a token is stored and found: by its SHA-256 alone. Its 256 random bits need no slower hash. */
 export function tokenHash(token: string): Uint8Array {
   return hash('sha256', token, 'buffer');

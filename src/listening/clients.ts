@@ -1,12 +1,5 @@
-import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
-
-/** Addresses that have their first bits in common. */
-export interface Network {
-  readonly family: 'ipv4' | 'ipv6';
-  readonly address: string;
-  /** How many bits. */
-  readonly bits: number;
-}
+import { BlockList, isIP, type Socket } from 'node:net';
+import { canonical, type Network } from './networks.ts';
 
 /** Tells the address of who made a request: of the peer of its connection, or whom a proxy names that is trusted. */
 export type ClientOf = (socket: Socket, headers: Headers) => string | undefined;
@@ -79,25 +72,4 @@ function addressIn(entry: string): string | undefined {
   const text = bracketed ?? withPort ?? entry;
   // An IPv6 address with a zone may carry any text.
   return isIP(text) === 0 || text.includes('%') ? undefined : canonical(text);
-}
-
-/** An address in its one form; that of IPv4 where it is an IPv4 address in IPv6 (::ffff:192.0.2.1). */
-export function canonical(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const { address: text } = new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' });
-  const mapped = text.replace(/^::ffff:/, '');
-  return isIP(mapped) === 4 ? mapped : text;
-}
-
-/** Reads an address or a network such as 192.0.2.0/24; undefined if it is neither. */
-export function parseNetwork(text: string): Network | undefined {
-  const [, host = '', digits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  if (isIP(host) === 0 || host.includes('%')) return undefined;
-  const address = canonical(host);
-  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
-  const width = family === 'ipv4' ? 32 : 128;
-  // The bits of an IPv4 address in IPv6 are counted with the 96 before it.
-  const before = family === 'ipv4' && isIP(host) === 6 ? 96 : 0;
-  const bits = digits === undefined ? width : Number(digits) - before;
-  return bits >= 0 && bits <= width ? { family, address, bits } : undefined;
 }

@@ -3,7 +3,7 @@ import { createCalendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import { type MasterKey, parseMasterKeys } from '../keys/key-ring.ts';
 import { type ListenAddress, type TcpAddress, urlOf } from '../listening/address.ts';
-import { type Network, parseNetwork } from '../listening/clients.ts';
+import { type Network, parseNetwork } from '../listening/networks.ts';
 import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../listening/tls-files.ts';
 import { socketPathBytesMax } from '../listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from '../payment/institution.ts';
@@ -46,6 +46,7 @@ export interface Config {
   readonly logWitnesses: LogWitnesses | undefined;
   /** The authority that stamps the evidence log; undefined for none. */
   readonly logTimeStamps: TimeStampTerms | undefined;
+  readonly webhooks: WebhookSettings;
   readonly institution: InstitutionKind;
   /** As the `open` of the institution takes them. */
   readonly institutionSettings: unknown;
@@ -55,6 +56,16 @@ export interface Config {
   readonly namedFiles: readonly string[];
   /** Those of them that everybody may read. */
   readonly publicFiles: readonly string[];
+}
+
+/** How the endpoints of platforms are reached. */
+export interface WebhookSettings {
+  /** Networks that endpoints may be in although they are not public. */
+  readonly networks: readonly Network[];
+  /** The forward proxy that they are reached through, http: or https:, with its user and password; undefined for none. */
+  readonly proxy: URL | undefined;
+  /** PEM: certificates that vouch for endpoints, beside those that Node trusts; undefined for none. */
+  readonly authorities: string | undefined;
 }
 
 /** Witnesses, and how many of them have to cosign what is published. */
@@ -267,6 +278,31 @@ export const settings = {
     isPublic: true,
     read: parseAuthorities,
   },
+  webhookNetworks: {
+    variable: 'ARTSEAL_WEBHOOK_NETWORKS',
+    fallback: '',
+    meaning:
+      'private networks that endpoints of webhooks may be in: addresses and networks (10.20.0.0/16), by commas; unset: public addresses alone',
+    read: parseNetworks,
+  },
+  webhookProxy: {
+    variable: 'ARTSEAL_WEBHOOK_PROXY',
+    fallback: '',
+    meaning:
+      'forward proxy that webhooks are sent through, http:// or https://, with user and password if it wants them; unset for none',
+    // It may hold a password.
+    secret: true,
+    read: parseProxy,
+  },
+  webhookCa: {
+    variable: 'ARTSEAL_WEBHOOK_CA',
+    fallback: '',
+    meaning:
+      'PEM file of certificates that vouch for endpoints of webhooks and for that proxy, beside the public authorities; unset for none',
+    namesFile: true,
+    isPublic: true,
+    read: parseAuthorities,
+  },
   institution: {
     variable: 'ARTSEAL_PAYMENT_INSTITUTION',
     fallback: 'simulated',
@@ -435,6 +471,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     logOrigin: () => (source.isSet(settings.logOrigin) ? source.read(settings.logOrigin) : undefined),
     logWitnesses: () => readLogWitnesses(source),
     logTimeStamps: () => readLogTimeStamps(source),
+    webhooks: () => readWebhooks(source),
     institution: () => source.read(settings.institution),
     institutionSettings: () => readInstitutionSettings(source),
     retired: () =>
@@ -537,6 +574,15 @@ function readLogTimeStamps({ isSet, read }: Source): TimeStampTerms | undefined 
   return undefined;
 }
 
+function readWebhooks({ isSet, read }: Source): WebhookSettings {
+  const { webhookNetworks, webhookProxy, webhookCa } = settings;
+  return readAll({
+    networks: () => read(webhookNetworks),
+    proxy: () => (isSet(webhookProxy) ? read(webhookProxy) : undefined),
+    authorities: () => (isSet(webhookCa) ? read(webhookCa) : undefined),
+  });
+}
+
 function readInstitutionSettings({ isSet, read }: Source): unknown {
   const { name, settings: own } = read(settings.institution);
   const required = `is required where ${settings.institution.variable} is ${name}`;
@@ -576,6 +622,24 @@ function parseNetworks(text: string): Network[] {
         throw new SettingRefused('must be addresses and networks such as 127.0.0.1,10.0.0.0/8,fd00::/8');
       return network;
     });
+}
+
+function parseProxy(text: string): URL {
+  const url = URL.parse(text);
+  const isGood =
+    (url?.protocol === 'http:' || url?.protocol === 'https:') && url.port !== '0' && hasReadableUser(url);
+  if (isGood && url.pathname === '/' && url.search === '' && url.hash === '') return url;
+  throw new SettingRefused('must be the address of a proxy, http://host:port or https://, without a path');
+}
+
+/** Whether user and password of a URL can be read: what is escaped in them has to be UTF-8. */
+function hasReadableUser({ username, password }: URL): boolean {
+  try {
+    decodeURIComponent(`${username}:${password}`);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function parseAddress(text: string): TcpAddress {

@@ -50,7 +50,7 @@ export interface NewToken extends Pick<StoredToken, 'tokenId' | 'scopes' | 'crea
 
 /** Another seal of the same secret. */
 export interface NewSeal {
-  /** The id of an API key, or the verifier key of a key of the evidence log. */
+  /** The id of an API key or of a webhook, or the verifier key of a key of the evidence log. */
   readonly keyId: string;
   /** What it takes the place of. */
   readonly from: Uint8Array;

@@ -12,6 +12,12 @@ export const holdEndsS = 86_400;
 /** Open instructions that are looked at, at most: those of the oldest orders. */
 export const openInstructionsMax = 1_000;
 
+/** Deliveries to webhooks that are counted, at most. */
+export const openDeliveriesMax = 10_000;
+
+/** Webhooks whose next event is looked up where they are behind, at most. */
+export const webhooksBehindMax = 100;
+
 /** Open orders of one state: how many are younger than each of `orderAgesS`, but not than the one before, and how many are older. */
 export interface OpenOrders {
   readonly state: Extract<EscrowState, 'UNPAID' | 'FROZEN'>;
@@ -28,6 +34,25 @@ export interface OpenInstructions {
   readonly failedAttempts: number;
   /** When the oldest of them was written down, Unix milliseconds. */
   readonly oldestAtMs: number;
+}
+
+/** Endpoints, and what is to be sent to them. */
+export interface WebhookFigures {
+  /** Those that are enabled, and took what they were sent last; those that did not; those that are disabled. */
+  readonly healthy: number;
+  readonly failing: number;
+  readonly disabled: number;
+  /** Since when that one fails which fails for longest, Unix seconds; undefined if none does. */
+  readonly failingSinceS: number | undefined;
+  /** Deliveries that are to be made again, and those that wait for earlier ones: of `openDeliveriesMax` together. */
+  readonly pending: number;
+  readonly waiting: number;
+  /**
+   * Since when healthy endpoints could have been sent what they were not, Unix milliseconds: when the first event happened
+   * behind the cursor of one, of `webhooksBehindMax`, or a delivery was due; in the future if that is yet to come. Undefined if
+   * there is nothing.
+   */
+  readonly waitsSinceMs: number | undefined;
 }
 
 /** What an operator watches of the registry. */
@@ -48,13 +73,17 @@ export interface RegistryFigures {
   readonly nextLookUpAtMs: number | undefined;
   /** Keys that are to end within each of `keyEndsS` and have not ended yet. */
   readonly keysEnding: readonly number[];
+  /** The position of the newest event; 0 if there was none. */
+  readonly newestEvent: number;
+  readonly webhooks: WebhookFigures;
 }
 
 /** What an operator watches. */
 export interface FigureCommands {
   /**
    * Figures of the registry as of `nowMs`, Unix milliseconds; numbers of a year of the business calendar. It takes some
-   * milliseconds for each hundred thousand orders that are open, or that were opened since the oldest of them was.
+   * milliseconds for each hundred thousand orders that are open, or that were opened since the oldest of them was, and for each
+   * thousand webhooks.
    */
   ReadFigures: {
     readonly takes: { readonly nowMs: number; readonly year: number };

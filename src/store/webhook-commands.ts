@@ -19,9 +19,9 @@ export interface StoredWebhook extends CallerRef {
   readonly createdAtS: number;
   /** Sealed by the key ring for `webhookId`. */
   readonly sealedSecret: Uint8Array;
-  /** The secret before, likewise; null if there was none, or it has ended. */
+  /** The secret before, likewise; null if there was none. It is good until `previousEndsAtS`. */
   readonly previousSecret: Uint8Array | null;
-  /** When it ends, Unix seconds; null if there is none. */
+  /** When that ends, or ended, Unix seconds; null if there is none. */
   readonly previousEndsAtS: number | null;
   /** Since when each attempt failed, Unix seconds; null if the last one did not. */
   readonly failingSinceS: number | null;
@@ -50,6 +50,8 @@ export interface WebhookName {
 
 /** What became of an event at an endpoint. */
 export interface StoredDelivery {
+  /** Whose event it is. */
+  readonly callerId: number;
   /** Of the event, among those of its caller. */
   readonly sequence: number;
   readonly type: ToldEvent['type'];
@@ -69,8 +71,6 @@ export interface StoredDelivery {
 
 /** An endpoint as whoever sends needs it. */
 export interface SendingWebhook extends StoredWebhook {
-  /** The sequence up to which each event of the caller has its delivery, or is none that the endpoint is sent. */
-  readonly cursor: number;
   /** When the first of its deliveries is due, Unix milliseconds; null if none is PENDING. */
   readonly nextDueAtMs: number | null;
 }
@@ -85,19 +85,18 @@ export interface DueDelivery {
 export interface WebhookWork {
   /** Undefined where the endpoint is gone or disabled: nothing is to be sent to it. */
   readonly webhook: SendingWebhook | undefined;
-  /** Due, the longest due first. */
+  /** PENDING and due, the longest due first. No two are of one resource. */
   readonly due: readonly DueDelivery[];
-  /**
-   * Events behind the cursor, in their order, that the endpoint is sent and that have no delivery yet. Those of a resource of which
-   * an earlier event is PENDING or WAITING are not among them: they were made WAITING.
-   */
-  readonly fresh: readonly DueDelivery[];
+  /** Whether more may be due. */
+  readonly hasMore: boolean;
 }
 
 /** What came of one attempt. */
 export interface AttemptOutcome {
   readonly id: number;
   readonly sequence: number;
+  /** How often the event was sent, this time included. */
+  readonly attempts: number;
   /** When it ended, Unix milliseconds. */
   readonly atMs: number;
   readonly isDelivered: boolean;
@@ -108,6 +107,30 @@ export interface AttemptOutcome {
   readonly retryAtMs: number | null;
   /** Why the endpoint is to be disabled, for its owner, whatever its failures before; undefined if it is not. */
   readonly disables?: string | undefined;
+}
+
+/** What attempts led to. Both are ids of endpoints. */
+export interface NotedAttempts {
+  readonly disabled: readonly number[];
+  /** Where an event that waited is due. */
+  readonly released: readonly number[];
+}
+
+/** Events of a caller behind one sequence, up to another. */
+export interface EventRange {
+  readonly after: number;
+  readonly upTo: number;
+}
+
+/** Events that are looked at in one unit that sends again, at most: other units wait for it. */
+export const redeliveredPerUnit = 1_000;
+
+/** What one unit of sending again came to. */
+export interface Redelivered {
+  /** How many are to be sent. */
+  readonly count: number;
+  /** What is still to be looked at; undefined if nothing is. */
+  readonly rest: EventRange | undefined;
 }
 
 /** Endpoints of callers, and what is sent to them. */
@@ -125,16 +148,24 @@ export interface WebhookCommands {
   /** Refused with WEBHOOK_NOT_FOUND. */
   FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
   /**
-   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. An operator who does it is named
-   * by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
+   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. With another URL it has not failed
+   * yet. An operator who does it is named by `by`, and leaves an act; of being disabled by one its owner is told by an event.
+   * Refused with WEBHOOK_NOT_FOUND.
    */
   ChangeWebhook: {
     readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
     readonly gives: StoredWebhook;
   };
-  /** Gives it another secret; the one before is good until `previousEndsAtS`. Refused with WEBHOOK_NOT_FOUND. */
+  /**
+   * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. An operator who does it
+   * is named by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
+   */
   RotateWebhookSecret: {
-    readonly takes: WebhookName & { readonly sealedSecret: Uint8Array; readonly previousEndsAtS: number };
+    readonly takes: WebhookName & {
+      readonly sealedSecret: Uint8Array;
+      readonly previousEndsAtS: number;
+      readonly by?: Actor | undefined;
+    };
     readonly gives: StoredWebhook;
   };
   /** Deletes it with its deliveries. Refused with WEBHOOK_NOT_FOUND. */
@@ -148,23 +179,25 @@ export interface WebhookCommands {
     readonly gives: Page<StoredDelivery>;
   };
   /**
-   * Has one event sent again, or each of `sinceMs` and later that the endpoint is sent and that was not DELIVERED: due at once, in
-   * the order of its resource, its attempts counted anew; how many. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED,
-   * EVENTS_EXPIRED, and VALIDATION_FAILED for a sequence ahead of all.
+   * Has one event sent again, or each that the endpoint is sent, was tried or passed over, and was not DELIVERED, of a time and
+   * later or of a range: due at once, in the order of its resource, its attempts counted anew. Of a range it looks at
+   * `redeliveredPerUnit` events at most. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and VALIDATION_FAILED for
+   * a sequence ahead of all, or of a type that the endpoint is not sent.
    */
   Redeliver: {
     readonly takes: WebhookName & {
-      readonly which: { readonly sequence: number } | { readonly sinceMs: number };
+      readonly which: { readonly sequence: number } | { readonly sinceMs: number } | EventRange;
       readonly nowMs: number;
       readonly by?: Actor | undefined;
     };
-    readonly gives: number;
+    readonly gives: Redelivered;
   };
   /** The endpoints that are ENABLED, in the order of their ids. */
   ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
   /**
-   * What is to be sent to an endpoint as of `nowMs`: `limit` at most, those that are due first. `beyond` are sequences that are
-   * being sent, which are left out. It may move the cursor and make deliveries WAITING.
+   * What is to be sent to an endpoint as of `nowMs`, `limit` at most: what is to be sent again, and then what happened since it was
+   * last asked for, which is PENDING from now on, or WAITING for an earlier event of its resource. What is not kept any more has
+   * FAILED. `underWay` are sequences that are being sent, which are left out.
    */
   TakeWork: {
     readonly takes: {
@@ -176,12 +209,12 @@ export interface WebhookCommands {
     readonly gives: WebhookWork;
   };
   /**
-   * Writes down what came of attempts. Where a delivery ends, the one that waits for it is due. An endpoint all attempts at which
-   * failed for `failingMaxS` is disabled, with an event. What came of attempts at an endpoint that is gone is dropped. Gives the ids
-   * of those that were disabled.
+   * Writes down what came of attempts; the same again changes nothing more. Where a delivery ends, the one that waits for it is
+   * due. An endpoint all attempts at which failed for `failingMaxS` is disabled, with an event. What came of attempts at an
+   * endpoint that is gone is dropped. Some deliveries whose events are not kept any more are deleted.
    */
   NoteAttempts: {
     readonly takes: { readonly outcomes: readonly AttemptOutcome[] };
-    readonly gives: readonly number[];
+    readonly gives: NotedAttempts;
   };
 }

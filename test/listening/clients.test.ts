@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createClientOf, parseNetwork } from '../../src/listening/clients.ts';
+import { createClientOf } from '../../src/listening/clients.ts';
+import { parseNetwork } from '../../src/listening/networks.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

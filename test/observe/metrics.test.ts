@@ -123,6 +123,30 @@ test('numbers that are left, orders by state and age, and what the institution a
   assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_1d' }), 1);
 });
 
+test('events are counted, and so are those who wait for one', async () => {
+  const gallery = await service.platform();
+  const before = await figuresNow();
+  const poll = send(service.publicUrl, gallery, {
+    ...now(),
+    target: '/api/v1/events?after=0&waitSeconds=30',
+  });
+  const { events } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const gone = new AbortController();
+  const stream = events.watchEvents({}, { signal: gone.signal })[Symbol.asyncIterator]();
+  await stream.next();
+  const waiting = (figures: Scraped) => [
+    figures.value('artseal_event_polls_waiting'),
+    figures.value('artseal_event_streams'),
+  ];
+  await figuresWith((figures) => waiting(figures).join() === '1,1');
+  await fileArtwork(service, gallery, now());
+  assert.equal((await poll).json.events.length, 1);
+  gone.abort();
+  const after = await figuresWith((figures) => waiting(figures).join() === '0,0');
+  const total = (figures: Scraped) => figures.value('artseal_events_total') ?? Number.NaN;
+  assert.equal(total(after) - total(before), 1);
+});
+
 test('what the institution leaves without an answer is counted by how it failed, and how long it is', async (t) => {
   const failures = (figures: Scraped, kind: string) =>
     figures.value('artseal_institution_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;

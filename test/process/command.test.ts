@@ -30,7 +30,7 @@ const commands = [
     'token',
     'secrets',
   ],
-  ...['escrow', 'sign', 'call', 'demo', 'licenses'],
+  ...['escrow', 'events', 'webhooks', 'sign', 'call', 'demo', 'licenses'],
 ];
 const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/;
 /** How soon a running server honours a change. */

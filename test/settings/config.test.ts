@@ -43,6 +43,7 @@ describe('without any setting', () => {
       logOrigin: undefined,
       logWitnesses: undefined,
       logTimeStamps: undefined,
+      webhooks: { networks: [], proxy: undefined, authorities: undefined },
       institution: simulated,
       institutionSettings: {},
       retired: [],
@@ -438,6 +439,9 @@ describe('all faults are told at once', () => {
         'ARTSEAL_LOG_TSA_URL',
         'ARTSEAL_LOG_TSA_EVERY',
         'ARTSEAL_LOG_TSA_CA',
+        'ARTSEAL_WEBHOOK_NETWORKS',
+        'ARTSEAL_WEBHOOK_PROXY',
+        'ARTSEAL_WEBHOOK_CA',
         'ARTSEAL_PAYMENT_INSTITUTION',
       ],
     );

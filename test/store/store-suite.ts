@@ -3,6 +3,7 @@ import { actPromises } from './promises/acts.ts';
 import { admissionPromises } from './promises/admission.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
+import { deliveryPromises } from './promises/deliveries.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
 import { eventPromises } from './promises/events.ts';
@@ -24,6 +25,7 @@ import { partyPromises } from './promises/parties.ts';
 import { quotaPromises } from './promises/quotas.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
+import { webhookPromises } from './promises/webhooks.ts';
 
 /** What every engine of the store promises, in parts. */
 const parts = {
@@ -48,6 +50,8 @@ const parts = {
   idempotency: idempotencyPromises,
   institutions: institutionPromises,
   figures: figurePromises,
+  webhooks: webhookPromises,
+  deliveries: deliveryPromises,
   serving: servingPromises,
   events: eventPromises,
   durability: durabilityPromises,

@@ -22,8 +22,8 @@ export interface Certificate {
 
 /** An authority of a test's own. */
 export interface Authority extends Certificate {
-  /** Issues a certificate for localhost and 127.0.0.1, for this many days. */
-  issue(name: string, days?: number): Certificate;
+  /** Issues a certificate for so many days, by default for localhost and 127.0.0.1 (as openssl writes them: DNS:…, IP:…). */
+  issue(name: string, days?: number, subjects?: readonly string[]): Certificate;
 }
 
 /** Has openssl make an authority in a folder of its own. */
@@ -31,13 +31,12 @@ export function makeAuthority(test: Pick<TestContext, 'after'>): Authority {
   const folder = temporaryFolder(test);
   const own = make(folder, 'authority', 2, ['-addext', 'basicConstraints=critical,CA:TRUE']);
   const by = ['-CA', own.certificateFile, '-CAkey', own.keyFile];
-  const names = [
-    '-addext',
-    'subjectAltName=DNS:localhost,IP:127.0.0.1',
-    '-addext',
-    'basicConstraints=CA:FALSE',
-  ];
-  return { ...own, issue: (name, days = 2) => make(folder, name, days, [...by, ...names]) };
+  const end = ['-addext', 'basicConstraints=CA:FALSE'];
+  return {
+    ...own,
+    issue: (name, days = 2, subjects = ['DNS:localhost', 'IP:127.0.0.1']) =>
+      make(folder, name, days, [...by, ...end, '-addext', `subjectAltName=${subjects.join()}`]),
+  };
 }
 
 /** Has openssl make a certificate for localhost in a folder, which nobody but itself has signed. */

@@ -278,6 +278,80 @@ export const figures: readonly Figure[] = [
       one(credentials === undefined ? undefined : Number(credentials === 'REJECTED')),
   },
   {
+    name: 'artseal_events_total',
+    help: 'Events that platforms and internal systems were told, since ever; a restoration counts as a million.',
+    type: 'counter',
+    read: ({ registry }) => one(registry?.newestEvent),
+  },
+  {
+    name: 'artseal_event_polls_waiting',
+    help: 'Calls of GET /api/v1/events and ListEvents that wait for an event.',
+    type: 'gauge',
+    read: ({ feed }) => one(feed.polls),
+  },
+  {
+    name: 'artseal_event_streams',
+    help: 'Open streams of WatchEvents.',
+    type: 'gauge',
+    read: ({ feed }) => one(feed.streams),
+  },
+  {
+    name: 'artseal_webhook_endpoints',
+    help: 'Webhooks by state: healthy and failing ones are enabled, and took or did not take what they were sent last.',
+    type: 'gauge',
+    labels: ['state'],
+    read: ({ registry }) => {
+      if (registry === undefined) return [];
+      const { healthy, failing, disabled } = registry.webhooks;
+      return each('state', { healthy, failing, disabled });
+    },
+  },
+  {
+    name: 'artseal_webhook_longest_failing_seconds',
+    help: 'For how long that webhook fails which fails for longest; after five days it is disabled. 0 if none fails.',
+    type: 'gauge',
+    read: ({ registry, nowMs }) =>
+      one(registry && secondsSince((registry.webhooks.failingSinceS ?? nowMs / 1_000) * 1_000, nowMs)),
+  },
+  {
+    name: 'artseal_webhook_deliveries',
+    help: 'Deliveries that did not arrive yet, of the first 10000: pending ones are sent again, waiting ones behind those.',
+    type: 'gauge',
+    labels: ['status'],
+    read: ({ registry }) => {
+      if (registry === undefined) return [];
+      const { pending, waiting } = registry.webhooks;
+      return each('status', { pending, waiting });
+    },
+  },
+  {
+    name: 'artseal_webhook_lag_seconds',
+    help: 'For how long healthy webhooks could have been sent what they were not, at the most; 0 if there is nothing.',
+    type: 'gauge',
+    read: ({ registry, nowMs }) =>
+      one(registry && secondsSince(registry.webhooks.waitsSinceMs ?? nowMs, nowMs)),
+  },
+  {
+    name: 'artseal_webhook_attempts_total',
+    help: 'Attempts at sending to webhooks that ended, by whether the event had arrived.',
+    type: 'counter',
+    labels: ['outcome'],
+    read: ({ sending }) =>
+      sending === undefined ? [] : each('outcome', { delivered: sending.delivered, failed: sending.failed }),
+  },
+  {
+    name: 'artseal_webhook_requests_in_flight',
+    help: 'Requests to webhooks that are under way.',
+    type: 'gauge',
+    read: ({ sending }) => one(sending?.requestsInFlight),
+  },
+  {
+    name: 'artseal_webhook_disabled_total',
+    help: 'Webhooks that were disabled since they had failed for five days or had answered 410.',
+    type: 'counter',
+    read: ({ sending }) => one(sending?.disabled),
+  },
+  {
     name: 'artseal_api_keys_ending',
     help: 'Keys that a rotation ends within that time.',
     type: 'gauge',

@@ -22,6 +22,8 @@ export interface FigureSources {
   /** As `Snapshot.backups`. */
   readonly backups: () => Snapshot['backups'];
   readonly evidenceLog: () => Snapshot['evidenceLog'];
+  readonly feed: () => Snapshot['feed'];
+  readonly sending?: () => Snapshot['sending'];
   /** As `Snapshot.clockFault`. */
   readonly clockFault: () => Snapshot['clockFault'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
@@ -79,6 +81,8 @@ export function createScrape(sources: FigureSources): Scrape {
       access: sources.access(),
       backups: sources.backups(),
       evidenceLog: sources.evidenceLog(),
+      feed: sources.feed(),
+      sending: sources.sending?.(),
       clockFault: sources.clockFault(),
       calls: calls.data(),
       institution: institution.data(),

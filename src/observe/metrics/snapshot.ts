@@ -27,6 +27,24 @@ export interface EvidenceLogFigures {
   readonly failures: number;
 }
 
+/** Of those who wait for events. */
+export interface FeedFigures {
+  /** Streams of events that are open. */
+  readonly streams: number;
+  /** Calls that wait for an event. */
+  readonly polls: number;
+}
+
+/** Of what is sent to webhooks, since the process started. */
+export interface SendingFigures {
+  /** Attempts after which the event had arrived, and after which it had not. */
+  readonly delivered: number;
+  readonly failed: number;
+  /** Webhooks that were disabled since they failed. */
+  readonly disabled: number;
+  readonly requestsInFlight: number;
+}
+
 /** All figures at one moment. */
 export interface Snapshot {
   /** Unix milliseconds. */
@@ -46,6 +64,9 @@ export interface Snapshot {
   /** How the backups stand that are taken regularly; undefined if none are. */
   readonly backups: RegularBackupFigures | undefined;
   readonly evidenceLog: EvidenceLogFigures;
+  readonly feed: FeedFigures;
+  /** Undefined where nothing is sent. */
+  readonly sending: SendingFigures | undefined;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;

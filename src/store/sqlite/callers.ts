@@ -37,6 +37,7 @@ import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { countCalls } from './quotas.ts';
 import { apiKey, caller, serviceToken, usage } from './schema.ts';
+import { replaceWebhookSeal } from './webhooks.ts';
 
 /** The columns of a StoredKey, from api_key joined with its caller. */
 export const keyColumns = {
@@ -158,7 +159,8 @@ export function createCallerHandlers(
       .set({ sealedSecret: Buffer.from(to) })
       .where(isAsGiven)
       .run();
-    return changes > 0 || replaceLogSeal(database, { keyId, from, to });
+    const seal = { keyId, from, to };
+    return changes > 0 || replaceLogSeal(database, seal) || replaceWebhookSeal(database, seal);
   }
 
   function addPlatform(by: Actor, { name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {

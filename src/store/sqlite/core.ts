@@ -24,6 +24,7 @@ import {
   busyTimeoutMs as waitingBusyTimeoutMs,
 } from './database.ts';
 import { createDated } from './dated.ts';
+import { createDeliveryHandlers } from './deliveries.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEventHandlers } from './events.ts';
 import { createEvidenceHandlers } from './evidence.ts';
@@ -57,6 +58,8 @@ import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+import { createWebhookHandlers } from './webhook-handlers.ts';
+import { createWebhookRows } from './webhooks.ts';
 
 /** What became of a unit: executed, or why not. */
 export type Reply = Executed | Failed;
@@ -261,6 +264,8 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
     ...createEventHandlers(database, outbox),
+    ...createDeliveryHandlers(database, outbox),
+    ...createWebhookHandlers(database, createWebhookRows(database), noteAct, outbox),
     ...createActHandlers(database),
     ...createFigureHandlers(database),
     ...createRestorationHandlers(database, log),

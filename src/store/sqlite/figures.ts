@@ -12,9 +12,11 @@ import {
 import type { Database } from './database.ts';
 import { numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
+import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
 import { apiKey, escrow, escrowInstruction, filing, numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
+import { createWebhookFigures } from './webhook-figures.ts';
 
 const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
 const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
@@ -75,6 +77,8 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
       ),
   );
   const openInstructions = prepareOpenInstructions(database);
+  const webhooks = createWebhookFigures(database);
+  const headOf = headReader(database);
   const floors = numberFloors(database, 'FILING');
 
   return {
@@ -92,6 +96,8 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
         openInstructions: openInstructions(),
         nextLookUpAtMs: nextLookUp.get({})?.look_up_at_ms,
         keysEnding: keyEndsS.map((s) => keysEnding.get({ nowS, untilS: nowS + s })?.rows ?? 0),
+        newestEvent: headOf(everybody).position,
+        webhooks: webhooks(),
       };
     }),
   };

@@ -12,7 +12,7 @@ import {
 import { DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
-import { takeBack } from './taking-back.ts';
+import { keepEventPlaces, takeBack } from './taking-back.ts';
 import { copiesOf, copyBefore, type Former, leftOf } from './upgrade.ts';
 
 /** What became of a database that was brought back to an earlier schema. */
@@ -84,6 +84,7 @@ export function goBack(dataDir: string): WentBack {
     refuseWithoutRoom(database);
     const carried =
       copy.schema < logSchema ? carryOver(copy, database, draft) : convert(copy, database, draft);
+    keepEventPlaces(database, draft);
     syncFile(draft);
     refuseOpened(database);
     if (stateOf(database) !== was)

@@ -38,6 +38,8 @@ export const deployment = sqliteTable(
     currency: text(),
     /** Where the money of open orders is; null in a database from before it was stamped, which is the simulated one. */
     institution: text(),
+    /** The newest id of an endpoint: none is given twice, since what is under way to one that is gone must not count for another. */
+    newestWebhook: integer('newest_webhook').notNull().default(0),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );
@@ -559,8 +561,9 @@ export const webhookDelivery = sqliteTable(
     index('webhook_delivery_due')
       .on(table.webhook, table.nextAttemptAtMs)
       .where(sql`${table.status} = 'PENDING'`),
+    // With the status, which it is by: otherwise SQLite takes the primary key for cheaper, and reads all of an endpoint.
     index('webhook_delivery_open')
-      .on(table.webhook, table.resource, table.sequence)
+      .on(table.webhook, table.resource, table.sequence, table.status)
       .where(sql`${table.status} IN ('PENDING', 'WAITING')`),
   ],
 );

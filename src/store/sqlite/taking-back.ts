@@ -33,17 +33,40 @@ export function takeBack(file: string, schema: number): void {
   }
 }
 
-/**
- * Drops events and endpoints, which no earlier version has. The header of the file keeps where events go on once it is upgraded
- * again: no place, and so no id, is given to two of them.
- */
+/** Drops events and endpoints, which no earlier version has. */
 function dropEvents(client: Sqlite.Database): void {
-  const last = client.prepare<[], number>('SELECT coalesce(max(sequence), 0) FROM event_head').pluck().get();
-  client.pragma(`application_id = ${Math.floor((last ?? 0) / restoredEventsGap) + 1}`);
   for (const table of ['webhook_delivery', 'webhook', 'event_mark', 'event_head', 'event_log'])
     client.exec(`DROP TABLE ${table}`);
+  client.exec('ALTER TABLE deployment DROP COLUMN newest_webhook');
   client.exec('ALTER TABLE escrow DROP COLUMN told_hold_end_s');
 }
+
+/**
+ * Keeps in the header of an earlier database where its events are to go on once it is upgraded again: behind all places of the later
+ * one, so that no place, and no id, is given to two of them.
+ */
+export function keepEventPlaces(later: string, earlier: string): void {
+  const millions = onDatabase(later, (client) => {
+    const hasEvents = Number(client.pragma('user_version', { simple: true })) >= eventSchema;
+    if (!hasEvents) return Number(client.pragma('application_id', { simple: true }));
+    const last = client.prepare<[], number>('SELECT max(sequence) FROM event_head').pluck().get() ?? 0;
+    return Math.floor(last / restoredEventsGap) + 1;
+  });
+  onDatabase(earlier, (client) => client.pragma(`application_id = ${millions}`));
+}
+
+function onDatabase<T>(file: string, work: (client: Sqlite.Database) => T): T {
+  // Not read-only: the last connection that may write removes the log, which would look like somebody else's.
+  const client = new Sqlite(file, { fileMustExist: true });
+  try {
+    return work(client);
+  } finally {
+    client.close();
+  }
+}
+
+/** The schema from which on there are events. */
+const eventSchema = 17;
 
 /** Gives each leaf a row of its own, in the table of schema 15. */
 function splitRows(client: Sqlite.Database): void {

@@ -9,6 +9,7 @@ import { businessScopes } from '../../support/tokens.ts';
 import {
   acceptClock,
   addPlatform,
+  addWebhook,
   allPages,
   crashCopy,
   done,
@@ -29,9 +30,15 @@ import {
   underKey,
 } from './fixtures.ts';
 
-/** The commands by which operators change something. */
+/** The commands by which operators change something, be it that their callers may as well. */
 type Governing = {
-  [K in Kind]: Commands[K]['takes'] extends { readonly by: Actor } ? K : never;
+  [K in Kind]: Commands[K]['takes'] extends { readonly by?: infer By }
+    ? unknown extends By
+      ? never
+      : Actor extends By
+        ? K
+        : never
+    : never;
 }[Kind];
 
 /** A change, and what the log tells of it. */
@@ -62,6 +69,14 @@ const issued = {
   monthlyQuota: 1_000,
   status: 'ACTIVE',
   expiresAtS: null,
+};
+
+const webhookTold = {
+  caller: 'gallery',
+  url: 'https://gallery.example/hooks',
+  eventTypes: ['*'],
+  description: 'orders \u{1F58C}',
+  status: 'ENABLED',
 };
 
 /** Each of these commands as it changes something that a store has. */
@@ -234,6 +249,43 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     return {
       command: { kind: 'AcceptClock', by },
       acts: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
+    };
+  },
+  ChangeWebhook: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    const change = {
+      eventTypes: ['key.rotated', 'filing.created'],
+      url: 'https://gallery.example/',
+    } as const;
+    const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://gallery.example/' };
+    return {
+      command: { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
+      acts: [['webhook set', webhookId, webhookTold, { ...webhookTold, ...after }]],
+    };
+  },
+  RotateWebhookSecret: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
+    return {
+      command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
+      acts: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
+    };
+  },
+  DeleteWebhook: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    return {
+      command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
+      acts: [['webhook delete', webhookId, webhookTold, undefined]],
+    };
+  },
+  Redeliver: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    await fileOne(store, gallery);
+    const { webhookId } = await addWebhook(store, gallery);
+    const which = { sequence: 1 };
+    return {
+      command: { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
+      acts: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
     };
   },
   CloseOrder: async (store) => {

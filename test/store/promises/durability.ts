@@ -17,6 +17,7 @@ import {
   newKey,
   newLogKey,
   newToken,
+  newWebhook,
   noon,
   openStore,
   refused,
@@ -41,6 +42,7 @@ async function filingsIn(store: Store): Promise<string[]> {
 
 const somebody = { callerId: 1, caller: 'gallery' };
 const page = { from: undefined, size: 1 };
+const webhook = { webhookId: 'wh', owner: undefined };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
 const update = {
   escrowId: 'ES-2026-0000',
@@ -156,6 +158,22 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ReadEvents: { kind: 'ReadEvents', callerId: 1, after: undefined },
   ReadAllEvents: { kind: 'ReadAllEvents', after: undefined },
   TellEndingHolds: { kind: 'TellEndingHolds', nowMs: 1, limit: 1 },
+  AddWebhook: { kind: 'AddWebhook', owner: 1, webhook: newWebhook() },
+  ListWebhooks: { kind: 'ListWebhooks', owner: undefined, page },
+  FindWebhook: { kind: 'FindWebhook', ...webhook },
+  ChangeWebhook: { kind: 'ChangeWebhook', ...webhook, change: {} },
+  RotateWebhookSecret: {
+    kind: 'RotateWebhookSecret',
+    ...webhook,
+    sealedSecret: Buffer.of(1),
+    previousEndsAtS: nowS,
+  },
+  DeleteWebhook: { kind: 'DeleteWebhook', ...webhook },
+  ListDeliveries: { kind: 'ListDeliveries', ...webhook, status: undefined, page },
+  Redeliver: { kind: 'Redeliver', ...webhook, which: { sequence: 1 }, nowMs: 1 },
+  ListSending: { kind: 'ListSending', page },
+  TakeWork: { kind: 'TakeWork', id: 1, nowMs: 1, limit: 1, underWay: [] },
+  NoteAttempts: { kind: 'NoteAttempts', outcomes: [] },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 

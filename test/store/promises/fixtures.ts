@@ -24,6 +24,7 @@ import {
   type StoreOptions,
   type Unit,
 } from '../../../src/store/store.ts';
+import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/acts.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -336,6 +337,29 @@ export async function transfersOf(store: Store, filingNo: string): Promise<numbe
   const provenance = await perform(store, { kind: 'GetProvenance', filingNo });
   assert.ok(provenance, filingNo);
   return provenance.records.filter(({ event }) => event === 'TRANSFER').length;
+}
+
+/** An endpoint as a caller asks for it. */
+export function newWebhook(over: Partial<NewWebhook> = {}): NewWebhook {
+  return {
+    webhookId: `wh_${randomBytes(8).toString('hex')}`,
+    url: 'https://gallery.example/hooks?token=unspoken',
+    eventTypes: undefined,
+    description: 'orders \u{1F58C}',
+    createdAtS: 1_790_000_000,
+    // The name of a master key, NUL, and a seal.
+    sealedSecret: Buffer.concat([Buffer.from('main\0'), randomBytes(60)]),
+    ...over,
+  };
+}
+
+/** Adds an endpoint. */
+export function addWebhook(
+  store: Store,
+  { callerId }: CallerRef,
+  over: Partial<NewWebhook> = {},
+): Promise<StoredWebhook> {
+  return perform(store, { kind: 'AddWebhook', owner: callerId, webhook: newWebhook(over) });
 }
 
 /** All items of a list, page by page. */

@@ -1,0 +1,30 @@
+import { isIP, SocketAddress } from 'node:net';
+
+/** Addresses that have their first bits in common. */
+export interface Network {
+  readonly family: 'ipv4' | 'ipv6';
+  readonly address: string;
+  /** How many bits. */
+  readonly bits: number;
+}
+
+/** An address in its one form; that of IPv4 where it is an IPv4 address in IPv6 (::ffff:192.0.2.1). */
+export function canonical(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const { address: text } = new SocketAddress({ address: address.replace(/%.*$/, ''), family: 'ipv6' });
+  const mapped = text.replace(/^::ffff:/, '');
+  return isIP(mapped) === 4 ? mapped : text;
+}
+
+/** Reads an address or a network such as 192.0.2.0/24; undefined if it is neither. */
+export function parseNetwork(text: string): Network | undefined {
+  const [, host = '', digits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  if (isIP(host) === 0 || host.includes('%')) return undefined;
+  const address = canonical(host);
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+  const width = family === 'ipv4' ? 32 : 128;
+  // The bits of an IPv4 address in IPv6 are counted with the 96 before it.
+  const before = family === 'ipv4' && isIP(host) === 6 ? 96 : 0;
+  const bits = digits === undefined ? width : Number(digits) - before;
+  return bits >= 0 && bits <= width ? { family, address, bits } : undefined;
+}

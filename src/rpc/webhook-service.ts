@@ -1,0 +1,262 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Delivery_Status,
+  type DeliverySchema,
+  Webhook_Status,
+  type WebhookSchema,
+  WebhookService,
+} from '../../gen/artseal/v1/webhook_pb.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { ownerScope } from '../calls/principal.ts';
+import { instantOf } from '../domain/calendar.ts';
+import type { Clock } from '../domain/clock.ts';
+import { eventId } from '../domain/event.ts';
+import type { Violation } from '../domain/violation.ts';
+import {
+  checkDescription,
+  checkEventTypes,
+  checkSecretOverlap,
+  type DeliveryStatus,
+  deliveryStatuses,
+  everyType,
+  secretOverlapS,
+  typesIn,
+  type WebhookStatus,
+  webhookStatuses,
+} from '../domain/webhook.ts';
+import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
+import { mintWebhookId } from '../keys/mint.ts';
+import { redeliver } from '../store/redelivery.ts';
+import type { StoredDelivery, StoredWebhook, WebhookChange } from '../store/webhook-commands.ts';
+import { newWebhookSecret } from '../webhooks/signature.ts';
+import type { Paging } from './paging.ts';
+import { answerFields } from './webhook-answer.ts';
+import { createWebhookTests, type WebhookTestDependencies } from './webhook-tests.ts';
+
+/** What the operations on webhooks need. */
+export interface WebhookDependencies extends WebhookTestDependencies {
+  readonly keyRing: KeyRing;
+  readonly clock: Clock;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  readonly paging: Paging;
+  /** The key that ids of events are made of, as `eventId` takes it. */
+  readonly idKey: Uint8Array;
+  /** The rule that a URL breaks, to follow the name of its field; undefined if requests may be tried there. */
+  readonly checkTarget: (url: string) => string | undefined;
+  /** Is told when endpoints, or what is to be sent to them, may have changed. */
+  readonly onChange: () => void;
+}
+
+/** The operations of WebhookService. A platform has its own endpoints, an internal system sees to all of them. */
+export function createWebhookService(dependencies: WebhookDependencies): Implementation {
+  const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
+  const { test } = createWebhookTests(dependencies);
+
+  const nowS = () => Math.floor(clock.nowMs() / 1_000);
+  const shown = (webhook: StoredWebhook) => webhookMessage(webhook, nowS(), timestamp);
+  const nameOf = ({ principal }: Call, webhookId: string) => ({ webhookId, owner: ownerScope(principal) });
+
+  const checkUrl = (url: string): Violation[] => {
+    const rule = checkTarget(url);
+    return rule === undefined ? [] : [{ field: 'url', rule }];
+  };
+
+  const secretOf = ({ sealedSecret, webhookId }: StoredWebhook): string =>
+    keyRing.open(sealedSecret, webhookId).export().toString();
+
+  /** An endpoint with its new secret: that which is stored, which a repeated call may have made before. */
+  async function issued(webhook: StoredWebhook, call: Call) {
+    onChange();
+    try {
+      return { webhook: shown(webhook), secret: secretOf(webhook) };
+    } catch (error) {
+      if (!(error instanceof SecretNotOpened)) throw error;
+      // A repeated call is given the endpoint as it was stored, whose secret may have been sealed anew since.
+      const found = await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhook.webhookId) });
+      return { webhook: shown(found), secret: secretOf(found) };
+    }
+  }
+
+  return implement(WebhookService, 'webhook', {
+    createWebhook: operation({
+      parse: ({ url, eventTypes: words, description }) => {
+        const violations = [...checkUrl(url), ...checkEventTypes(words), ...checkDescription(description)];
+        return parsed(violations, () => ({ url, eventTypes: filterOf(words), description }));
+      },
+      run: async (given, call) => {
+        const webhookId = mintWebhookId();
+        const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
+        const webhook = { ...given, webhookId, sealedSecret, createdAtS: nowS() };
+        const owner = call.principal.callerId;
+        return issued(await call.execute({ kind: 'AddWebhook', owner, webhook }), call);
+      },
+    }),
+    listWebhooks: operation({
+      parse: (request, principal) =>
+        parsed(paging.check(request, principal), () => ({
+          page: paging.query(request, principal),
+          request,
+        })),
+      run: async ({ page, request }, { execute, principal }) => {
+        const found = await execute({ kind: 'ListWebhooks', owner: ownerScope(principal), page });
+        return { webhooks: found.items.map(shown), nextPageToken: paging.token(found, request, principal) };
+      },
+    }),
+    getWebhook: operation({
+      parse: parseId,
+      run: async (webhookId, call) => {
+        return { webhook: shown(await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhookId) })) };
+      },
+    }),
+    updateWebhook: operation({
+      parse: ({ webhookId, url, eventTypes: words, description, status }) => {
+        const violations = [
+          ...(url === undefined ? [] : checkUrl(url)),
+          ...checkEventTypes(words),
+          ...checkDescription(description ?? ''),
+          ...checkStatus(status),
+        ];
+        const eventTypes = words.length === 0 ? undefined : (filterOf(words) ?? ('ALL' as const));
+        const change: WebhookChange = { url, eventTypes, description, status: statusOf(status) };
+        return parsed(violations, () => ({ webhookId, change }));
+      },
+      run: async ({ webhookId, change }, call) => {
+        const changed = await call.execute({ kind: 'ChangeWebhook', ...nameOf(call, webhookId), change });
+        onChange();
+        return { webhook: shown(changed) };
+      },
+    }),
+    rotateWebhookSecret: operation({
+      parse: ({ webhookId, overlapSeconds = secretOverlapS.default }) =>
+        parsed(checkSecretOverlap(overlapSeconds), () => ({ webhookId, overlapSeconds })),
+      run: async ({ webhookId, overlapSeconds }, call) => {
+        const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
+        const previousEndsAtS = nowS() + overlapSeconds;
+        const rotated = await call.execute({
+          ...{ kind: 'RotateWebhookSecret', ...nameOf(call, webhookId), sealedSecret, previousEndsAtS },
+        });
+        return issued(rotated, call);
+      },
+    }),
+    deleteWebhook: operation({
+      parse: parseId,
+      run: async (webhookId, call) => {
+        await call.execute({ kind: 'DeleteWebhook', ...nameOf(call, webhookId) });
+        onChange();
+        return {};
+      },
+    }),
+    testWebhook: operation({
+      parse: parseId,
+      run: (webhookId, call) => test(nameOf(call, webhookId), call),
+    }),
+    listDeliveries: operation({
+      parse: (request, principal) => {
+        const violations = [...paging.check(request, principal), ...checkDeliveryStatus(request.status)];
+        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
+      },
+      run: async ({ page, request }, call) => {
+        const status = deliveryStatusOf(request.status);
+        const name = nameOf(call, request.webhookId);
+        const found = await call.execute({ kind: 'ListDeliveries', ...name, status, page });
+        const message = (delivery: StoredDelivery) => deliveryMessage(delivery, idKey, timestamp);
+        const nextPageToken = paging.token(found, request, call.principal);
+        return { deliveries: found.items.map(message), nextPageToken };
+      },
+    }),
+    redeliver: operation({
+      parse: ({ webhookId, sequence, since }) =>
+        parsed(checkWhich(sequence, since), () => ({
+          webhookId,
+          which:
+            sequence === undefined
+              ? { sinceMs: instantOf(since ?? '') ?? 0 }
+              : { sequence: Number(sequence) },
+        })),
+      run: async ({ webhookId, which }, call) => {
+        const asked = { ...nameOf(call, webhookId), which, nowMs: clock.nowMs() };
+        const count = await redeliver(call.execute, asked);
+        onChange();
+        return { count };
+      },
+    }),
+  });
+}
+
+const parseId = ({ webhookId }: { readonly webhookId: string }) => parsed([], () => webhookId);
+
+/** The types that checked words name; undefined for all. */
+const filterOf = (words: readonly string[]) =>
+  words.length === 0 || words.includes(everyType) ? undefined : typesIn(words);
+
+function checkStatus(status: Webhook_Status): Violation[] {
+  if (status === Webhook_Status.STATUS_UNSPECIFIED || statusOf(status) !== undefined) return [];
+  return [{ field: 'status', rule: `must be ${webhookStatuses.join(' or ')}` }];
+}
+
+/** The status that is asked for; undefined for none. */
+function statusOf(status: Webhook_Status): WebhookStatus | undefined {
+  return webhookStatuses.find((known) => Webhook_Status[known] === status);
+}
+
+function checkDeliveryStatus(status: Delivery_Status): Violation[] {
+  if (status === Delivery_Status.STATUS_UNSPECIFIED || deliveryStatusOf(status) !== undefined) return [];
+  return [{ field: 'status', rule: `must be ${deliveryStatuses.join(' or ')}` }];
+}
+
+/** The status that a filter names; undefined for all. */
+function deliveryStatusOf(status: Delivery_Status): DeliveryStatus | undefined {
+  return deliveryStatuses.find((known) => Delivery_Status[known] === status);
+}
+
+/** Checks which events are to be sent again. */
+function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
+  if ((sequence === undefined) === (since === undefined))
+    return [{ field: 'sequence', rule: 'must be given, or since in its place' }];
+  if (sequence !== undefined && (sequence < 1n || sequence > Number.MAX_SAFE_INTEGER))
+    return [{ field: 'sequence', rule: `must be from 1 to ${Number.MAX_SAFE_INTEGER}` }];
+  if (since !== undefined && instantOf(since) === undefined)
+    return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00' }];
+  return [];
+}
+
+type ToTimestamp = WebhookDependencies['timestamp'];
+
+function webhookMessage(
+  webhook: StoredWebhook,
+  nowS: number,
+  timestamp: ToTimestamp,
+): MessageInitShape<typeof WebhookSchema> {
+  const { webhookId, url, description, caller, eventTypes, status, disabledWhy } = webhook;
+  const { createdAtS, failingSinceS, previousEndsAtS } = webhook;
+  const isPreviousGood = previousEndsAtS !== null && previousEndsAtS > nowS;
+  return {
+    ...{ webhookId, url, description, caller },
+    eventTypes: [...(eventTypes ?? [everyType])],
+    status: Webhook_Status[status],
+    createdAt: timestamp(createdAtS * 1_000),
+    ...(disabledWhy !== null && { disabledReason: disabledWhy }),
+    ...(failingSinceS !== null && { failingSince: timestamp(failingSinceS * 1_000) }),
+    ...(isPreviousGood && { previousSecretExpiresAt: timestamp(previousEndsAtS * 1_000) }),
+  };
+}
+
+function deliveryMessage(
+  delivery: StoredDelivery,
+  idKey: Uint8Array,
+  timestamp: ToTimestamp,
+): MessageInitShape<typeof DeliverySchema> {
+  const { sequence, type, status, attempts, lastAttemptAtMs, nextAttemptAtMs } = delivery;
+  const { httpStatus, answer, error } = delivery;
+  return {
+    eventId: eventId(idKey, delivery),
+    sequence: BigInt(sequence),
+    type,
+    status: Delivery_Status[status],
+    attempts,
+    ...(lastAttemptAtMs !== null && { lastAttemptAt: timestamp(lastAttemptAtMs) }),
+    ...(nextAttemptAtMs !== null && { nextAttemptAt: timestamp(nextAttemptAtMs) }),
+    ...answerFields({ httpStatus, answer, error }),
+  };
+}

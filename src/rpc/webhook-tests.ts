@@ -1,0 +1,94 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { TestWebhookResponseSchema } from '../../gen/artseal/v1/webhook_pb.ts';
+import type { Call } from '../calls/operation.ts';
+import type { Clock } from '../domain/clock.ts';
+import { Refusal, unavailable } from '../domain/reason.ts';
+import { mintTestEventId } from '../keys/mint.ts';
+import type { StoredWebhook, WebhookName } from '../store/webhook-commands.ts';
+import { answerFields, type WebhookAnswer } from './webhook-answer.ts';
+
+/** What testing endpoints needs. */
+export interface WebhookTestDependencies {
+  readonly clock: Clock;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  /** Sends a message to an endpoint once, signed, and waits for the answer, but not for ever. Never rejects. */
+  readonly attempt: (
+    webhook: StoredWebhook,
+    message: { readonly id: string; readonly body: string },
+  ) => Promise<WebhookAnswer & { readonly isDelivered: boolean }>;
+}
+
+/**
+ * Tests that are under way at the same time: of one caller, and of all. Each is a call that is under way for as long as an
+ * endpoint takes to answer, so they have to leave room for others.
+ */
+const testsMax = { ofCaller: 2, ofAll: 100 } as const;
+
+/** How long a caller waits before it tries again to test, in seconds. */
+const retryAfterS = 1;
+
+/** Sends endpoints an event that did not happen. */
+export interface WebhookTests {
+  /** Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE if too many are under way. */
+  test(name: WebhookName, call: Call): Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
+}
+
+export function createWebhookTests({ clock, timestamp, attempt }: WebhookTestDependencies): WebhookTests {
+  const underWay = createPlaces();
+
+  async function test(name: WebhookName, { execute }: Call) {
+    const find = { kind: 'FindWebhook', ...name } as const;
+    await execute(find);
+    // Under an Idempotency-Key the first is the endpoint as it was then; a test is made anew.
+    const webhook = await execute(find);
+    const { isDelivered, ...came } = await attempt(webhook, testMessage(webhook, timestamp(clock.nowMs())));
+    return { delivered: isDelivered, ...answerFields(came) };
+  }
+
+  return {
+    test: async (name, call) => {
+      const leave = underWay.enter(call.principal.callerId);
+      try {
+        return await test(name, call);
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+function testMessage({ webhookId }: StoredWebhook, at: string) {
+  const [id, type] = [mintTestEventId(), 'webhook.test'];
+  return { id, body: JSON.stringify({ type, timestamp: at, data: { id, type, at, webhookId } }) };
+}
+
+/** Counts the tests of callers. */
+function createPlaces() {
+  const ofCallers = new Map<number, number>();
+  let ofAll = 0;
+
+  function leave(callerId: number): void {
+    ofAll -= 1;
+    const left = (ofCallers.get(callerId) ?? 0) - 1;
+    if (left > 0) ofCallers.set(callerId, left);
+    else ofCallers.delete(callerId);
+  }
+
+  return {
+    /** Takes a place, which what it gives gives back. Throws RATE_LIMITED, UNAVAILABLE. */
+    enter: (callerId: number): (() => void) => {
+      const ofCaller = ofCallers.get(callerId) ?? 0;
+      if (ofCaller >= testsMax.ofCaller) throw tooMany();
+      if (ofAll >= testsMax.ofAll) throw unavailable('Too many tests of webhooks are under way.');
+      ofCallers.set(callerId, ofCaller + 1);
+      ofAll += 1;
+      return () => leave(callerId);
+    },
+  };
+}
+
+const tooMany = (): Refusal =>
+  new Refusal('RATE_LIMITED', `A caller has ${testsMax.ofCaller} tests of webhooks under way at most.`, {
+    retryAfterS,
+  });

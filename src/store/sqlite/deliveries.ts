@@ -1,0 +1,358 @@
+import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
+import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
+import { failingMaxS, isSent, retryMaxS } from '../../domain/webhook.ts';
+import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
+import type { Database } from './database.ts';
+import { createEventReads } from './events.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import type { Outbox } from './outbox.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { webhook, webhookDelivery } from './schema.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
+import { createWebhookRows, isOpen, toWebhook, type WebhookRow } from './webhooks.ts';
+
+/** Events that are passed at a time, at most, whether they are sent or not: others wait for the thread meanwhile. */
+const passedMax = 256;
+
+/** Deliveries that are deleted for each that is written down: twice as many as are added. */
+const sweptPerOutcome = 2;
+
+/** Those that are deleted of one further endpoint, at which there may be no attempts any more. */
+const sweptInTurn = 16;
+
+/** Literals, so that SQLite sees that the partial index answers them. */
+const isPending = sql`${webhookDelivery.status} = 'PENDING'`;
+const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
+
+/** Handlers of what is sent to endpoints. */
+export function createDeliveryHandlers(
+  database: Database,
+  outbox: Outbox,
+): Handlers<'ListSending' | 'TakeWork' | 'NoteAttempts'> {
+  const rows = createWebhookRows(database);
+  const events = createEventReads(database);
+  const deliveries = createDeliveries(database);
+  const { find, moveCursor, setFailing, next } = createEndpoints(database);
+
+  function toSending(row: WebhookRow, nextDueAtMs: number | null): SendingWebhook {
+    return { ...toWebhook(row), nextDueAtMs };
+  }
+
+  /** What waited for a delivery that is over is due; whether anything did. */
+  function release(id: number, resource: string, nowMs: number): boolean {
+    const first = deliveries.firstOpen(id, resource);
+    if (first?.status !== 'WAITING') return false;
+    deliveries.makeDue(id, first.sequence, nowMs);
+    return true;
+  }
+
+  /** The event of a delivery that is due, if it can be sent now; otherwise the delivery has failed, or waits. */
+  function sendable({ callerId, id }: WebhookRow, due: DueRow, nowMs: number): Event | undefined {
+    const { sequence, resource } = due;
+    if (deliveries.firstOpen(id, resource)?.sequence !== sequence) {
+      deliveries.makeWait(id, sequence);
+      release(id, resource, nowMs);
+      return undefined;
+    }
+    const event = events.at(callerId, sequence);
+    if (event !== undefined) return event;
+    deliveries.giveUp(id, sequence, 'the event is not kept any more');
+    release(id, resource, nowMs);
+    return undefined;
+  }
+
+  /** Takes what is to be sent again; also when the first of the others is due. */
+  function takeAgain(row: WebhookRow, { nowMs, limit, underWay }: Wanted) {
+    const taken: DueDelivery[] = [];
+    deliveries.takeBack(row.id, nowMs);
+    for (const due of deliveries.pending(row.id, limit + underWay.size + 1)) {
+      if (underWay.has(due.sequence)) continue;
+      const { nextAttemptAtMs, attempts } = due;
+      if (nextAttemptAtMs > nowMs || taken.length === limit) return { taken, nextDueAtMs: nextAttemptAtMs };
+      const event = sendable(row, due, nowMs);
+      if (event !== undefined) taken.push({ event: { ...event, caller: row.caller }, attempts });
+    }
+    return { taken, nextDueAtMs: null };
+  }
+
+  /** Takes what happened since, and moves the cursor behind it; whether there is more. */
+  function takeNew(row: WebhookRow, nowMs: number, limit: number) {
+    const { id, callerId, caller } = row;
+    const { eventTypes } = toWebhook(row);
+    const taken: DueDelivery[] = [];
+    const most = eventTypes === undefined ? limit : passedMax;
+    let { cursor } = row;
+    for (const event of limit > 0 ? events.behind(callerId, cursor, most) : []) {
+      cursor = event.sequence;
+      if (!isSent(eventTypes, event.type)) continue;
+      const isFirst = deliveries.firstOpen(id, resourceOf(event)) === undefined;
+      deliveries.add(id, event, isFirst ? nowMs : null);
+      if (isFirst) taken.push({ event: { ...event, caller }, attempts: 0 });
+      if (taken.length === limit) break;
+    }
+    if (cursor !== row.cursor) moveCursor.run({ id, cursor });
+    return { taken, hasMore: cursor < events.newest(callerId) };
+  }
+
+  function takeWork(row: WebhookRow, wanted: Wanted): WebhookWork {
+    const { nowMs, limit } = wanted;
+    const again = takeAgain(row, wanted);
+    const fresh = takeNew(row, nowMs, limit - again.taken.length);
+    const isMoreDue = again.nextDueAtMs !== null && again.nextDueAtMs <= nowMs;
+    return {
+      webhook: toSending(row, again.nextDueAtMs),
+      due: [...again.taken, ...fresh.taken],
+      hasMore: isMoreDue || fresh.hasMore,
+    };
+  }
+
+  /** Whether an endpoint is to be disabled after an attempt, and why; notes since when its attempts fail. */
+  function faultOf({ id, failingSinceS }: WebhookRow, outcome: AttemptOutcome): string | undefined {
+    const atS = Math.floor(outcome.atMs / 1_000);
+    if (outcome.isDelivered) {
+      if (failingSinceS !== null) setFailing.run({ id, failingSinceS: null });
+      return undefined;
+    }
+    // One that is ahead is of a clock that was set back.
+    const sinceS = Math.min(failingSinceS ?? atS, atS);
+    if (sinceS !== failingSinceS) setFailing.run({ id, failingSinceS: sinceS });
+    if (outcome.disables !== undefined) return outcome.disables;
+    return atS - sinceS >= failingMaxS ? 'every attempt failed for five days' : undefined;
+  }
+
+  function disable({ id, callerId, webhookId }: WebhookRow, why: string, atMs: number): void {
+    rows.disable(id, why);
+    outbox.tell({ type: 'webhook.disabled', callerId, atMs, webhookId });
+  }
+
+  /** Writes one outcome down; what it led to. */
+  function note(outcome: AttemptOutcome): 'DISABLED' | 'RELEASED' | undefined {
+    const { id, atMs } = outcome;
+    const row = find(id);
+    if (row === undefined) return undefined;
+    const isEnabled = row.status === 'ENABLED';
+    const resource = deliveries.note(outcome, isEnabled);
+    if (!isEnabled) return undefined;
+    const fault = faultOf(row, outcome);
+    if (fault !== undefined) {
+      disable(row, fault, atMs);
+      return 'DISABLED';
+    }
+    const isReleased =
+      outcome.retryAtMs === null && resource !== undefined && release(id, resource, outcome.atMs);
+    return isReleased ? 'RELEASED' : undefined;
+  }
+
+  /** The endpoint that was swept in turn last. */
+  let swept = 0;
+
+  function sweep(outcomes: readonly AttemptOutcome[]): void {
+    const newestMs = outcomes.at(-1)?.atMs;
+    if (newestMs === undefined) return;
+    const beforeS = Math.floor(newestMs / 1_000) - eventRetentionS;
+    for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
+      deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
+    swept = next(swept) ?? next(0) ?? 0;
+    deliveries.sweep(swept, beforeS, sweptInTurn);
+  }
+
+  return {
+    ListSending: reads(({ page }) => {
+      const found = rows
+        .select()
+        .where(and(eq(webhook.status, 'ENABLED'), gt(webhook.id, page.from ?? 0)))
+        .orderBy(asc(webhook.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(found, page, (row) =>
+        toSending(row, deliveries.pending(row.id, 1)[0]?.nextAttemptAtMs ?? null),
+      );
+    }),
+    TakeWork: writes(({ id, nowMs, limit, underWay }) => {
+      const row = find(id);
+      return row?.status === 'ENABLED'
+        ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
+        : { webhook: undefined, due: [], hasMore: false };
+    }),
+    NoteAttempts: writes(({ outcomes }) => {
+      const led = outcomes.map((outcome) => ({ id: outcome.id, to: note(outcome) }));
+      sweep(outcomes);
+      const idsOf = (what: 'DISABLED' | 'RELEASED') =>
+        led.filter(({ to }) => to === what).map(({ id }) => id);
+      return { disabled: idsOf('DISABLED'), released: idsOf('RELEASED') };
+    }),
+  };
+}
+
+/** What is asked for. */
+interface Wanted {
+  readonly nowMs: number;
+  readonly limit: number;
+  readonly underWay: ReadonlySet<number>;
+}
+
+/** Prepares what is read and written of endpoints for sending. */
+function createEndpoints(database: Database) {
+  const isNamed = eq(webhook.id, sql.placeholder('id'));
+  const select = createWebhookRows(database).select().where(isNamed).prepare();
+  const selectNext = prepareRaw<{ id: number }>(
+    database,
+    database
+      .select({ id: webhook.id })
+      .from(webhook)
+      .where(gt(webhook.id, sql.placeholder('id')))
+      .limit(1),
+  );
+  return {
+    find: (id: number) => select.get({ id }),
+    moveCursor: prepareRaw(
+      database,
+      database
+        .update(webhook)
+        .set({ cursor: sql`${sql.placeholder('cursor')}` })
+        .where(isNamed),
+    ),
+    setFailing: prepareRaw(
+      database,
+      database
+        .update(webhook)
+        .set({ failingSinceS: sql`${sql.placeholder('failingSinceS')}` })
+        .where(isNamed),
+    ),
+    /** The id of the endpoint behind this one. */
+    next: (id: number) => selectNext.get({ id })?.id,
+  };
+}
+
+/** A delivery that is to be sent. */
+interface DueRow {
+  readonly sequence: number;
+  readonly resource: string;
+  readonly attempts: number;
+  readonly nextAttemptAtMs: number;
+}
+
+/** Prepares what is read and written of deliveries. */
+function createDeliveries(database: Database) {
+  const isOf = eq(webhookDelivery.webhook, sql.placeholder('id'));
+  const isNamed = and(isOf, eq(webhookDelivery.sequence, sql.placeholder('sequence')));
+  const selectPending = prepareRaw<DueRow>(
+    database,
+    database
+      .select({
+        sequence: webhookDelivery.sequence,
+        resource: webhookDelivery.resource,
+        attempts: webhookDelivery.attempts,
+        nextAttemptAtMs: sql<number>`${webhookDelivery.nextAttemptAtMs}`.as('nextAttemptAtMs'),
+      })
+      .from(webhookDelivery)
+      .where(and(isOf, isPending))
+      .orderBy(asc(webhookDelivery.nextAttemptAtMs))
+      .limit(sql.placeholder('limit')),
+  );
+  const selectFirstOpen = prepareRaw<{ sequence: number; status: string }>(
+    database,
+    database
+      .select({ sequence: webhookDelivery.sequence, status: webhookDelivery.status })
+      .from(webhookDelivery)
+      .where(and(isOf, isOpen, eq(webhookDelivery.resource, sql.placeholder('resource'))))
+      .orderBy(asc(webhookDelivery.sequence))
+      .limit(1),
+  );
+  const insert = prepareRaw(
+    database,
+    database.insert(webhookDelivery).values(placeholdersFor(webhookDelivery)),
+  );
+  const setDue = prepareRaw(
+    database,
+    database
+      .update(webhookDelivery)
+      .set({ status: sql`${sql.placeholder('status')}`, nextAttemptAtMs: sql`${sql.placeholder('dueAtMs')}` })
+      .where(isNamed),
+  );
+  const setFailed = prepareRaw(
+    database,
+    database
+      .update(webhookDelivery)
+      .set({ status: 'FAILED', nextAttemptAtMs: null, error: sql`${sql.placeholder('error')}` })
+      .where(isNamed),
+  );
+  const setBack = prepareRaw(
+    database,
+    database
+      .update(webhookDelivery)
+      .set({ nextAttemptAtMs: sql`${sql.placeholder('nowMs')}` })
+      .where(and(isOf, isPending, gt(webhookDelivery.nextAttemptAtMs, sql.placeholder('horizonMs')))),
+  );
+  const setOutcome = prepareRaw<{ resource: string }>(
+    database,
+    database
+      .update(webhookDelivery)
+      .set({
+        status: sql`${sql.placeholder('status')}`,
+        attempts: sql`${sql.placeholder('attempts')}`,
+        lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
+        nextAttemptAtMs: sql`${sql.placeholder('dueAtMs')}`,
+        httpStatus: sql`${sql.placeholder('httpStatus')}`,
+        answer: sql`${sql.placeholder('answer')}`,
+        error: sql`${sql.placeholder('error')}`,
+      })
+      .where(isNamed)
+      .returning({ resource: webhookDelivery.resource }),
+  );
+  const oldest = database
+    .select({ sequence: webhookDelivery.sequence })
+    .from(webhookDelivery)
+    .where(isOf)
+    .orderBy(asc(webhookDelivery.sequence))
+    .limit(sql.placeholder('limit'));
+  const deleteOld = prepareRaw(
+    database,
+    database
+      .delete(webhookDelivery)
+      .where(
+        and(
+          isOf,
+          sql`${webhookDelivery.sequence} IN ${oldest}`,
+          lt(webhookDelivery.eventAtS, sql.placeholder('beforeS')),
+          isOver,
+        ),
+      ),
+  );
+
+  return {
+    /** Those of an endpoint that are PENDING, the first due first. */
+    pending: (id: number, limit: number): readonly DueRow[] => selectPending.all({ id, limit }),
+    /** The first of a resource that is not over. */
+    firstOpen: (id: number, resource: string) => selectFirstOpen.get({ id, resource }),
+    /** Adds that of an event, PENDING, or WAITING where `dueAtMs` is null. */
+    add: (id: number, event: Event, dueAtMs: number | null) =>
+      insert.run({
+        ...{ webhook: id, sequence: event.sequence, type: event.type, resource: resourceOf(event) },
+        eventAtS: Math.floor(event.atMs / 1_000),
+        ...{ status: dueAtMs === null ? 'WAITING' : 'PENDING', nextAttemptAtMs: dueAtMs },
+        ...{ attempts: 0, lastAttemptAtMs: null, httpStatus: null, answer: null, error: null },
+      }),
+    makeDue: (id: number, sequence: number, dueAtMs: number) =>
+      setDue.run({ id, sequence, status: 'PENDING', dueAtMs }),
+    makeWait: (id: number, sequence: number) =>
+      setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
+    giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
+    /** Makes due what is due later than anything is ever put off: that comes from a clock that was set back. */
+    takeBack: (id: number, nowMs: number) =>
+      setBack.run({ id, nowMs, horizonMs: nowMs + 2 * 1_000 * retryMaxS }),
+    /** Notes an attempt; the resource of its event, undefined if the delivery is gone. What is not tried again is over. */
+    note: (outcome: AttemptOutcome, isEnabled: boolean): string | undefined => {
+      const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
+      const isTriedAgain = retryAtMs !== null && isEnabled;
+      const status = isDelivered ? 'DELIVERED' : isTriedAgain ? 'PENDING' : 'FAILED';
+      return setOutcome.get({
+        ...{ id, sequence, status, attempts, atMs, httpStatus, error },
+        answer: answer && Buffer.from(answer),
+        dueAtMs: isTriedAgain ? retryAtMs : null,
+      })?.resource;
+    },
+    /** Deletes those among the first `limit` of an endpoint that are over, and of events before a time. */
+    sweep: (id: number, beforeS: number, limit: number) => deleteOld.run({ id, beforeS, limit }),
+  };
+}

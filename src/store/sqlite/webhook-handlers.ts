@@ -1,0 +1,179 @@
+import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import type { Actor } from '../../domain/act.ts';
+import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
+import type { StoredDelivery, StoredWebhook, WebhookChange, WebhookCommands } from '../webhook-commands.ts';
+import type { NoteAct } from './acts.ts';
+import type { Database } from './database.ts';
+import { createEventReads } from './events.ts';
+import { type Handlers, reads, writes } from './handlers.ts';
+import type { Outbox } from './outbox.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { createRedelivery } from './redelivery.ts';
+import { deployment, webhook, webhookDelivery } from './schema.ts';
+import { equalsWithoutIndex } from './statement.ts';
+import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
+
+/** The columns of a StoredDelivery. */
+const deliveryColumns = {
+  sequence: webhookDelivery.sequence,
+  type: webhookDelivery.type,
+  status: webhookDelivery.status,
+  attempts: webhookDelivery.attempts,
+  lastAttemptAtMs: webhookDelivery.lastAttemptAtMs,
+  nextAttemptAtMs: webhookDelivery.nextAttemptAtMs,
+  httpStatus: webhookDelivery.httpStatus,
+  answer: webhookDelivery.answer,
+  error: webhookDelivery.error,
+};
+
+/** The commands by which endpoints are managed. */
+type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'TakeWork' | 'NoteAttempts'>;
+
+/** Handlers of managing endpoints. */
+export function createWebhookHandlers(
+  database: Database,
+  rows: WebhookRows,
+  noteAct: NoteAct,
+  outbox: Outbox,
+): Handlers<ManagingCommands> {
+  const events = createEventReads(database);
+  const redeliver = createRedelivery(database, events);
+
+  const webhooksOf = (owner: number): number =>
+    database.select({ webhooks: count() }).from(webhook).where(eq(webhook.callerId, owner)).get()?.webhooks ??
+    0;
+
+  /** Sets whether it is sent anything, and tells whoever owns it if that is not who does it. */
+  function setStatus(
+    { id, callerId, webhookId }: WebhookRow,
+    status: StoredWebhook['status'],
+    by: Actor | undefined,
+  ): void {
+    if (status === 'ENABLED') {
+      const anew = { cursor: events.newest(callerId), failingSinceS: null, disabledWhy: null };
+      database
+        .update(webhook)
+        .set({ status, ...anew })
+        .where(eq(webhook.id, id))
+        .run();
+      return;
+    }
+    rows.disable(id, by === undefined ? 'its owner disabled it' : 'an operator disabled it');
+    if (by !== undefined)
+      outbox.tell({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
+  }
+
+  function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
+    const changed = {
+      ...(url !== undefined && url !== row.url && { url, failingSinceS: null }),
+      ...(eventTypes !== undefined && {
+        eventTypes: writeEventTypes(eventTypes === 'ALL' ? undefined : eventTypes),
+      }),
+      ...(description !== undefined && { description }),
+    };
+    if (Object.keys(changed).length > 0)
+      database.update(webhook).set(changed).where(eq(webhook.id, row.id)).run();
+  }
+
+  return {
+    AddWebhook: writes(({ owner, webhook: { eventTypes, sealedSecret, ...given } }) => {
+      if (webhooksOf(owner) >= webhooksMax) throw webhooksExhausted();
+      const { id } = database
+        .update(deployment)
+        .set({ newestWebhook: sql`${deployment.newestWebhook} + 1` })
+        .returning({ id: deployment.newestWebhook })
+        .get();
+      database
+        .insert(webhook)
+        .values({
+          ...given,
+          id,
+          callerId: owner,
+          eventTypes: writeEventTypes(eventTypes),
+          sealedSecret: Buffer.from(sealedSecret),
+          status: 'ENABLED',
+          cursor: events.newest(owner),
+        })
+        .run();
+      return toWebhook(rows.find({ webhookId: given.webhookId, owner }));
+    }),
+    ListWebhooks: reads(({ owner, page }) => {
+      const isOwn = owner === undefined ? undefined : eq(webhook.callerId, owner);
+      const found = rows
+        .select()
+        .where(and(isOwn, gt(webhook.id, page.from ?? 0)))
+        .orderBy(asc(webhook.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(found, page, toWebhook);
+    }),
+    FindWebhook: reads((name) => toWebhook(rows.find(name))),
+    ChangeWebhook: writes(({ change, by, ...name }) => {
+      const before = rows.find(name);
+      set(before, change);
+      const { status = before.status } = change;
+      if (status !== before.status) setStatus(before, status, by);
+      const after = rows.find(name);
+      const told = [toldOfWebhook(before), toldOfWebhook(after)] as const;
+      if (by !== undefined && JSON.stringify(told[0]) !== JSON.stringify(told[1]))
+        noteAct(by, actionOf(before, after), before.webhookId, { before: told[0], after: told[1] });
+      return toWebhook(after);
+    }),
+    RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, by, ...name }) => {
+      const row = rows.find(name);
+      if (Buffer.compare(row.sealedSecret, sealedSecret) === 0) return toWebhook(row);
+      const previousSecret = Buffer.from(row.sealedSecret);
+      database
+        .update(webhook)
+        .set({ sealedSecret: Buffer.from(sealedSecret), previousSecret, previousEndsAtS })
+        .where(eq(webhook.id, row.id))
+        .run();
+      if (by !== undefined)
+        noteAct(by, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
+      return toWebhook(rows.find(name));
+    }),
+    DeleteWebhook: writes(({ by, ...name }) => {
+      const row = rows.find(name);
+      database.delete(webhookDelivery).where(eq(webhookDelivery.webhook, row.id)).run();
+      database.delete(webhook).where(eq(webhook.id, row.id)).run();
+      if (by !== undefined) noteAct(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
+      return undefined;
+    }),
+    ListDeliveries: reads(({ status, page, ...name }) => {
+      const { id, callerId } = rows.find(name);
+      const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
+      const isAsked = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
+      const found = database
+        .select({ ...deliveryColumns, id: webhookDelivery.sequence })
+        .from(webhookDelivery)
+        .where(and(eq(webhookDelivery.webhook, id), isBehind, isAsked))
+        .orderBy(desc(webhookDelivery.sequence))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => ({ callerId, ...delivery }));
+    }),
+    Redeliver: writes(({ which, nowMs, by, ...name }) => {
+      const row = rows.find(name);
+      const { count, rest, isChanged } = redeliver(row, which, nowMs);
+      if (by !== undefined && isChanged)
+        noteAct(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
+      return { count, rest };
+    }),
+  };
+}
+
+const actionOf = (before: WebhookRow, after: WebhookRow): string =>
+  before.status === after.status
+    ? 'webhook set'
+    : after.status === 'ENABLED'
+      ? 'webhook enable'
+      : 'webhook disable';
+
+/** What acts tell of an endpoint: never a secret, which its URL may have behind the path. */
+const toldOfWebhook = ({ caller: owner, url, eventTypes, description, status }: WebhookRow) => ({
+  caller: owner,
+  url: url.split('?')[0],
+  eventTypes: readEventTypes(eventTypes) ?? ['*'],
+  description,
+  status,
+});

@@ -1,0 +1,111 @@
+import { and, eq, sql } from 'drizzle-orm';
+import { type EventFilter, typesIn, webhookNotFound } from '../../domain/webhook.ts';
+import type { NewSeal } from '../caller-commands.ts';
+import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
+import type { Database } from './database.ts';
+import { caller, webhook, webhookDelivery } from './schema.ts';
+
+/** The columns of a WebhookRow, from webhook joined with its caller. */
+const webhookColumns = {
+  id: webhook.id,
+  webhookId: webhook.webhookId,
+  callerId: webhook.callerId,
+  caller: caller.name,
+  url: webhook.url,
+  eventTypes: webhook.eventTypes,
+  description: webhook.description,
+  status: webhook.status,
+  disabledWhy: webhook.disabledWhy,
+  createdAtS: webhook.createdAtS,
+  sealedSecret: webhook.sealedSecret,
+  previousSecret: webhook.previousSecret,
+  previousEndsAtS: webhook.previousEndsAtS,
+  failingSinceS: webhook.failingSinceS,
+  cursor: webhook.cursor,
+};
+
+/** An endpoint as the tables have it. */
+export type WebhookRow = Omit<StoredWebhook, 'eventTypes'> & {
+  /** Each word with a space behind it; empty for all. */
+  readonly eventTypes: string;
+  /** The sequence up to which each event has its delivery, or is none that it is sent. */
+  readonly cursor: number;
+};
+
+/** Endpoints, for whoever manages them and for whoever sends. */
+export interface WebhookRows {
+  /** Throws WEBHOOK_NOT_FOUND. */
+  find(name: WebhookName): WebhookRow;
+  /** The endpoint with the id of its row; undefined if it is gone. */
+  byId(id: number): WebhookRow | undefined;
+  /** A query of endpoints, to narrow down. */
+  select(): ReturnType<typeof selectFrom>;
+  /** Disables an endpoint; what is PENDING or WAITING for it has FAILED. `why` is for its owner. */
+  disable(id: number, why: string): void;
+}
+
+/** The endpoint of a row, without what only sending needs. */
+export function toWebhook({ cursor: _, eventTypes, ...row }: WebhookRow): StoredWebhook {
+  return { ...row, eventTypes: readEventTypes(eventTypes) };
+}
+
+/** Which events an endpoint is sent, as the tables have it. */
+export const writeEventTypes = (filter: EventFilter): string =>
+  (filter ?? []).map((type) => `${type} `).join('');
+
+/** Reads what `writeEventTypes` wrote. */
+export const readEventTypes = (words: string): EventFilter =>
+  words === '' ? undefined : typesIn(words.split(' '));
+
+const selectFrom = (database: Database) =>
+  database.select(webhookColumns).from(webhook).innerJoin(caller, eq(caller.id, webhook.callerId)).$dynamic();
+
+/** That a delivery is not over. A literal, so that SQLite sees that the partial index answers it. */
+export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
+
+/** The endpoints of a database. They change rarely, so nothing is prepared. */
+export function createWebhookRows(database: Database): WebhookRows {
+  const select = () => selectFrom(database);
+  return {
+    select,
+    find: ({ webhookId, owner }) => {
+      const isOwn = owner === undefined ? undefined : eq(webhook.callerId, owner);
+      const row = select()
+        .where(and(eq(webhook.webhookId, webhookId), isOwn))
+        .get();
+      if (row === undefined) throw webhookNotFound();
+      return row;
+    },
+    byId: (id) => select().where(eq(webhook.id, id)).get(),
+    disable: (id, why) => {
+      database.update(webhook).set({ status: 'DISABLED', disabledWhy: why }).where(eq(webhook.id, id)).run();
+      database
+        .update(webhookDelivery)
+        .set({
+          status: 'FAILED',
+          nextAttemptAtMs: null,
+          // What the last attempt met is told with its answer; one that was never sent has nothing else to tell.
+          error: sql`coalesce(${webhookDelivery.error}, ${`the webhook was disabled: ${why}`})`,
+        })
+        .where(and(eq(webhookDelivery.webhook, id), isOpen))
+        .run();
+    },
+  };
+}
+
+/** Replaces the seal of a secret of an endpoint, of that in force or of the one before, if it is as given; whether it was. */
+export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
+  const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
+  const { changes } = database
+    .update(webhook)
+    .set({ sealedSecret: sealed })
+    .where(and(eq(webhook.webhookId, keyId), eq(webhook.sealedSecret, given)))
+    .run();
+  if (changes > 0) return true;
+  const before = database
+    .update(webhook)
+    .set({ previousSecret: sealed })
+    .where(and(eq(webhook.webhookId, keyId), eq(webhook.previousSecret, given)))
+    .run();
+  return before.changes > 0;
+}

@@ -1,0 +1,55 @@
+import { Agent, type RequestOptions } from 'node:https';
+import { isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type SecureContext, type TLSSocket, connect as tlsConnect } from 'node:tls';
+import type { Connect } from './connect.ts';
+
+/** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
+const idleMs = 4_000;
+/** How many connections are kept at most that nothing is sent over. */
+const keptMax = 128;
+
+/** What the connections of an agent are made with. */
+export interface AgentDependencies {
+  readonly connect: Connect;
+  readonly secureContext: SecureContext;
+  /** Whether a connection is kept for further requests to the same host and port. */
+  readonly keepAlive: boolean;
+}
+
+/** Options of a request that goes through such an agent: Node shows it all but `signal`, which has to end connecting as well. */
+export interface AgentRequestOptions extends RequestOptions {
+  readonly connectSignal: AbortSignal;
+}
+
+/** Gives requests over https their connections: through `connect`, with TLS to a certificate that is valid for the host. */
+export function createAgent({ connect, secureContext, keepAlive }: AgentDependencies): Agent {
+  const agent = new Agent({ keepAlive, timeout: idleMs });
+  const [keep, reuse] = [agent.keepSocketAlive.bind(agent), agent.reuseSocket.bind(agent)];
+  const idle = new Set<Duplex>();
+
+  async function secured(host: string, port: number, signal: AbortSignal): Promise<TLSSocket> {
+    const socket = await connect(host, port, signal);
+    const secure = tlsConnect({
+      ...{ socket, host, servername: isIP(host) === 0 ? host : '', ALPNProtocols: ['http/1.1'] },
+      // Said here, since the environment can say otherwise.
+      ...{ secureContext, rejectUnauthorized: true },
+    });
+    return secure.once('close', () => idle.delete(secure));
+  }
+
+  agent.createConnection = (options, done) => {
+    const { host, port, connectSignal } = options as AgentRequestOptions;
+    secured(host as string, Number(port), connectSignal).then(
+      (socket) => done?.(null, socket),
+      (error) => done?.(error, undefined as never),
+    );
+    return undefined;
+  };
+  agent.keepSocketAlive = (socket) => idle.size < keptMax && idle.add(socket) && keep(socket);
+  agent.reuseSocket = (socket, request) => {
+    idle.delete(socket);
+    reuse(socket, request);
+  };
+  return agent;
+}

@@ -1,0 +1,80 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { type Agent, request as httpsRequest } from 'node:https';
+import type { AgentRequestOptions } from './agent.ts';
+import { Unsent, unsent } from './failure.ts';
+
+/** How much of an answer is kept, in bytes. */
+export const answerBytesMax = 512;
+/** How much of it is read, so that its connection can be used again; one that is longer is cut off with its connection. */
+const readBytesMax = 65_536;
+/** How long its head may be, in bytes. */
+const headBytesMax = 16_384;
+
+/** What is sent, and the signal that ends it. */
+export interface Sent {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+  readonly signal: AbortSignal;
+}
+
+/** An answer, whatever it says. */
+export interface Answered {
+  readonly status: number;
+  /** The first `answerBytesMax` bytes, not decompressed. */
+  readonly body: Buffer;
+  /** The header as it came. */
+  readonly retryAfter: string | undefined;
+}
+
+/** The receiver ended a connection that was kept, maybe before it read anything: over a new one there may be an answer. */
+export class ConnectionWasOver extends Error {}
+
+/** Sends something by POST. Rejects with ConnectionWasOver, with Unsent, or, where the signal ended it, with any error. */
+export async function exchange(agent: Agent, { url, headers, body, signal }: Sent): Promise<Answered> {
+  const options: AgentRequestOptions = {
+    method: 'POST',
+    headers: { ...headers, 'accept-encoding': 'identity' },
+    maxHeaderSize: headBytesMax,
+    ...{ agent, signal, connectSignal: signal },
+  };
+  const request = httpsRequest(url, options);
+  const answer = answerTo(request);
+  request.end(body);
+  const response = await answer;
+  return {
+    status: response.statusCode as number,
+    body: await firstBytes(response),
+    retryAfter: response.headers['retry-after'],
+  };
+}
+
+function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  request
+    .on('response', resolve)
+    .on('error', (error: NodeJS.ErrnoException) => {
+      const isOver = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+      reject(isOver ? new ConnectionWasOver() : unsent(error, request.socket));
+    })
+    // A receiver that switches protocols ends it like this.
+    .on('close', () => reject(new Unsent('it gave no answer')));
+  return promise;
+}
+
+/** What is kept of the body, once it is complete or too long to be read on. */
+async function firstBytes(response: IncomingMessage): Promise<Buffer> {
+  let first = Buffer.alloc(0);
+  let readBytes = 0;
+  try {
+    for await (const part of response as AsyncIterable<Buffer>) {
+      first = Buffer.concat([first, part.subarray(0, answerBytesMax - first.length)]);
+      readBytes += part.length;
+      if (readBytes > readBytesMax) break;
+    }
+  } catch (error) {
+    // The rest was of no use.
+    if (first.length < answerBytesMax) throw unsent(error);
+  }
+  return first;
+}

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { isIP, connect as netConnect, type Socket } from 'node:net';
+import { type SecureContext, connect as tlsConnect } from 'node:tls';
+import { Unsent } from './failure.ts';
+
+/** How long the head of a proxy's answer may be, in bytes. */
+const headBytesMax = 16_384;
+
+/**
+ * Has a forward proxy (http: or https:, with its user and password if it wants them) connect to `target`, an address and a port.
+ * Rejects with Unsent if it does not.
+ */
+export function connectThrough(
+  proxy: URL,
+  target: string,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const fail = (why: string) => reject(new Unsent('the proxy of this service made no connection to it', why));
+  request({
+    method: 'CONNECT',
+    path: target,
+    headers: { host: target, ...authorization(proxy) },
+    createConnection: () => connectTo(proxy, secureContext),
+    maxHeaderSize: headBytesMax,
+    signal,
+  })
+    .on('connect', ({ statusCode }, socket) => {
+      if (statusCode === 200) return resolve(socket as Socket);
+      socket.destroy();
+      fail(`it answered ${statusCode} to CONNECT ${target}`);
+    })
+    .on('error', ({ message }) => fail(message))
+    .end();
+  return promise;
+}
+
+/**
+ * Connects to a proxy and ends the connection at once. Rejects if it cannot be reached, or
+ * shows no certificate that is good, and with the reason of the signal.
+ */
+export async function reachProxy(
+  proxy: URL,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const socket = connectTo(proxy, secureContext);
+  try {
+    await once(socket, proxy.protocol === 'https:' ? 'secureConnect' : 'connect', { signal });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function connectTo({ protocol, hostname, port }: URL, secureContext: SecureContext): Socket {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (protocol === 'http:') return netConnect({ host, port: Number(port || 80) });
+  const servername = isIP(host) === 0 ? host : '';
+  return tlsConnect({ host, port: Number(port || 443), servername, secureContext, rejectUnauthorized: true });
+}
+
+function authorization({ username, password }: URL): Readonly<Record<string, string>> {
+  if (username === '' && password === '') return {};
+  const credentials = [username, password].map(decodeURIComponent).join(':');
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` };
+}

@@ -1,0 +1,35 @@
+import { isIP } from 'node:net';
+import type { Judge } from './addresses.ts';
+
+/** The longest URL of an endpoint, in characters. */
+export const targetMax = 2_048;
+
+/** The addresses of localhost and all names below it, which nobody is asked for (RFC 6761). */
+const loopback = ['127.0.0.1', '::1'];
+
+/**
+ * The rule that the URL of an endpoint breaks, to follow the name of its field; undefined if requests may be tried there. Every
+ * port is taken. A name is not looked up: what it stands for is judged whenever a connection is made.
+ */
+export function checkTarget(text: string, judge: Judge): string | undefined {
+  const url = text.length <= targetMax && !/[\s\p{Cc}]/u.test(text) ? URL.parse(text) : null;
+  if (url?.protocol !== 'https:')
+    return `must be an absolute https:// URL of at most ${targetMax} characters`;
+  if (url.username !== '' || url.password !== '') return 'must have no user name and no password';
+  if (text.includes('#')) return 'must have no #';
+  if (url.port === '0') return 'must have a port from 1 to 65535';
+  const refused = (knownAddresses(hostOf(url)) ?? []).map(judge);
+  if (refused.length === 0 || refused.includes(undefined)) return undefined;
+  return `must have a host at a public address: ${url.hostname} is ${refused[0]}`;
+}
+
+/** The host of a URL as sockets take it: an IPv6 address without brackets. */
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+/** The addresses of a host that need no looking up: its own if it is one, and those of localhost; undefined for other names. */
+export function knownAddresses(host: string): readonly string[] | undefined {
+  if (isIP(host) !== 0) return [host];
+  return /(^|\.)localhost\.?$/.test(host) ? loopback : undefined;
+}

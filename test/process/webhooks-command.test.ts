@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openRegistry } from '../../src/registry.ts';
+import { readConfig } from '../../src/settings/config.ts';
+import { toFile } from '../store/promises/fixtures.ts';
+import { runHere } from '../support/artseal.ts';
+import { runCommand } from '../support/command.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { issueInto } from '../support/issued.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const env = { ARTSEAL_DATA_DIR: temporaryFolder(fileScope) };
+await issueInto(env.ARTSEAL_DATA_DIR, 2);
+const registry = await openRegistry(readConfig(env), 'EXISTING');
+fileScope.after(() => registry.store.close());
+const { execute, keyRing } = registry;
+const [first, second] = [
+  await execute({ kind: 'FindCaller', name: 'platform-1' }),
+  await execute({ kind: 'FindCaller', name: 'platform-2' }),
+];
+await add('wh_1', first);
+await add('wh_2', first);
+await add('wh_3', second);
+
+async function add(webhookId: string, { callerId: owner }: typeof first): Promise<void> {
+  const sealedSecret = keyRing.seal('whsec_c2VjcmV0', webhookId);
+  const described = { url: `https://${webhookId}.example/hook`, eventTypes: undefined, description: '' };
+  const webhook = { webhookId, ...described, createdAtS: 1_800_000_000, sealedSecret };
+  await execute({ kind: 'AddWebhook', owner, webhook });
+}
+
+/** Has the platform file an artwork, and the endpoint answer the event of it like this. */
+async function answered(webhookId: string, httpStatus: number, answer: string): Promise<number> {
+  const { id } = await execute({ kind: 'FindWebhook', webhookId, owner: undefined });
+  await execute(toFile(first));
+  const { due } = await execute({ kind: 'TakeWork', id, nowMs: Date.now(), limit: 1, underWay: [] });
+  const sequence = due[0]?.event.sequence ?? assert.fail();
+  const isDelivered = httpStatus < 300;
+  const atMs = Date.now();
+  await execute({
+    kind: 'NoteAttempts',
+    outcomes: [
+      {
+        ...{ id, sequence, attempts: 1, atMs, isDelivered, httpStatus, answer: Buffer.from(answer) },
+        error: isDelivered ? null : `it answered ${httpStatus}`,
+        retryAtMs: isDelivered ? null : atMs + 300_000,
+      },
+    ],
+  });
+  return sequence;
+}
+
+const webhooks = (...words: string[]) => runHere(['webhooks', ...words], env);
+
+/** The JSON lines that the command prints. */
+async function jsonOf(...words: string[]): Promise<Record<string, unknown>[]> {
+  const { code, printed, errors } = await webhooks(...words, '--json');
+  assert.deepEqual([code, errors], [0, []]);
+  return printed.map((line) => JSON.parse(line));
+}
+
+const idsOf = async (...words: string[]) =>
+  (await jsonOf('list', ...words)).map(({ webhookId }) => webhookId);
+const lastAct = async () => JSON.parse((await runHere(['acts', '--json'], env)).printed[0] ?? '');
+
+test('webhooks are listed, all, those of a platform, and those with a status', async () => {
+  const { code, stdout } = await runCommand(['webhooks', 'list'], env);
+  assert.equal(code, 0);
+  assert.match(stdout, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example\/hook$/m);
+  assert.deepEqual(await idsOf(), ['wh_1', 'wh_2', 'wh_3']);
+  assert.deepEqual(await idsOf('--platform', 'platform-2'), ['wh_3']);
+  assert.deepEqual(await idsOf('--status', 'DISABLED'), []);
+  assert.deepEqual(await idsOf('--failing'), []);
+  assert.deepEqual(await jsonOf('show', 'wh_1'), [
+    {
+      webhookId: 'wh_1',
+      caller: 'platform-1',
+      url: 'https://wh_1.example/hook',
+      eventTypes: ['*'],
+      description: '',
+      status: 'ENABLED',
+      createdAt: '2027-01-15T08:00:00+00:00',
+    },
+  ]);
+  assert.ok(!stdout.includes('whsec_'));
+});
+
+test('what became of events is shown with the answers, newest first', async () => {
+  const delivered = await answered('wh_1', 200, 'thanks');
+  const failed = await answered('wh_1', 500, 'out of\norder \u001b[2J');
+  const [newest, before] = await jsonOf('deliveries', 'wh_1');
+  assert.match(String(newest?.eventId), /^evt_[0-9a-f]{32}$/);
+  assert.deepEqual(newest, {
+    ...{ eventId: newest?.eventId, sequence: failed, type: 'filing.created', status: 'PENDING', attempts: 1 },
+    ...{ lastAttemptAt: newest?.lastAttemptAt, nextAttemptAt: newest?.nextAttemptAt },
+    ...{ httpStatus: 500, answer: 'out of\norder \u001b[2J', error: 'it answered 500' },
+  });
+  assert.deepEqual([before?.sequence, before?.status, before?.answer], [delivered, 'DELIVERED', 'thanks']);
+  assert.equal((await jsonOf('deliveries', 'wh_1', '--limit', '1')).length, 1);
+  const [pending, ...more] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
+  assert.deepEqual([pending?.sequence, more], [failed, []]);
+  const { printed } = await webhooks('deliveries', 'wh_1');
+  assert.equal(printed.length, 2);
+  assert.match(
+    printed[0] ?? '',
+    /PENDING {5}1 sent .* 500 {2}it answered 500; answered "out of\\norder \\u001b\[2J"; sent again at /,
+  );
+  assert.deepEqual(await idsOf('--failing'), ['wh_1']);
+  assert.match((await webhooks('list', '--failing')).printed[0] ?? '', /failing since \d{4}-/);
+});
+
+test('a webhook is disabled, enabled and deleted by the operator, and each is an act', async () => {
+  const disabled = await runCommand(['webhooks', 'disable', 'wh_2', '--reason', 'asked to'], env);
+  assert.match(disabled.stdout, /^wh_2 {2}DISABLED {2}platform-1 .* {2}disabled: /);
+  const { action, subject, reason } = await lastAct();
+  assert.deepEqual([action, subject, reason], ['webhook disable', 'wh_2', 'asked to']);
+  assert.deepEqual(await idsOf('--status', 'DISABLED'), ['wh_2']);
+  const refused = await webhooks('redeliver', 'wh_2', '--since', '1h');
+  assert.equal(refused.code, 1);
+  assert.match(refused.errors.join('\n'), /^artseal: WEBHOOK_DISABLED: /);
+
+  assert.equal((await jsonOf('enable', 'wh_2'))[0]?.status, 'ENABLED');
+  assert.equal((await lastAct()).action, 'webhook enable');
+  assert.equal((await webhooks('delete', 'wh_2', '--reason', 'gone')).code, 0);
+  assert.equal((await lastAct()).action, 'webhook delete');
+  assert.deepEqual(await idsOf(), ['wh_1', 'wh_3']);
+});
+
+test('one event, or all of a time that did not arrive, are sent again', async () => {
+  const delivered = await answered('wh_1', 204, '');
+  const [failed] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
+  assert.deepEqual(await jsonOf('redeliver', 'wh_1', '--sequence', String(delivered)), [{ count: 1 }]);
+  const [again] = await jsonOf('deliveries', 'wh_1', '--limit', '1');
+  assert.deepEqual([again?.sequence, again?.status, again?.attempts], [delivered, 'PENDING', 0]);
+  assert.equal((await lastAct()).action, 'webhook redeliver');
+  const { printed } = await webhooks('redeliver', 'wh_1', '--since', '29d');
+  assert.deepEqual(printed, ['to be sent again: 2']);
+  const [, second] = await jsonOf('deliveries', 'wh_1', '--status', 'PENDING');
+  assert.deepEqual([second?.sequence, second?.attempts], [failed?.sequence, 0]);
+});
+
+test('what cannot be is refused in the words of the command line', async () => {
+  const refusals: [words: string[], code: number, message: RegExp][] = [
+    [['show', 'wh_9'], 1, /WEBHOOK_NOT_FOUND: WEBHOOK_ID names no webhook\. artseal webhooks list shows/],
+    [['list', '--platform', 'nobody'], 1, /NOT_FOUND: .* artseal platform list shows/],
+    [['list', '--status', 'BROKEN'], 2, /takes --status ENABLED\|DISABLED, not 'BROKEN'/],
+    [['deliveries', 'wh_1', '--status', 'SENT'], 2, /takes --status PENDING\|WAITING\|DELIVERED\|FAILED/],
+    [['redeliver', 'wh_1'], 2, /webhooks redeliver needs one of --sequence, --since/],
+    [['redeliver', 'wh_1', '--sequence', '1', '--since', '1h'], 2, /takes only one of --sequence, --since/],
+    [['redeliver', 'wh_1', '--sequence', '0'], 2, /takes --sequence as a whole number of 1 or more/],
+    [['redeliver', 'wh_1', '--sequence', '1000'], 1, /VALIDATION_FAILED: --sequence must not be above/],
+    [['redeliver', 'wh_1', '--since', '31d'], 1, /EVENTS_EXPIRED/],
+    [['disable', 'wh_9'], 1, /WEBHOOK_NOT_FOUND/],
+  ];
+  for (const [words, code, message] of refusals) {
+    const refused = await webhooks(...words);
+    assert.equal(refused.code, code);
+    assert.match(refused.errors.join('\n'), message);
+  }
+});

@@ -1,0 +1,475 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventRetentionS } from '../../../src/domain/event.ts';
+import { webhooksMax } from '../../../src/domain/webhook.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import { redeliver } from '../../../src/store/redelivery.ts';
+import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
+import {
+  type AttemptOutcome,
+  redeliveredPerUnit,
+  type StoredDelivery,
+  type StoredWebhook,
+} from '../../../src/store/webhook-commands.ts';
+import { tester } from '../../support/acts.ts';
+import {
+  addPlatform,
+  addWebhook,
+  allPages,
+  done,
+  fileOne,
+  frozen,
+  newWebhook,
+  noon,
+  openStore,
+  refused,
+  resolved,
+  type StoreEngine,
+  time,
+  toFile,
+  underKey,
+} from './fixtures.ts';
+
+const afternoon = time('2026-11-21T15:00:00+00:00');
+const evening = time('2026-11-21T20:00:00+00:00');
+const nowMs = evening.atMs;
+
+const nameOf = ({ webhookId, callerId }: StoredWebhook) => ({ webhookId, owner: callerId });
+
+const found = (store: Store, webhook: StoredWebhook) =>
+  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
+
+const change = (
+  store: Store,
+  webhook: StoredWebhook,
+  over: Command<'ChangeWebhook'>['change'],
+  by?: Command<'ChangeWebhook'>['by'],
+) => perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over, by });
+
+/** All deliveries to an endpoint, oldest event first. */
+async function deliveriesOf(
+  store: Store,
+  webhook: StoredWebhook,
+  status?: StoredDelivery['status'],
+): Promise<readonly StoredDelivery[]> {
+  const list = (page: Command<'ListDeliveries'>['page']) =>
+    perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status, page });
+  return (await allPages(list, 3)).flat().reverse();
+}
+
+const shortly = (deliveries: readonly StoredDelivery[]) =>
+  deliveries.map(({ sequence, status, attempts, nextAttemptAtMs }) => [
+    ...[sequence, status, attempts, nextAttemptAtMs],
+  ]);
+
+/** What came of an attempt at a time like any other. */
+const outcome = (
+  { id }: StoredWebhook,
+  sequence: number,
+  over: Partial<AttemptOutcome> = {},
+): AttemptOutcome => ({
+  ...{
+    id,
+    sequence,
+    attempts: 1,
+    atMs: noon.atMs,
+    isDelivered: true,
+    httpStatus: 200,
+    answer: Buffer.from('ok'),
+  },
+  ...{ error: null, retryAtMs: null, ...over },
+});
+
+const gaveUp = { isDelivered: false, httpStatus: 500, answer: null, error: 'answered 500' };
+
+/** Has an endpoint take the work that there is, and writes down what came of each event. */
+async function attempted(
+  store: Store,
+  webhook: StoredWebhook,
+  outcomes: Readonly<Record<number, Partial<AttemptOutcome>>>,
+): Promise<void> {
+  const { id } = webhook;
+  const limit = Object.keys(outcomes).length;
+  const take = { kind: 'TakeWork', id, nowMs, limit, underWay: [] } as const;
+  const { due } = await perform(store, take);
+  const asked = due.filter(({ event }) => event.sequence in outcomes);
+  assert.deepEqual(
+    asked.map(({ event }) => event.sequence),
+    Object.keys(outcomes).map(Number),
+  );
+  const noted = asked.map(({ event: { sequence }, attempts }) =>
+    outcome(webhook, sequence, { attempts: attempts + 1, ...outcomes[sequence] }),
+  );
+  await perform(store, { kind: 'NoteAttempts', outcomes: noted });
+}
+
+const again = (store: Store, webhook: StoredWebhook, which: Command<'Redeliver'>['which']): Promise<number> =>
+  redeliver(executorOf(store), { ...nameOf(webhook), which, nowMs });
+
+async function galleryIn(store: Store): Promise<StoredKey> {
+  return addPlatform(store, 'gallery');
+}
+
+/** Files artworks one after the other. */
+async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
+  for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
+}
+
+/** Where events are sent, and what is sent again. */
+export function webhookPromises(engine: StoreEngine): void {
+  test('an endpoint is told of as it was added, to its owner alone and to whoever sees all', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const other = await addPlatform(store, 'auction house');
+    const given = newWebhook({ eventTypes: ['escrow.frozen', 'filing.created'] });
+    const added = await perform(store, { kind: 'AddWebhook', owner: gallery.callerId, webhook: given });
+    const { id, ...told } = added;
+    assert.ok(id > 0);
+    assert.deepEqual(told, {
+      ...given,
+      callerId: gallery.callerId,
+      caller: 'gallery',
+      eventTypes: ['filing.created', 'escrow.frozen'],
+      status: 'ENABLED',
+      disabledWhy: null,
+      previousSecret: null,
+      previousEndsAtS: null,
+      failingSinceS: null,
+    });
+    assert.deepEqual(await found(store, added), added);
+    const { webhookId } = added;
+    assert.deepEqual(await perform(store, { kind: 'FindWebhook', webhookId, owner: undefined }), added);
+    const foreign = { webhookId, owner: other.callerId };
+    for (const command of [
+      { kind: 'FindWebhook', ...foreign },
+      { kind: 'ChangeWebhook', ...foreign, change: { status: 'DISABLED' } },
+      { kind: 'RotateWebhookSecret', ...foreign, sealedSecret: Buffer.of(1), previousEndsAtS: 1 },
+      { kind: 'DeleteWebhook', ...foreign },
+      { kind: 'ListDeliveries', ...foreign, status: undefined, page: { from: undefined, size: 1 } },
+      { kind: 'Redeliver', ...foreign, which: { sequence: 1 }, nowMs },
+      { kind: 'FindWebhook', webhookId: 'wh_none', owner: undefined },
+    ] as const)
+      await refused(perform(store, command), 'WEBHOOK_NOT_FOUND');
+    assert.deepEqual(await found(store, added), added);
+  });
+
+  test('endpoints are listed oldest first, page by page, of one caller or of all', async (t) => {
+    const store = await openStore(t, engine);
+    const [gallery, other] = [await galleryIn(store), await addPlatform(store, 'auction house')];
+    const added: StoredWebhook[] = [];
+    for (const by of [gallery, other, gallery, gallery]) added.push(await addWebhook(store, by));
+    const listed = (owner: number | undefined, size: number) =>
+      allPages((page) => perform(store, { kind: 'ListWebhooks', owner, page }), size);
+    for (const size of [1, 2, 4, 5]) {
+      assert.deepEqual((await listed(undefined, size)).flat(), added);
+      const own = added.filter(({ caller }) => caller === 'gallery');
+      assert.deepEqual((await listed(gallery.callerId, size)).flat(), own);
+    }
+  });
+
+  test('a caller has so many endpoints at most, whoever else has some, and another once one is deleted', async (t) => {
+    const store = await openStore(t, engine);
+    const [gallery, other] = [await galleryIn(store), await addPlatform(store, 'auction house')];
+    const added: StoredWebhook[] = [];
+    for (let count = 0; count < webhooksMax; count += 1) added.push(await addWebhook(store, gallery));
+    await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
+    await addWebhook(store, other);
+    const [first] = added;
+    assert.ok(first);
+    await perform(store, { kind: 'DeleteWebhook', ...nameOf(first) });
+    await refused(found(store, first), 'WEBHOOK_NOT_FOUND');
+    const last = await addWebhook(store, gallery);
+    assert.ok(added.every(({ id }) => id < last.id));
+    await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
+  });
+
+  test('no endpoint has the place of one that was deleted', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const gone = await addWebhook(store, gallery);
+    await perform(store, { kind: 'DeleteWebhook', ...nameOf(gone) });
+    const added = await addWebhook(store, gallery);
+    assert.ok(added.id > gone.id, 'what is under way to the first would count for the second');
+  });
+
+  test('what is given of an endpoint is changed, the rest stays', async (t) => {
+    const store = await openStore(t, engine);
+    const before = await addWebhook(store, await galleryIn(store));
+    assert.deepEqual(await change(store, before, {}), before);
+    for (const over of [
+      { url: 'https://other.example/' },
+      { eventTypes: ['key.rotated'] },
+      { description: '' },
+    ] as const) {
+      const known = await found(store, before);
+      assert.deepEqual(await change(store, before, over), { ...known, ...over });
+    }
+    const all = await change(store, before, { eventTypes: 'ALL' });
+    assert.equal(all.eventTypes, undefined);
+    assert.deepEqual(await found(store, before), all);
+  });
+
+  test('another secret takes the place of the one in force, which is good until then', async (t) => {
+    const store = await openStore(t, engine);
+    const first = await addWebhook(store, await galleryIn(store));
+    const rotate = (secret: number, previousEndsAtS: number) =>
+      perform(store, {
+        kind: 'RotateWebhookSecret',
+        ...nameOf(first),
+        ...{ sealedSecret: Buffer.of(secret), previousEndsAtS },
+      });
+    const rotated = await rotate(1, 100);
+    assert.deepEqual(rotated, {
+      ...first,
+      ...{ sealedSecret: Buffer.of(1), previousSecret: first.sealedSecret, previousEndsAtS: 100 },
+    });
+    const { sealedSecret, previousSecret, previousEndsAtS } = await rotate(2, 200);
+    assert.deepEqual([sealedSecret, previousSecret, previousEndsAtS], [Buffer.of(2), Buffer.of(1), 200]);
+  });
+
+  test('seals of both secrets of an endpoint are replaced where they are as given', async (t) => {
+    const store = await openStore(t, engine);
+    const first = await addWebhook(store, await galleryIn(store));
+    const { webhookId: keyId } = first;
+    const sealedSecret = Buffer.from('main\0second');
+    await perform(store, {
+      kind: 'RotateWebhookSecret',
+      ...nameOf(first),
+      ...{ sealedSecret, previousEndsAtS: 1 },
+    });
+    const replace = (from: Uint8Array, to: string) =>
+      perform(store, {
+        ...{ kind: 'ReplaceSeals', by: tester, masterKey: 'next' },
+        seals: [{ keyId, from, to: Buffer.from(to) }],
+      });
+    assert.equal(await replace(Buffer.from('main\0other'), 'no'), 0);
+    assert.equal(await replace(sealedSecret, 'next\0a'), 1);
+    assert.equal(await replace(first.sealedSecret, 'next\0b'), 1);
+    const { sealedSecret: current, previousSecret } = await found(store, first);
+    assert.deepEqual([current, previousSecret], [Buffer.from('next\0a'), Buffer.from('next\0b')]);
+  });
+
+  test('a repetition under an idempotency key is given the endpoint that the first call added', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId } = await galleryIn(store);
+    const add = () => underKey(callerId, 'k', { kind: 'AddWebhook', owner: callerId, webhook: newWebhook() });
+    const first = await done(store, add());
+    assert.deepEqual(await done(store, add()), { ...first, isReplay: true });
+    const page = { from: undefined, size: 10 };
+    const { items } = await perform(store, { kind: 'ListWebhooks', owner: callerId, page });
+    assert.equal(items.length, 1);
+  });
+
+  test('an endpoint is sent what happens behind its adding, and disabled nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    await fileOne(store, gallery);
+    const webhook = await addWebhook(store, gallery);
+    await fileOne(store, gallery);
+    await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
+    const disabled = await change(store, webhook, { status: 'DISABLED' });
+    assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'its owner disabled it']);
+    assert.deepEqual(await change(store, webhook, { status: 'DISABLED' }), disabled);
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [[2, 'FAILED', 1, null]]);
+    assert.equal((await deliveriesOf(store, webhook))[0]?.error, 'answered 500');
+    await fileOne(store, gallery);
+    const enabled = await change(store, webhook, { status: 'ENABLED' });
+    assert.deepEqual(enabled, { ...webhook, failingSinceS: null });
+    await fileOne(store, gallery);
+    await attempted(store, webhook, { 4: {} });
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [2, 'FAILED', 1, null],
+      [4, 'DELIVERED', 1, null],
+    ]);
+  });
+
+  test('what waits for another event has failed with it where an endpoint is disabled, and says so', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
+    const { escrowId } = await frozen(store, gallery);
+    await resolved(store, gallery, escrowId, 'RELEASE');
+    await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
+    await perform(store, { kind: 'TakeWork', id: webhook.id, nowMs: noon.atMs, limit: 9, underWay: [] });
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [2, 'PENDING', 1, nowMs],
+      [3, 'WAITING', 0, null],
+    ]);
+    const disabled = await change(store, webhook, { status: 'DISABLED' }, tester);
+    assert.equal(disabled.disabledWhy, 'an operator disabled it');
+    assert.deepEqual(
+      (await deliveriesOf(store, webhook)).map(({ status, error }) => [status, error]),
+      [
+        ['FAILED', 'answered 500'],
+        ['FAILED', 'the webhook was disabled: an operator disabled it'],
+      ],
+    );
+  });
+
+  test('the owner is told of being disabled by an operator, not of doing it itself', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery);
+    const { callerId } = gallery;
+    const told = async () =>
+      (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
+    await change(store, webhook, { status: 'DISABLED' });
+    await change(store, webhook, { status: 'ENABLED' });
+    assert.deepEqual(await told(), []);
+    await change(store, webhook, { status: 'DISABLED' }, tester);
+    await change(store, webhook, { status: 'DISABLED' }, tester);
+    const acts = await perform(store, {
+      ...{ kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 9 } },
+    });
+    assert.deepEqual(acts.items.map(({ action, subject }) => [action, subject]).slice(0, -1), [
+      ['webhook disable', webhook.webhookId],
+    ]);
+    const [event, ...more] = await told();
+    assert.deepEqual(
+      [event?.type, event?.webhookId, event?.atMs, more],
+      ['webhook.disabled', webhook.webhookId, tester.atS * 1_000, []],
+    );
+    await change(store, webhook, { status: 'ENABLED' }, tester);
+    const last = await perform(store, {
+      ...{ kind: 'ListActs', sinceS: undefined, page: { from: undefined, size: 1 } },
+    });
+    assert.equal(last.items[0]?.action, 'webhook enable');
+  });
+
+  test('an endpoint has not failed yet at another URL', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery);
+    await fileOne(store, gallery);
+    await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
+    const failingSinceS = noon.atMs / 1_000;
+    assert.equal((await found(store, webhook)).failingSinceS, failingSinceS);
+    assert.equal((await change(store, webhook, { url: webhook.url })).failingSinceS, failingSinceS);
+    assert.equal((await change(store, webhook, { url: 'https://other.example/' })).failingSinceS, null);
+  });
+
+  test('deliveries are listed newest first, of one status or of all, and go with their endpoint', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const [webhook, other] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
+    await fileSome(store, gallery, 4);
+    await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: {}, 4: { ...gaveUp, retryAtMs: nowMs } });
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [1, 'DELIVERED', 1, null],
+      [2, 'FAILED', 1, null],
+      [3, 'DELIVERED', 1, null],
+      [4, 'PENDING', 1, nowMs],
+    ]);
+    const [first] = await deliveriesOf(store, webhook);
+    assert.deepEqual(first, {
+      callerId: gallery.callerId,
+      ...{ sequence: 1, type: 'filing.created', status: 'DELIVERED', attempts: 1 },
+      ...{ lastAttemptAtMs: noon.atMs, nextAttemptAtMs: null, httpStatus: 200 },
+      ...{ answer: Buffer.from('ok'), error: null },
+    });
+    const sequencesOf = async (status: StoredDelivery['status']) =>
+      (await deliveriesOf(store, webhook, status)).map(({ sequence }) => sequence);
+    assert.deepEqual(await sequencesOf('DELIVERED'), [1, 3]);
+    assert.deepEqual(await sequencesOf('FAILED'), [2]);
+    assert.deepEqual(await sequencesOf('WAITING'), []);
+    await attempted(store, other, { 1: {} });
+    await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
+    await refused(deliveriesOf(store, webhook), 'WEBHOOK_NOT_FOUND');
+    assert.deepEqual(shortly(await deliveriesOf(store, other)), [[1, 'DELIVERED', 1, null]]);
+  });
+
+  test('an event is sent again, whatever became of it, its attempts counted anew', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery);
+    await fileSome(store, gallery, 4);
+    await attempted(store, webhook, { 1: {}, 2: gaveUp, 3: { ...gaveUp, retryAtMs: nowMs + 5_000 } });
+    for (const sequence of [1, 2, 3]) assert.equal(await again(store, webhook, { sequence }), 1);
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [1, 'PENDING', 0, nowMs],
+      [2, 'PENDING', 0, nowMs],
+      [3, 'PENDING', 0, nowMs],
+    ]);
+    const [first] = await deliveriesOf(store, webhook);
+    assert.deepEqual([first?.httpStatus, first?.answer, first?.error], [null, null, null]);
+    assert.equal(await again(store, webhook, { sequence: 4 }), 1, 'it is sent for the first time anyway');
+    assert.equal((await deliveriesOf(store, webhook)).length, 3);
+    await refused(again(store, webhook, { sequence: 5 }), 'VALIDATION_FAILED');
+    await refused(again(store, webhook, { sequence: 0 }), 'EVENTS_EXPIRED');
+    await change(store, webhook, { eventTypes: ['key.rotated'] });
+    await refused(again(store, webhook, { sequence: 1 }), 'VALIDATION_FAILED');
+    await change(store, webhook, { status: 'DISABLED' });
+    await refused(again(store, webhook, { sequence: 1 }), 'WEBHOOK_DISABLED');
+    await refused(again(store, webhook, { sinceMs: nowMs }), 'WEBHOOK_DISABLED');
+  });
+
+  test('what is sent again keeps the order of its resource', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery, { eventTypes: ['escrow.frozen', 'escrow.released'] });
+    const { escrowId } = await frozen(store, gallery);
+    await resolved(store, gallery, escrowId, 'RELEASE');
+    await attempted(store, webhook, { 2: gaveUp });
+    await attempted(store, webhook, { 3: { ...gaveUp, retryAtMs: nowMs } });
+    assert.equal(await again(store, webhook, { sequence: 2 }), 1);
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [2, 'PENDING', 0, nowMs],
+      [3, 'PENDING', 1, nowMs],
+    ]);
+    assert.equal(await again(store, webhook, { sequence: 3 }), 1);
+    assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [
+      [2, 'PENDING', 0, nowMs],
+      [3, 'WAITING', 0, null],
+    ]);
+    await attempted(store, webhook, { 2: {} });
+    const [, second] = await deliveriesOf(store, webhook);
+    assert.equal(second?.status, 'PENDING', 'it is due once the one before it arrived');
+  });
+
+  test('all of a time and later that did not arrive are sent again, what happened while it was disabled included', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery);
+    await fileSome(store, gallery, 2);
+    await fileSome(store, gallery, 2, afternoon);
+    await attempted(store, webhook, { 1: gaveUp, 2: {}, 3: {}, 4: gaveUp });
+    await change(store, webhook, { status: 'DISABLED' });
+    await fileSome(store, gallery, 2, evening);
+    await change(store, webhook, { status: 'ENABLED' });
+    const since = (sinceMs: number) => again(store, webhook, { sinceMs });
+    assert.equal(await since(evening.atMs + 1), 0);
+    assert.equal(await since(evening.atMs), 2);
+    assert.equal(await since(afternoon.atMs + 1), 2);
+    assert.equal(await since(afternoon.atMs), 3);
+    assert.deepEqual(
+      (await deliveriesOf(store, webhook)).map(({ sequence, status }) => [sequence, status]),
+      [
+        [1, 'FAILED'],
+        [2, 'DELIVERED'],
+        [3, 'DELIVERED'],
+        [4, 'PENDING'],
+        [5, 'PENDING'],
+        [6, 'PENDING'],
+      ],
+    );
+    assert.equal(await since(noon.atMs), 4);
+    await refused(since(nowMs - eventRetentionS * 1_000 - 1), 'EVENTS_EXPIRED');
+    assert.equal(await since(nowMs - eventRetentionS * 1_000), 4);
+  });
+
+  test('many are sent again some at a time', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery, { eventTypes: ['filing.created'] });
+    const filed = 2 * redeliveredPerUnit + 7;
+    await change(store, webhook, { status: 'DISABLED' });
+    await Promise.all(Array.from({ length: filed }, () => perform(store, toFile(gallery))));
+    await change(store, webhook, { status: 'ENABLED' });
+    const asked = { kind: 'Redeliver', ...nameOf(webhook), nowMs } as const;
+    const first = await perform(store, { ...asked, which: { sinceMs: noon.atMs } });
+    const rest = { after: redeliveredPerUnit, upTo: filed };
+    assert.deepEqual(first, { count: redeliveredPerUnit, rest });
+    assert.equal(await again(store, webhook, { sinceMs: noon.atMs }), filed);
+    assert.equal((await deliveriesOf(store, webhook, 'PENDING')).length, filed);
+  });
+}
