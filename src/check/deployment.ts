@@ -7,6 +7,7 @@ import {
   type SealedKey,
   type Seals,
   sealedLogKeys,
+  sealedWebhookSecrets,
 } from '../keys/sealed-secrets.ts';
 import { findLostDatabase } from '../registry.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
@@ -166,11 +167,12 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they open the secrets: the database cannot be asked');
-  const keys = [...content.keys, ...sealedLogKeys(content.log)];
+  const webhookSecrets = content.webhooks.flatMap(sealedWebhookSecrets);
+  const keys = [...content.keys, ...webhookSecrets, ...sealedLogKeys(content.log)];
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
-      `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, calls of their keys are refused`,
+      `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, nothing is signed or verified with them`,
     );
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);

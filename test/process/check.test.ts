@@ -188,7 +188,7 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
   assert.deepEqual(faulty(), ['files', 'master key', 'address', 'institution']);
   assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
   assert.deepEqual(of('master key'), [
-    'fault: 2 secrets sealed under a master key main that is not there: put it back, calls of their keys are refused',
+    'fault: 2 secrets sealed under a master key main that is not there: put it back, nothing is signed or verified with them',
   ]);
   assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
   assert.match(of('institution').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
