@@ -246,6 +246,29 @@ function makeExpired(t: TestContext): Pick<typeof certificate, 'certificate' | '
   return { certificate: readFileSync(file, 'utf8'), key };
 }
 
+test('what was given up before is not begun', async (t) => {
+  const { port, connections } = await startReceiver(t);
+  const url = `https://127.0.0.1:${port}/`;
+  const outgoing = openOutgoing(t);
+  const signal = AbortSignal.abort(new Error('no more'));
+  assert.equal(await outcome(post(outgoing, url, { signal })), 'the request failed: no more');
+  assert.equal(connections(), 0);
+  assert.equal(await outcome(post(outgoing, url)), 204);
+});
+
+test('a service that stops ends the connections that it kept', async (t) => {
+  const { port, connections, sockets } = await startReceiver(t);
+  const url = `https://localhost:${port}/`;
+  const outgoing = openOutgoing(t);
+  assert.equal(await outcome(post(outgoing, url)), 204);
+  const [kept] = sockets;
+  outgoing.close();
+  // By the time that a later connection has been made and used, the end of an earlier one has arrived.
+  assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+  assert.ok(kept?.destroyed);
+  assert.equal(connections(), 2);
+});
+
 describe('a certificate is not taken', () => {
   const notItsOwn = 'its certificate is not valid: ';
   const refused: readonly [
