@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
 import { Unsent } from './failure.ts';
+import { hostOf } from './target.ts';
 
 /** How long the head of a proxy's answer may be, in bytes. */
 const headBytesMax = 16_384;
@@ -56,8 +57,9 @@ export async function reachProxy(
   }
 }
 
-function connectTo({ protocol, hostname, port }: URL, secureContext: SecureContext): Socket {
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+function connectTo(proxy: URL, secureContext: SecureContext): Socket {
+  const { protocol, port } = proxy;
+  const host = hostOf(proxy);
   if (protocol === 'http:') return netConnect({ host, port: Number(port || 80) });
   const servername = isIP(host) === 0 ? host : '';
   return tlsConnect({ host, port: Number(port || 443), servername, secureContext, rejectUnauthorized: true });

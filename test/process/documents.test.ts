@@ -92,15 +92,16 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   }
 
   assert.match(JSON.parse(await run(call)).filingNo, /^AS-\d{4}-000001$/);
-  const [curl = '', openssl = '', evidence = '', events = '', ...further] = blocksOf(
-    'docs/platforms.md',
-    'sh',
-  );
+  const [curl = '', openssl = '', evidence = '', events = '', adding = '', trying = '', ...further] =
+    blocksOf('docs/platforms.md', 'sh');
   assert.match(JSON.parse(await run(curl)).filingNo, /^AS-\d{4}-000002$/);
   assert.equal(JSON.parse(await run(openssl)).author, 'Qi Baishi');
   assert.match(await run(evidence), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
   const { next } = JSON.parse(await run(events));
   assert.equal(next, 2);
+  assert.match(JSON.parse(await run(adding)).secret, /^whsec_/);
+  // There is no such host.
+  assert.equal(JSON.parse(await run(trying)).delivered, false);
   assert.deepEqual(further, []);
 
   const [listed = '', watched = '', ...others] = blocksOf('docs/internal.md', 'sh');

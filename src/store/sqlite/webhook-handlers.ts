@@ -58,7 +58,7 @@ export function createWebhookHandlers(
         .run();
       return;
     }
-    rows.disable(id, by === undefined ? 'its owner disabled it' : 'an operator disabled it');
+    rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
     if (by !== undefined)
       outbox.tell({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
   }
