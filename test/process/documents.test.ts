@@ -87,7 +87,7 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
       }
       return assert.fail(`It ended with ${printed}`);
     } finally {
-      if (shell.pid !== undefined) process.kill(-shell.pid, 'SIGKILL');
+      if (shell.pid !== undefined && shell.exitCode === null) process.kill(-shell.pid, 'SIGKILL');
     }
   }
 

@@ -32,7 +32,7 @@ export function createDeliveryHandlers(
   const rows = createWebhookRows(database);
   const events = createEventReads(database);
   const deliveries = createDeliveries(database);
-  const { find, moveCursor, setFailing, next } = createEndpoints(database);
+  const { moveCursor, setFailing, next } = createEndpoints(database);
 
   function toSending(row: WebhookRow, nextDueAtMs: number | null): SendingWebhook {
     return { ...toWebhook(row), nextDueAtMs };
@@ -128,7 +128,7 @@ export function createDeliveryHandlers(
   /** Writes one outcome down; what it led to. */
   function note(outcome: AttemptOutcome): 'DISABLED' | 'RELEASED' | undefined {
     const { id, atMs } = outcome;
-    const row = find(id);
+    const row = rows.byId(id);
     if (row === undefined) return undefined;
     const isEnabled = row.status === 'ENABLED';
     const resource = deliveries.note(outcome, isEnabled);
@@ -169,7 +169,7 @@ export function createDeliveryHandlers(
       );
     }),
     TakeWork: writes(({ id, nowMs, limit, underWay }) => {
-      const row = find(id);
+      const row = rows.byId(id);
       return row?.status === 'ENABLED'
         ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
         : { webhook: undefined, due: [], hasMore: false };
@@ -194,7 +194,6 @@ interface Wanted {
 /** Prepares what is read and written of endpoints for sending. */
 function createEndpoints(database: Database) {
   const isNamed = eq(webhook.id, sql.placeholder('id'));
-  const select = createWebhookRows(database).select().where(isNamed).prepare();
   const selectNext = prepareRaw<{ id: number }>(
     database,
     database
@@ -204,7 +203,6 @@ function createEndpoints(database: Database) {
       .limit(1),
   );
   return {
-    find: (id: number) => select.get({ id }),
     moveCursor: prepareRaw(
       database,
       database

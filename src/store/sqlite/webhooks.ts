@@ -4,6 +4,7 @@ import type { NewSeal } from '../caller-commands.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
+import { prepareRaw, underTheirNames } from './statement.ts';
 
 /** The columns of a WebhookRow, from webhook joined with its caller. */
 const webhookColumns = {
@@ -63,9 +64,17 @@ const selectFrom = (database: Database) =>
 /** That a delivery is not over. A literal, so that SQLite sees that the partial index answers it. */
 export const isOpen = sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`;
 
-/** The endpoints of a database. They change rarely, so nothing is prepared. */
+/** The endpoints of a database. They change rarely, so nothing is prepared but what sending reads. */
 export function createWebhookRows(database: Database): WebhookRows {
   const select = () => selectFrom(database);
+  const selectById = prepareRaw<WebhookRow>(
+    database,
+    database
+      .select(underTheirNames(webhookColumns))
+      .from(webhook)
+      .innerJoin(caller, eq(caller.id, webhook.callerId))
+      .where(eq(webhook.id, sql.placeholder('id'))),
+  );
   return {
     select,
     find: ({ webhookId, owner }) => {
@@ -76,7 +85,7 @@ export function createWebhookRows(database: Database): WebhookRows {
       if (row === undefined) throw webhookNotFound();
       return row;
     },
-    byId: (id) => select().where(eq(webhook.id, id)).get(),
+    byId: (id) => selectById.get({ id }),
     disable: (id, why) => {
       database.update(webhook).set({ status: 'DISABLED', disabledWhy: why }).where(eq(webhook.id, id)).run();
       database

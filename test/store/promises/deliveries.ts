@@ -186,6 +186,26 @@ export function deliveryPromises(engine: StoreEngine): void {
     ]);
   });
 
+  test('an event that is due waits where an earlier one of its resource is sent again', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
+    const { escrowId } = await frozen(store, gallery);
+    await resolved(store, gallery, escrowId, 'RELEASE');
+    await take(store, webhook);
+    await note(store, outcome(webhook, 2, failed));
+    assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
+    await note(store, outcome(webhook, 3, { ...failed, retryAtMs: nowMs }));
+    const again = { kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 2 }, nowMs } as const;
+    await perform(store, again);
+    assert.deepEqual(shortly(await take(store, webhook)), [[2], false]);
+    assert.deepEqual(await statusesOf(store, webhook), [
+      [2, 'PENDING', 0, nowMs],
+      [3, 'WAITING', 1, null],
+    ]);
+    await note(store, outcome(webhook, 2));
+    assert.deepEqual(shortly(await take(store, webhook)), [[3], false]);
+  });
+
   test('an event that failed is due at its time, the longest due first, and before what is new', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);
