@@ -121,6 +121,7 @@ export function beginLife(options: LifeOptions): Life {
     calendar: createCalendar('Asia/Shanghai'),
     clockSetByS: () => 0,
     limits: simulatedLimits,
+    webhooks: { networks: [], proxy: undefined, authorities: undefined },
     publication: signer,
   });
   const door = openDoor(calls);

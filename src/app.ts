@@ -243,6 +243,7 @@ function openService(
     currency: config.currency,
     random: Math.random,
     newInstructionId: randomUUIDv7,
+    webhooks: config.webhooks,
     limits: { ...reconciliationLimits, buyerDeadlineMs: config.buyerDeadlineMs, ...simulated.limits },
   });
   opened.defer(service.stop);

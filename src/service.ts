@@ -9,6 +9,7 @@ import { createPolls } from './events/polls.ts';
 import type { KeyRing } from './keys/key-ring.ts';
 import { createLinkTokens } from './keys/link-tokens.ts';
 import type { Institution } from './payment/institution.ts';
+import { buildInfo } from './program/build-info.ts';
 import { createHoldWarnings } from './reconciliation/hold-warnings.ts';
 import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
@@ -23,11 +24,17 @@ import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import { createSharedEvidence } from './rpc/shared-evidence.ts';
+import { createWebhookService } from './rpc/webhook-service.ts';
+import type { WebhookSettings } from './settings/config.ts';
 import { executorOf, type Store } from './store/store.ts';
 import { createBundles } from './tlog/bundle.ts';
 import { createOpenReads } from './tlog/open-reads.ts';
 import type { Publication } from './tlog/publication.ts';
 import { createTiles } from './tlog/tiles.ts';
+import { createJudge } from './webhooks/addresses.ts';
+import { createAttempts } from './webhooks/attempt.ts';
+import { createOutgoing } from './webhooks/outgoing.ts';
+import { checkTarget } from './webhooks/target.ts';
 
 /** What the service is made of. */
 export interface ServiceParts {
@@ -48,6 +55,8 @@ export interface ServiceParts {
   /** A name for an instruction, unique for ever. */
   readonly newInstructionId: () => string;
   readonly limits: ReconciliationLimits;
+  /** How endpoints of webhooks are reached. */
+  readonly webhooks: WebhookSettings;
   /** What is published of the evidence log. */
   readonly publication: Publication;
   readonly log: Logger;
@@ -91,6 +100,9 @@ export function createService(parts: ServiceParts): Service {
   const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
+  const judge = createJudge(parts.webhooks.networks);
+  const outgoing = createOutgoing({ ...parts.webhooks, clock });
+  const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   return {
     dispatcher: createDispatcher([
       createFilingService({ ...parts, now, paging }),
@@ -98,6 +110,11 @@ export function createService(parts: ServiceParts): Service {
       createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
       createEventService({ feed, polls, clock, idKey, timestamp }),
+      createWebhookService({
+        ...{ ...parts, attempt, timestamp, paging, idKey },
+        checkTarget: (url) => checkTarget(url, judge),
+        onChange: () => {},
+      }),
       createAdminService({ ...parts, paging }),
     ]),
     notifications: createNotifications({ institution, execute, clock }),
@@ -117,6 +134,7 @@ export function createService(parts: ServiceParts): Service {
       holdWarnings.stop();
       recovery.stop();
       await reconciler.stop();
+      outgoing.close();
     },
   };
 }

@@ -10,8 +10,8 @@ export const acts: Command = {
   usage: 'acts [--since DATE|DURATION] [--json]',
   summary: 'show who changed what, and why',
   details: [
-    'newest first: every change of keys, tokens, platforms, parties and secrets, and every decision about an order, by command',
-    'or by AdminService.',
+    'newest first: every change of keys, tokens, platforms, parties, secrets and, by operators, webhooks, and every decision about',
+    'an order, by command or by AdminService.',
     'Each is stored with the change itself; the database refuses to change or remove one.',
     '--since 2026-11-21 begins with that day of ARTSEAL_TIME_ZONE, 2026-11-21T09:15:00+08:00 at that time, 7d a week ago.',
   ],

@@ -1,6 +1,6 @@
-import { type Calendar, createCalendar } from '../domain/calendar.ts';
-import { eventId } from '../domain/event.ts';
+import { createCalendar } from '../domain/calendar.ts';
 import { Refusal } from '../domain/reason.ts';
+import { type EventMessageDependencies, eventMessage } from '../rpc/event-message.ts';
 import type { EventPage, ToldEvent } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type Command, UsageError, type Words } from './command.ts';
@@ -31,10 +31,13 @@ export const events: Command = {
       const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS });
       const order = await orderOf(execute, words);
       const from = sinceS === undefined ? after : await placeBefore(order, sinceS * 1_000);
-      const [idKey, calendar] = [store.keyFor('event ids'), createCalendar(timeZone)];
+      const { timestamp } = createCalendar(timeZone);
+      const making = { idKey: store.keyFor('event ids'), timestamp };
       for await (const event of firstOf(behind(order, from), limit)) {
-        const told = shown(event, idKey, calendar);
-        terminal.print(words.has('json') ? JSON.stringify(told) : line(told));
+        const told = words.has('json')
+          ? JSON.stringify(shown(event, making))
+          : line(event, timestamp(event.atMs));
+        terminal.print(told);
       }
     });
   },
@@ -105,19 +108,15 @@ async function pageOrNone({ read }: EventOrder, place: number): Promise<EventPag
   }
 }
 
-function shown(event: ToldEvent, idKey: Uint8Array, calendar: Calendar) {
-  const { caller: platform, position, sequence, type, atMs } = event;
-  const { filingNo, escrowId, state, keyId, month, percent, webhookId } = event;
-  const about = { filingNo, escrowId, state, keyId, month, percent, webhookId };
-  return {
-    ...{ position, platform, sequence, id: eventId(idKey, event), type, at: calendar.timestamp(atMs) },
-    ...about,
-  };
+/** An event as its caller is told of it, and its place among all. */
+function shown(event: ToldEvent, making: EventMessageDependencies) {
+  const { caller: platform, position, sequence } = event;
+  return { position, platform, ...eventMessage(event, making), sequence };
 }
 
-function line({ position, platform, sequence, type, at, id: _, ...about }: ReturnType<typeof shown>): string {
-  const { percent, ...names } = about;
-  const words = Object.values({ ...names, percent: percent && `${percent} %` });
-  const subject = words.filter((word) => word !== undefined).join(' ');
+function line({ caller: platform, position, sequence, ...event }: ToldEvent, at: string): string {
+  const { type, escrowId, filingNo, state, keyId, month, percent, webhookId } = event;
+  const part = percent && `${percent} %`;
+  const subject = [filingNo, escrowId, state, keyId, month, part, webhookId].filter((word) => word).join(' ');
   return [String(position).padStart(8), at, type.padEnd(22), platform, `#${sequence}`, subject].join('  ');
 }

@@ -41,7 +41,7 @@ export interface WebhookDependencies extends WebhookTestDependencies {
   readonly timestamp: (atMs: number) => string;
   readonly paging: Paging;
   /** The key that ids of events are made of, as `eventId` takes it. */
-  readonly eventIdKey: Uint8Array;
+  readonly idKey: Uint8Array;
   /** The rule that a URL breaks, to follow the name of its field; undefined if requests may be tried there. */
   readonly checkTarget: (url: string) => string | undefined;
   /** Is told when endpoints, or what is to be sent to them, may have changed. */
@@ -50,7 +50,7 @@ export interface WebhookDependencies extends WebhookTestDependencies {
 
 /** The operations of WebhookService. A platform has its own endpoints, an internal system sees to all of them. */
 export function createWebhookService(dependencies: WebhookDependencies): Implementation {
-  const { keyRing, clock, timestamp, paging, eventIdKey, checkTarget, onChange } = dependencies;
+  const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
   const { test } = createWebhookTests(dependencies);
 
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
@@ -160,7 +160,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
         const status = deliveryStatusOf(request.status);
         const name = nameOf(call, request.webhookId);
         const found = await call.execute({ kind: 'ListDeliveries', ...name, status, page });
-        const message = (delivery: StoredDelivery) => deliveryMessage(delivery, eventIdKey, timestamp);
+        const message = (delivery: StoredDelivery) => deliveryMessage(delivery, idKey, timestamp);
         const nextPageToken = paging.token(found, request, call.principal);
         return { deliveries: found.items.map(message), nextPageToken };
       },

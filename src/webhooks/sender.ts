@@ -35,16 +35,14 @@ export interface Sender {
   stop(): Promise<void>;
 }
 
-/** How sending stands. */
+/** How sending stands, since the start. */
 export interface SenderFigures {
-  /** Attempts since the start, by what came of them. */
+  /** Attempts after which the event had arrived, and after which it had not. */
   readonly delivered: number;
   readonly failed: number;
-  /** Endpoints that are enabled, by what came of the last attempt. */
-  readonly healthy: number;
-  readonly failing: number;
-  /** Requests under way. */
-  readonly underWay: number;
+  /** Endpoints that were disabled since they failed. */
+  readonly disabled: number;
+  readonly requestsInFlight: number;
 }
 
 /** What the sender works with. */
@@ -71,7 +69,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
   const looking = new Set<Lane>();
   const cutOff = new AbortController();
   const idle = Promise.withResolvers<void>();
-  const attempts = { delivered: 0, failed: 0 };
+  const counts = { delivered: 0, failed: 0, disabled: 0 };
   let looks = 0;
   let queued = 0;
   let isStopped = false;
@@ -185,7 +183,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
       retryAtMs: isOver ? null : retryAtMs({ attempts: sent, atMs, retryAfterS }, random),
       disables: isGone ? 'the endpoint answered 410 Gone' : undefined,
     });
-    attempts[isDelivered ? 'delivered' : 'failed'] += 1;
+    counts[isDelivered ? 'delivered' : 'failed'] += 1;
     if (isDelivered) lane.failures = 0;
     else fail(lane);
     tell(lane, result);
@@ -234,6 +232,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
       if (released.includes(id)) lane.isBehind = true;
       changed.add(lane);
     }
+    counts.disabled += disabled.length;
     for (const id of disabled) {
       const lane = lanes.get(id);
       if (lane === undefined) continue;
@@ -306,11 +305,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
       isListAsked = true;
       if (!isListing && !isStopped) void list();
     },
-    figures: () => {
-      const all = [...lanes.all()];
-      const failing = all.filter(isFailing).length;
-      return { ...attempts, healthy: all.length - failing, failing, underWay: slots.taken() };
-    },
+    figures: () => ({ ...counts, requestsInFlight: slots.taken() }),
     stop: async () => {
       isStopped = true;
       endEvents();

@@ -33,15 +33,15 @@ async function add(webhookId: string, { callerId: owner }: typeof first): Promis
 async function answered(webhookId: string, httpStatus: number, answer: string): Promise<number> {
   const { id } = await execute({ kind: 'FindWebhook', webhookId, owner: undefined });
   await execute(toFile(first));
-  const { fresh } = await execute({ kind: 'TakeWork', id, nowMs: Date.now(), limit: 1, underWay: [] });
-  const sequence = fresh[0]?.event.sequence ?? assert.fail();
+  const { due } = await execute({ kind: 'TakeWork', id, nowMs: Date.now(), limit: 1, underWay: [] });
+  const sequence = due[0]?.event.sequence ?? assert.fail();
   const isDelivered = httpStatus < 300;
   const atMs = Date.now();
   await execute({
     kind: 'NoteAttempts',
     outcomes: [
       {
-        ...{ id, sequence, atMs, isDelivered, httpStatus, answer: Buffer.from(answer) },
+        ...{ id, sequence, attempts: 1, atMs, isDelivered, httpStatus, answer: Buffer.from(answer) },
         error: isDelivered ? null : `it answered ${httpStatus}`,
         retryAtMs: isDelivered ? null : atMs + 300_000,
       },
@@ -103,7 +103,7 @@ test('what became of events is shown with the answers, newest first', async () =
   assert.equal(printed.length, 2);
   assert.match(
     printed[0] ?? '',
-    /PENDING {4}1 sent .* 500 {2}it answered 500; answered "out of\\norder \\u001b\[2J"; sent again at /,
+    /PENDING {5}1 sent .* 500 {2}it answered 500; answered "out of\\norder \\u001b\[2J"; sent again at /,
   );
   assert.deepEqual(await idsOf('--failing'), ['wh_1']);
   assert.match((await webhooks('list', '--failing')).printed[0] ?? '', /failing since \d{4}-/);

@@ -101,6 +101,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     calendar: createCalendar('UTC'),
     clockSetByS: () => 0,
     limits: reconciliationLimits,
+    webhooks: { networks: [], proxy: undefined, authorities: undefined },
     publication: createTestPublication(),
     log: pino({ level: 'silent' }),
   });

@@ -3,6 +3,7 @@ import { actPromises } from './promises/acts.ts';
 import { admissionPromises } from './promises/admission.ts';
 import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
+import { deliveryPromises } from './promises/deliveries.ts';
 import { durabilityPromises } from './promises/durability.ts';
 import { escrowPromises } from './promises/escrows.ts';
 import { eventPromises } from './promises/events.ts';
@@ -50,6 +51,7 @@ const parts = {
   institutions: institutionPromises,
   figures: figurePromises,
   webhooks: webhookPromises,
+  deliveries: deliveryPromises,
   serving: servingPromises,
   events: eventPromises,
   durability: durabilityPromises,

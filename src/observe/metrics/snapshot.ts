@@ -65,7 +65,8 @@ export interface Snapshot {
   readonly backups: RegularBackupFigures | undefined;
   readonly evidenceLog: EvidenceLogFigures;
   readonly feed: FeedFigures;
-  readonly sending: SendingFigures;
+  /** Undefined where nothing is sent. */
+  readonly sending: SendingFigures | undefined;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;

@@ -1,4 +1,4 @@
-import { and, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, eq, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import {
   type DeliveryStatus,
@@ -30,7 +30,6 @@ export function createRedelivery(
   events: EventReads,
 ): (webhook: Receiver, which: Which, nowMs: number) => SentAgain {
   const isOfWebhook = eq(webhookDelivery.webhook, sql.placeholder('webhook'));
-  const isOfResource = and(isOfWebhook, eq(webhookDelivery.resource, sql.placeholder('resource')), isOpen);
   const selectStatus = prepareRaw<{ status: DeliveryStatus }>(
     database,
     database
@@ -43,7 +42,14 @@ export function createRedelivery(
     database
       .select({ sequence: webhookDelivery.sequence })
       .from(webhookDelivery)
-      .where(and(isOfResource, lt(webhookDelivery.sequence, sql.placeholder('sequence'))))
+      .where(
+        and(
+          isOfWebhook,
+          eq(webhookDelivery.resource, sql.placeholder('resource')),
+          isOpen,
+          lt(webhookDelivery.sequence, sql.placeholder('sequence')),
+        ),
+      )
       .limit(1),
   );
   const put = prepareRaw(
@@ -66,17 +72,10 @@ export function createRedelivery(
           OR ${webhookDelivery.nextAttemptAtMs} > excluded.next_attempt_at_ms`,
       }),
   );
-  const holdBack = prepareRaw(
-    database,
-    database
-      .update(webhookDelivery)
-      .set({ status: 'WAITING', nextAttemptAtMs: null })
-      .where(and(isOfResource, gt(webhookDelivery.sequence, sql.placeholder('sequence')))),
-  );
 
   /**
-   * Has an event sent at once, or behind the earlier ones of its resource that are not over; the later ones wait for it. Whether it
-   * was not to be sent so before.
+   * Has an event sent at once, or behind the earlier ones of its resource that are not over; whether it was not to be sent so
+   * before.
    */
   function send(webhook: number, event: Event, nowMs: number): boolean {
     const { sequence, type, atMs } = event;
@@ -89,7 +88,6 @@ export function createRedelivery(
       nextAttemptAtMs: isFirst ? nowMs : null,
       ...{ httpStatus: null, answer: null, error: null },
     });
-    if (isFirst) holdBack.run(place);
     return changed > 0;
   }
 

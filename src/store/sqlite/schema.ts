@@ -561,8 +561,9 @@ export const webhookDelivery = sqliteTable(
     index('webhook_delivery_due')
       .on(table.webhook, table.nextAttemptAtMs)
       .where(sql`${table.status} = 'PENDING'`),
+    // With the status, which it is by: otherwise SQLite takes the primary key for cheaper, and reads all of an endpoint.
     index('webhook_delivery_open')
-      .on(table.webhook, table.resource, table.sequence)
+      .on(table.webhook, table.resource, table.sequence, table.status)
       .where(sql`${table.status} IN ('PENDING', 'WAITING')`),
   ],
 );

@@ -171,6 +171,9 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   DeleteWebhook: { kind: 'DeleteWebhook', ...webhook },
   ListDeliveries: { kind: 'ListDeliveries', ...webhook, status: undefined, page },
   Redeliver: { kind: 'Redeliver', ...webhook, which: { sequence: 1 }, nowMs: 1 },
+  ListSending: { kind: 'ListSending', page },
+  TakeWork: { kind: 'TakeWork', id: 1, nowMs: 1, limit: 1, underWay: [] },
+  NoteAttempts: { kind: 'NoteAttempts', outcomes: [] },
   ListActs: { kind: 'ListActs', sinceS: undefined, page },
 };
 

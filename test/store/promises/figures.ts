@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { keyEndsS, orderAgesS, type RegistryFigures } from '../../../src/store/figure-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/acts.ts';
 import {
   acceptClock,
   addPlatform,
+  addWebhook,
   caseOf,
   fileOne,
   newKey,
@@ -23,6 +25,8 @@ import {
   toOpen,
 } from './fixtures.ts';
 
+const later = time('2026-11-21T13:00:00+00:00');
+
 const figuresOf = (store: Store, nowMs = noon.atMs, year = 2026): Promise<RegistryFigures> =>
   perform(store, { kind: 'ReadFigures', nowMs, year });
 
@@ -31,6 +35,20 @@ function countsOf({ openOrders, settledOrders }: RegistryFigures): Record<string
   const open = openOrders.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
   return { ...Object.fromEntries(open), ...settledOrders };
 }
+
+/** Has an endpoint take what there is to send by a time, and each of it be answered, or refused until another time. */
+async function attempted(store: Store, { id }: StoredWebhook, atMs: number, retryAtMs: number | null) {
+  const { due } = await perform(store, { kind: 'TakeWork', id, nowMs: atMs, limit: 100, underWay: [] });
+  const outcomes = due.map(({ event: { sequence }, attempts }) => ({
+    ...{ id, sequence, attempts: attempts + 1, atMs, retryAtMs, isDelivered: retryAtMs === null },
+    ...{ httpStatus: null, answer: null, error: null },
+  }));
+  await perform(store, { kind: 'NoteAttempts', outcomes });
+}
+
+const webhooksOf = async (store: Store) => (await figuresOf(store)).webhooks;
+
+const noWebhooks = { healthy: 0, failing: 0, disabled: 0, pending: 0, waiting: 0 };
 
 /** What operators watch. */
 export function figurePromises(engine: StoreEngine): void {
@@ -50,6 +68,8 @@ export function figurePromises(engine: StoreEngine): void {
       openInstructions: [],
       nextLookUpAtMs: undefined,
       keysEnding: keyEndsS.map(() => 0),
+      newestEvent: 0,
+      webhooks: { ...noWebhooks, failingSinceS: undefined, waitsSinceMs: undefined },
     });
   });
 
@@ -175,6 +195,80 @@ export function figurePromises(engine: StoreEngine): void {
       });
     }
     assert.deepEqual((await figuresOf(store, nowS * 1_000)).keysEnding, [1, 2]);
+  });
+
+  test('events of all callers are counted together', async (t) => {
+    const store = await openStore(t, engine);
+    for (const name of ['gallery', 'auction house']) {
+      const by = await addPlatform(store, name);
+      await fileOne(store, by);
+      await fileOne(store, by);
+    }
+    assert.equal((await figuresOf(store)).newestEvent, 4);
+  });
+
+  test('webhooks are healthy, failing or disabled, and it is told since when the longest failing one fails', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [first, second, third] = [
+      await addWebhook(store, by),
+      await addWebhook(store, by),
+      await addWebhook(store, by),
+    ];
+    assert.equal((await webhooksOf(store)).healthy, 3);
+    await fileOne(store, by);
+    await attempted(store, first, noon.atMs + 5_000, null);
+    await attempted(store, second, noon.atMs + 9_000, noon.atMs + 20_000);
+    await attempted(store, third, noon.atMs + 7_000, noon.atMs + 20_000);
+    const told = await webhooksOf(store);
+    assert.deepEqual([told.healthy, told.failing, told.disabled], [1, 2, 0]);
+    assert.equal(told.failingSinceS, noon.atMs / 1_000 + 7);
+    const { webhookId } = third;
+    const change = { status: 'DISABLED' as const };
+    await perform(store, { kind: 'ChangeWebhook', webhookId, owner: undefined, change });
+    const without = await webhooksOf(store);
+    assert.deepEqual([without.healthy, without.failing, without.disabled], [1, 1, 1]);
+    assert.equal(without.failingSinceS, noon.atMs / 1_000 + 9);
+  });
+
+  test('deliveries that did not arrive are counted, those that wait for earlier ones by themselves', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const webhook = await addWebhook(store, by);
+    const { escrowId } = await opened(store, by);
+    for (const to of ['FROZEN', 'RELEASED'] as const) await settled(store, escrowId, { to });
+    await attempted(store, webhook, noon.atMs, noon.atMs + 5_000);
+    const { pending, waiting } = await webhooksOf(store);
+    // The filing and the order being FROZEN; its release and the transfer wait for these.
+    assert.deepEqual([pending, waiting], [2, 2]);
+    await perform(store, { kind: 'DeleteWebhook', webhookId: webhook.webhookId, owner: undefined });
+    assert.deepEqual(await webhooksOf(store), {
+      ...noWebhooks,
+      failingSinceS: undefined,
+      waitsSinceMs: undefined,
+    });
+  });
+
+  test('it is told since when healthy webhooks wait, for what nobody took or what is due', async (t) => {
+    const store = await openStore(t, engine);
+    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const [first, second] = [await addWebhook(store, gallery), await addWebhook(store, other)];
+    const waitsSinceMs = async () => (await webhooksOf(store)).waitsSinceMs;
+    assert.equal(await waitsSinceMs(), undefined);
+    await fileOne(store, gallery);
+    await fileOne(store, other, later);
+    assert.equal(await waitsSinceMs(), noon.atMs);
+    await attempted(store, first, later.atMs, null);
+    assert.equal(await waitsSinceMs(), later.atMs);
+    const takenMs = later.atMs + 4_000;
+    await perform(store, { kind: 'TakeWork', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
+    assert.equal(await waitsSinceMs(), takenMs);
+    await attempted(store, second, takenMs + 1_000, takenMs + 6_000);
+    // It fails, and what it misses is its own affair.
+    assert.equal(await waitsSinceMs(), undefined);
+    await fileOne(store, other, later);
+    await attempted(store, second, takenMs + 2_000, null);
+    assert.equal(await waitsSinceMs(), takenMs + 6_000);
   });
 
   test('the store tells what it wrote, what it remembers and how large it is', async (t) => {

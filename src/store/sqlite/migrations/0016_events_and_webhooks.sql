@@ -57,7 +57,7 @@ CREATE TABLE `webhook_delivery` (
 ) STRICT, WITHOUT ROWID;
 --> statement-breakpoint
 CREATE INDEX `webhook_delivery_due` ON `webhook_delivery` (`webhook`,`next_attempt_at_ms`) WHERE "webhook_delivery"."status" = 'PENDING';--> statement-breakpoint
-CREATE INDEX `webhook_delivery_open` ON `webhook_delivery` (`webhook`,`resource`,`sequence`) WHERE "webhook_delivery"."status" IN ('PENDING', 'WAITING');--> statement-breakpoint
+CREATE INDEX `webhook_delivery_open` ON `webhook_delivery` (`webhook`,`resource`,`sequence`,`status`) WHERE "webhook_delivery"."status" IN ('PENDING', 'WAITING');--> statement-breakpoint
 ALTER TABLE `deployment` ADD `newest_webhook` integer DEFAULT 0 NOT NULL;--> statement-breakpoint
 ALTER TABLE `escrow` ADD `told_hold_end_s` integer;
 --> statement-breakpoint

@@ -1,0 +1,410 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { eventRetentionS } from '../../../src/domain/event.ts';
+import { failingMaxS } from '../../../src/domain/webhook.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import type { BusinessTime } from '../../../src/store/filing-commands.ts';
+import { type Command, perform, type Store } from '../../../src/store/store.ts';
+import type { AttemptOutcome, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addPlatform,
+  addWebhook,
+  allPages,
+  crashCopy,
+  fileOne,
+  frozen,
+  noon,
+  openStore,
+  resolved,
+  type StoreEngine,
+} from './fixtures.ts';
+
+const nowMs = noon.atMs + 60_000;
+
+const nameOf = ({ webhookId }: StoredWebhook) => ({ webhookId, owner: undefined });
+
+/** So many seconds behind noon. */
+function later(seconds: number): BusinessTime {
+  const atMs = noon.atMs + seconds * 1_000;
+  return { atMs, timestamp: new Date(atMs).toISOString().replace('.000Z', '+00:00') };
+}
+
+/** A gallery with an endpoint. */
+async function openGallery(store: Store, eventTypes?: StoredWebhook['eventTypes']) {
+  const gallery = await addPlatform(store, 'gallery');
+  return { gallery, webhook: await addWebhook(store, gallery, { eventTypes }) };
+}
+
+async function fileSome(store: Store, by: StoredKey, count: number, at = noon): Promise<void> {
+  for (let filed = 0; filed < count; filed += 1) await fileOne(store, by, at);
+}
+
+const take = (store: Store, { id }: StoredWebhook, over: Partial<Command<'TakeWork'>> = {}) =>
+  perform(store, { kind: 'TakeWork', id, nowMs, limit: 100, underWay: [], ...over });
+
+/** The sequences of what is to be sent, and whether there may be more. */
+const shortly = ({ due, hasMore }: WebhookWork) => [due.map(({ event }) => event.sequence), hasMore];
+
+const outcome = (
+  { id }: StoredWebhook,
+  sequence: number,
+  over: Partial<AttemptOutcome> = {},
+): AttemptOutcome => ({
+  ...{ id, sequence, attempts: 1, atMs: nowMs, isDelivered: true, httpStatus: 204 },
+  ...{ answer: Buffer.alloc(0), error: null, retryAtMs: null, ...over },
+});
+
+const failed = {
+  isDelivered: false,
+  httpStatus: null,
+  answer: null,
+  error: 'it refuses connections',
+} as const;
+
+const note = (store: Store, ...outcomes: readonly AttemptOutcome[]) =>
+  perform(store, { kind: 'NoteAttempts', outcomes });
+
+/** What became of each event, oldest first. */
+async function statusesOf(store: Store, webhook: StoredWebhook) {
+  const list = (page: Command<'ListDeliveries'>['page']) =>
+    perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
+  return (await allPages(list, 100))
+    .flat()
+    .reverse()
+    .map(({ sequence, status, attempts, nextAttemptAtMs }) => [sequence, status, attempts, nextAttemptAtMs]);
+}
+
+const found = (store: Store, webhook: StoredWebhook) =>
+  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
+
+const eventsOf = async (store: Store, { callerId }: StoredKey) =>
+  (await perform(store, { kind: 'ReadEvents', callerId, after: undefined })).events;
+
+/** What is sent to endpoints, and what becomes of it. */
+export function deliveryPromises(engine: StoreEngine): void {
+  test('an endpoint is sent what happens behind its creation, in its order, once each, some at a time', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await addPlatform(store, 'gallery');
+    await fileSome(store, gallery, 2);
+    const webhook = await addWebhook(store, gallery);
+    assert.deepEqual(shortly(await take(store, webhook)), [[], false]);
+    const filingNo = await fileOne(store, gallery);
+    await fileSome(store, gallery, 4);
+    const work = await take(store, webhook, { limit: 2 });
+    assert.deepEqual(shortly(work), [[3, 4], true]);
+    const [first] = work.due;
+    const { position, ...event } = first?.event ?? {};
+    assert.equal(position, 3);
+    assert.deepEqual(
+      [first?.attempts, event],
+      [
+        0,
+        {
+          ...{ sequence: 3, type: 'filing.created', callerId: gallery.callerId, caller: 'gallery' },
+          ...{ atMs: noon.atMs, filingNo },
+        },
+      ],
+    );
+    assert.deepEqual(work.webhook, { ...webhook, nextDueAtMs: null });
+    const more = { underWay: [3, 4] };
+    assert.deepEqual(shortly(await take(store, webhook, { ...more, limit: 2 })), [[5, 6], true]);
+    const rest = await take(store, webhook, { underWay: [3, 4, 5, 6] });
+    assert.deepEqual(shortly(rest), [[7], false]);
+    assert.deepEqual(shortly(await take(store, webhook, { underWay: [3, 4, 5, 6, 7] })), [[], false]);
+  });
+
+  test('what was taken and not written down is to be sent again, as long as it is not under way', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 3);
+    await take(store, webhook);
+    await note(store, outcome(webhook, 2));
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.deepEqual(shortly(await take(crashed, webhook)), [[1, 3], false]);
+    assert.deepEqual(shortly(await take(crashed, webhook, { underWay: [1] })), [[3], false]);
+  });
+
+  test('an endpoint is sent the types that it asked for alone, however many others there are', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store, ['escrow.frozen']);
+    await Promise.all(Array.from({ length: 300 }, () => fileOne(store, gallery)));
+    await frozen(store, gallery);
+    assert.deepEqual(shortly(await take(store, webhook)), [[], true]);
+    assert.deepEqual(shortly(await take(store, webhook)), [[302], false]);
+    assert.deepEqual(await statusesOf(store, webhook), [[302, 'PENDING', 0, nowMs]]);
+  });
+
+  test('an event waits for the earlier one of its resource, until that arrived or is given up', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store, [
+      'escrow.frozen',
+      'escrow.released',
+      'provenance.transferred',
+    ]);
+    const { escrowId } = await frozen(store, gallery);
+    const other = await frozen(store, gallery);
+    await resolved(store, gallery, escrowId, 'RELEASE');
+    await resolved(store, gallery, other.escrowId, 'RELEASE');
+    const told = (await eventsOf(store, gallery)).map(({ type, escrowId: id, sequence }) => [
+      sequence,
+      type,
+      id,
+    ]);
+    assert.deepEqual(
+      told.filter(([, type]) => type !== 'filing.created'),
+      [
+        [2, 'escrow.frozen', escrowId],
+        [4, 'escrow.frozen', other.escrowId],
+        [5, 'escrow.released', escrowId],
+        [6, 'provenance.transferred', undefined],
+        [7, 'escrow.released', other.escrowId],
+        [8, 'provenance.transferred', undefined],
+      ],
+    );
+    // Of the filing, which the transfer is about, nothing else is sent.
+    assert.deepEqual(shortly(await take(store, webhook)), [[2, 4, 6, 8], false]);
+    const again = { ...failed, retryAtMs: nowMs + 5_000 };
+    const first = await note(store, outcome(webhook, 2, again), outcome(webhook, 4));
+    assert.deepEqual(first, { disabled: [], released: [webhook.id] });
+    assert.deepEqual(shortly(await take(store, webhook, { underWay: [6, 8] })), [[7], false]);
+    const soon = { nowMs: nowMs + 5_000, underWay: [6, 7, 8] };
+    assert.deepEqual(shortly(await take(store, webhook, soon)), [[2], false]);
+    const last = await note(store, outcome(webhook, 2, { ...failed, attempts: 2 }));
+    assert.deepEqual(last.released, [webhook.id]);
+    assert.deepEqual(shortly(await take(store, webhook, soon)), [[5], false]);
+    const none = await note(store, outcome(webhook, 5));
+    assert.deepEqual(none.released, []);
+    assert.deepEqual(await statusesOf(store, webhook), [
+      [2, 'FAILED', 2, null],
+      [4, 'DELIVERED', 1, null],
+      [5, 'DELIVERED', 1, null],
+      [6, 'PENDING', 0, nowMs],
+      [7, 'PENDING', 0, nowMs],
+      [8, 'PENDING', 0, nowMs],
+    ]);
+  });
+
+  test('an event that failed is due at its time, the longest due first, and before what is new', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 3);
+    await take(store, webhook);
+    const retry = (sequence: number, retryAtMs: number) =>
+      outcome(webhook, sequence, { ...failed, httpStatus: 503, answer: Buffer.from('later'), retryAtMs });
+    await note(store, retry(1, nowMs + 9_000), retry(2, nowMs + 5_000), retry(3, nowMs + 7_000));
+    await fileOne(store, gallery);
+    const early = await take(store, webhook, { nowMs: nowMs + 4_999 });
+    assert.deepEqual(shortly(early), [[4], false]);
+    assert.equal(early.webhook?.nextDueAtMs, nowMs + 5_000);
+    await fileOne(store, gallery);
+    const due = await take(store, webhook, { nowMs: nowMs + 7_000, underWay: [4] });
+    assert.deepEqual(shortly(due), [[2, 3, 5], false]);
+    assert.deepEqual(
+      due.due.map(({ attempts }) => attempts),
+      [1, 1, 0],
+    );
+    assert.equal(due.webhook?.nextDueAtMs, nowMs + 9_000);
+    const some = await take(store, webhook, { nowMs: nowMs + 7_000, limit: 1, underWay: [2, 4, 5] });
+    assert.deepEqual([shortly(some), some.webhook?.nextDueAtMs], [[[3], false], nowMs + 9_000]);
+    const many = await take(store, webhook, { nowMs: nowMs + 9_000, limit: 1, underWay: [4, 5] });
+    assert.deepEqual(shortly(many), [[2], true]);
+  });
+
+  test('what comes of an attempt is told, and the same again changes nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const refusal = {
+      isDelivered: false,
+      httpStatus: 500,
+      answer: Buffer.from('oh'),
+      error: 'it answered 500',
+    };
+    const outcomes = [
+      outcome(webhook, 1, { ...refusal, retryAtMs: nowMs + 5_000 }),
+      outcome(webhook, 2, { atMs: nowMs - 1_000 }),
+    ];
+    const page = { from: undefined, size: 2 };
+    const list = () =>
+      perform(store, { kind: 'ListDeliveries', ...nameOf(webhook), status: undefined, page });
+    for (const _ of ['once', 'again']) {
+      await note(store, ...outcomes);
+      const { items } = await list();
+      assert.deepEqual(
+        items.map(({ callerId: _, ...item }) => ({
+          ...item,
+          answer: item.answer && Buffer.from(item.answer),
+        })),
+        [
+          {
+            ...{ sequence: 2, type: 'filing.created', status: 'DELIVERED', attempts: 1 },
+            ...{ lastAttemptAtMs: nowMs - 1_000, nextAttemptAtMs: null, httpStatus: 204 },
+            ...{ answer: Buffer.alloc(0), error: null },
+          },
+          {
+            ...{ sequence: 1, type: 'filing.created', status: 'PENDING', attempts: 1 },
+            ...{ lastAttemptAtMs: nowMs, nextAttemptAtMs: nowMs + 5_000, httpStatus: 500 },
+            ...{ answer: Buffer.from('oh'), error: 'it answered 500' },
+          },
+        ],
+      );
+    }
+  });
+
+  test('an endpoint fails since the first of its failures in a row', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const sinceS = async () => (await found(store, webhook)).failingSinceS;
+    const at = (atMs: number) => outcome(webhook, 1, { ...failed, atMs, retryAtMs: nowMs });
+    await note(store, at(nowMs + 1_999), at(nowMs + 60_000));
+    assert.equal(await sinceS(), nowMs / 1_000 + 1);
+    await note(store, outcome(webhook, 2));
+    assert.equal(await sinceS(), null);
+    await note(store, at(nowMs + 60_000), at(nowMs));
+    assert.equal(await sinceS(), nowMs / 1_000, 'the clock was set back');
+  });
+
+  test('an endpoint all attempts at which failed for five days is disabled, with an event', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 3);
+    await take(store, webhook);
+    const retry = { ...failed, retryAtMs: nowMs + 86_400_000 };
+    const fiveDaysMs = failingMaxS * 1_000;
+    const before = await note(
+      store,
+      outcome(webhook, 1, retry),
+      outcome(webhook, 2, { ...retry, atMs: nowMs + fiveDaysMs - 1_000 }),
+    );
+    assert.deepEqual(before.disabled, []);
+    const atMs = nowMs + fiveDaysMs;
+    const { disabled } = await note(store, outcome(webhook, 2, { ...retry, attempts: 2, atMs }));
+    assert.deepEqual(disabled, [webhook.id]);
+    const { status, disabledWhy } = await found(store, webhook);
+    assert.deepEqual([status, disabledWhy], ['DISABLED', 'every attempt failed for five days']);
+    const { type, atMs: toldAtMs, webhookId } = (await eventsOf(store, gallery)).at(-1) ?? {};
+    assert.deepEqual([type, toldAtMs, webhookId], ['webhook.disabled', atMs, webhook.webhookId]);
+    assert.deepEqual(await statusesOf(store, webhook), [
+      [1, 'FAILED', 1, null],
+      [2, 'FAILED', 2, null],
+      [3, 'FAILED', 0, null],
+    ]);
+    assert.deepEqual(await take(store, webhook), { webhook: undefined, due: [], hasMore: false });
+  });
+
+  test('an outcome that disables an endpoint does so at once, and only once', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const gone = { ...failed, httpStatus: 410, disables: 'the endpoint answered 410 Gone' };
+    const both = [outcome(webhook, 1, gone), outcome(webhook, 2, gone)];
+    assert.deepEqual(await note(store, ...both), { disabled: [webhook.id], released: [] });
+    assert.deepEqual((await note(store, ...both)).disabled, []);
+    assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+    const told = (await eventsOf(store, gallery)).filter(({ type }) => type === 'webhook.disabled');
+    assert.equal(told.length, 1);
+  });
+
+  test('what was under way when its endpoint was disabled has arrived, or has failed; of one that is gone nothing is kept', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status: 'DISABLED' } });
+    await note(store, outcome(webhook, 1), outcome(webhook, 2, { ...failed, retryAtMs: nowMs + 5_000 }));
+    assert.deepEqual(await statusesOf(store, webhook), [
+      [1, 'DELIVERED', 1, null],
+      [2, 'FAILED', 1, null],
+    ]);
+    await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
+    assert.deepEqual(await note(store, outcome(webhook, 1)), { disabled: [], released: [] });
+    assert.equal((await take(store, webhook)).webhook, undefined);
+  });
+
+  test('what is due later than anything is put off, by a clock that was set back, is due', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const dayMs = 86_400_000;
+    const retry = (sequence: number, retryAtMs: number) =>
+      outcome(webhook, sequence, { ...failed, retryAtMs });
+    await note(store, retry(1, nowMs + 30 * dayMs), retry(2, nowMs + dayMs));
+    assert.deepEqual(shortly(await take(store, webhook)), [[1], false]);
+  });
+
+  test('an event that is not kept any more has failed, what waits for it is due, and it begins behind those that were never taken', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store, ['escrow.frozen', 'escrow.released']);
+    const { escrowId } = await frozen(store, gallery);
+    const idle = await addWebhook(store, gallery);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook, { limit: 1 });
+    await note(store, outcome(webhook, 2, { ...failed, retryAtMs: nowMs }));
+    const longAfter = later(eventRetentionS + 1);
+    await resolved(store, gallery, escrowId, 'RELEASE', longAfter);
+    // Each transaction that writes events deletes some of the oldest.
+    await fileSome(store, gallery, 3, longAfter);
+    const kept = (await eventsOf(store, gallery)).map(({ sequence }) => sequence);
+    assert.equal(kept[0], 5);
+    const wanted = { nowMs: longAfter.atMs };
+    assert.deepEqual(shortly(await take(store, webhook, wanted)), [[5], false]);
+    const page = { from: undefined, size: 10 };
+    const listed = await perform(store, {
+      ...{ kind: 'ListDeliveries', ...nameOf(webhook), status: 'FAILED', page },
+    });
+    assert.deepEqual(
+      listed.items.map(({ sequence, error }) => [sequence, error]),
+      [[2, 'the event is not kept any more']],
+    );
+    assert.deepEqual(shortly(await take(store, idle, wanted)), [kept, false]);
+  });
+
+  test('deliveries are deleted once their events are not kept any more, also of endpoints that are sent nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    const idle = await addWebhook(store, gallery);
+    await fileSome(store, gallery, 4);
+    for (const one of [webhook, idle]) {
+      await take(store, one);
+      await note(store, ...[1, 2, 3, 4].map((sequence) => outcome(one, sequence)));
+    }
+    await perform(store, { kind: 'ChangeWebhook', ...nameOf(idle), change: { status: 'DISABLED' } });
+    const atMs = noon.atMs + (eventRetentionS + 1) * 1_000;
+    await fileSome(store, gallery, 1, later(eventRetentionS + 1));
+    await take(store, webhook, { nowMs: atMs });
+    await note(store, outcome(webhook, 5, { atMs: noon.atMs + eventRetentionS * 1_000 }));
+    assert.equal((await statusesOf(store, webhook)).length, 5, 'nothing is too old yet');
+    for (const _ of ['in turn', 'in turn', 'in turn']) await note(store, outcome(webhook, 5, { atMs }));
+    assert.deepEqual(await statusesOf(store, webhook), [[5, 'DELIVERED', 1, null]]);
+    assert.deepEqual(await statusesOf(store, idle), []);
+  });
+
+  test('the endpoints that are enabled are listed, each with when something is due', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    const other = await addWebhook(store, await addPlatform(store, 'auction house'));
+    const [disabled, last] = [await addWebhook(store, gallery), await addWebhook(store, gallery)];
+    await perform(store, { kind: 'ChangeWebhook', ...nameOf(disabled), change: { status: 'DISABLED' } });
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const retry = (sequence: number, retryAtMs: number) =>
+      outcome(webhook, sequence, { ...failed, retryAtMs });
+    await note(store, retry(1, nowMs + 9_000), retry(2, nowMs + 5_000));
+    const failing = { ...webhook, failingSinceS: nowMs / 1_000 };
+    for (const size of [1, 2, 3, 4]) {
+      const pages = await allPages((page) => perform(store, { kind: 'ListSending', page }), size);
+      assert.deepEqual(pages.flat(), [
+        { ...failing, nextDueAtMs: nowMs + 5_000 },
+        { ...other, nextDueAtMs: null },
+        { ...last, nextDueAtMs: null },
+      ]);
+    }
+  });
+}
