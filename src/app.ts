@@ -126,6 +126,7 @@ export async function startApp(
     backups: () => backups?.status(),
     evidenceLog: publication.figures,
     feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
+    sending: service.sending,
   });
   const doors = createDoors({
     ...{ store, clock, service, calls, readiness, clientOf, tls },

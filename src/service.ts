@@ -24,6 +24,7 @@ import { createFilingService } from './rpc/filing-service.ts';
 import { createPaging } from './rpc/paging.ts';
 import { createProvenanceService } from './rpc/provenance-service.ts';
 import { createSharedEvidence } from './rpc/shared-evidence.ts';
+import { webhookMessage } from './rpc/webhook-message.ts';
 import { createWebhookService } from './rpc/webhook-service.ts';
 import type { WebhookSettings } from './settings/config.ts';
 import { executorOf, type Store } from './store/store.ts';
@@ -34,6 +35,7 @@ import { createTiles } from './tlog/tiles.ts';
 import { createJudge } from './webhooks/addresses.ts';
 import { createAttempts } from './webhooks/attempt.ts';
 import { createOutgoing } from './webhooks/outgoing.ts';
+import { createSender, type SenderFigures } from './webhooks/sender.ts';
 import { checkTarget } from './webhooks/target.ts';
 
 /** What the service is made of. */
@@ -69,13 +71,18 @@ export interface Service {
   /** What anybody may ask for of the evidence log. */
   readonly publicLog: PublicLog;
   readonly sharedEvidence: SharedEvidence;
-  /** Looks after the orders that an earlier process left, and from then on after all. */
+  /** Looks after the orders that an earlier process left, and from then on after all; so it does after what webhooks are sent. */
   start(): Promise<void>;
   /** Ends the waiting of calls for events, for the process is about to take no more of them. */
   endWaiting(): void;
   /** Calls that wait for events. */
   waitingCalls(): number;
-  /** Begins nothing more, waits for no answer of the institution any more, and for what is under way to be written down. */
+  /** Of what is sent to webhooks. */
+  sending(): SenderFigures;
+  /**
+   * Begins nothing more, waits for no answer of the institution any more and but shortly for those of webhooks, and for what is
+   * under way to be written down.
+   */
   stop(): Promise<void>;
 }
 
@@ -103,6 +110,10 @@ export function createService(parts: ServiceParts): Service {
   const judge = createJudge(parts.webhooks.networks);
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
+  const sender = createSender({
+    ...{ execute, onEvents: store.onEvents, attempt, clock, random: parts.random, log: parts.log },
+    message: (event) => webhookMessage(event, { idKey, timestamp }),
+  });
   return {
     dispatcher: createDispatcher([
       createFilingService({ ...parts, now, paging }),
@@ -113,7 +124,7 @@ export function createService(parts: ServiceParts): Service {
       createWebhookService({
         ...{ ...parts, attempt, timestamp, paging, idKey },
         checkTarget: (url) => checkTarget(url, judge),
-        onChange: () => {},
+        onChange: sender.look,
       }),
       createAdminService({ ...parts, paging }),
     ]),
@@ -127,13 +138,15 @@ export function createService(parts: ServiceParts): Service {
     start: async () => {
       await recovery.start();
       await holdWarnings.start();
+      await sender.start();
     },
     endWaiting: feed.end,
     waitingCalls: polls.waiting,
+    sending: sender.figures,
     stop: async () => {
       holdWarnings.stop();
       recovery.stop();
-      await reconciler.stop();
+      await Promise.all([reconciler.stop(), sender.stop()]);
       outgoing.close();
     },
   };

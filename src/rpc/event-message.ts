@@ -14,7 +14,7 @@ export interface EventMessageDependencies {
 export function eventMessage(
   event: Event,
   { idKey, timestamp }: EventMessageDependencies,
-): MessageInitShape<typeof EventSchema> {
+): MessageInitShape<typeof EventSchema> & { readonly id: string } {
   const { sequence, type, atMs, filingNo, escrowId, state, keyId, month, percent, webhookId } = event;
   const resource = { filingNo, escrowId, state, keyId, month, percent, webhookId };
   const definite = Object.fromEntries(Object.entries(resource).filter(([, value]) => value !== undefined));

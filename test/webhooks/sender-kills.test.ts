@@ -123,7 +123,8 @@ async function simulate(t: TestContext, seed: number): Promise<void> {
   for (let killed = 0; killed < kills; killed += 1) {
     for (const { by, open } of platforms) await happen(sending.store, by, open, random);
     // The clock is set, by hours, both ways.
-    if (random.below(10) === 0) sending.clock.setWall(sending.clock.nowMs() + (random.below(25) - 12) * hourMs);
+    if (random.below(10) === 0)
+      sending.clock.setWall(sending.clock.nowMs() + (random.below(25) - 12) * hourMs);
     const steps = random.below(30);
     let taken = 0;
     await sending.until(() => {

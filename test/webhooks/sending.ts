@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { createKeyRing } from '../../src/keys/key-ring.ts';
-import { eventMessage } from '../../src/rpc/event-message.ts';
+import { webhookMessage } from '../../src/rpc/webhook-message.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import type { ToldEvent } from '../../src/store/event-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
@@ -27,14 +27,8 @@ export const keyRing = createKeyRing([{ name: 'main', key: new Uint8Array(32).fi
 export const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 
 /** What each event is sent as. */
-export function messageOf(event: ToldEvent): WebhookMessage {
-  const timestamp = createCalendar('UTC').timestamp;
-  const { sequence, ...told } = eventMessage(event, { idKey: new Uint8Array(32), timestamp });
-  return {
-    id: String(told.id),
-    body: JSON.stringify({ type: told.type, timestamp: told.at, data: { ...told, sequence: Number(sequence) } }),
-  };
-}
+export const messageOf = (event: ToldEvent): WebhookMessage =>
+  webhookMessage(event, { idKey: new Uint8Array(32), timestamp: createCalendar('UTC').timestamp });
 
 /** Adds an endpoint whose secret opens. */
 export function addEndpoint(
