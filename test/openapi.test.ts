@@ -20,6 +20,7 @@ import { EventService } from '../gen/artseal/v1/event_pb.ts';
 import { EvidenceService } from '../gen/artseal/v1/evidence_pb.ts';
 import { CreateFilingRequestSchema, FilingService } from '../gen/artseal/v1/filing_pb.ts';
 import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
+import { WebhookService } from '../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/calls/credentials.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
@@ -39,6 +40,7 @@ import {
 import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText } from '../src/domain/text.ts';
+import { mintWebhookId } from '../src/keys/mint.ts';
 import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
 import { reconciliationLimits } from '../src/reconciliation/limits.ts';
 import { bodyBytesMax } from '../src/rest/body.ts';
@@ -50,6 +52,7 @@ import { createPaging, pageSize } from '../src/rpc/paging.ts';
 import { settings } from '../src/settings/config.ts';
 import { eventPageMax } from '../src/store/event-commands.ts';
 import { idempotencyRetentionS, nonceRetentionS } from '../src/store/store.ts';
+import { newWebhookSecret } from '../src/webhooks/signature.ts';
 import { tester } from './support/acts.ts';
 import { createManualClock } from './support/clock.ts';
 import { exampleBundle } from './support/evidence-example.ts';
@@ -78,6 +81,7 @@ const routes = createRoutes([
   EvidenceService,
   EscrowService,
   EventService,
+  WebhookService,
   AdminService,
 ]);
 const { description } = openApi.info;
@@ -97,6 +101,8 @@ function pathOf({ template, method }: Route): string {
   const jsonName = (name: string) => method.input.fields.find((field) => field.name === name)?.jsonName;
   return template.replaceAll(/\{(\w+)\}/g, (_, name) => `{${jsonName(name)}}`);
 }
+
+const writes = ({ verb }: Route): boolean => verb !== 'GET';
 
 function operationOf(route: Route): Operation {
   return member(member(openApi.paths, pathOf(route)), route.verb.toLowerCase());
@@ -180,6 +186,7 @@ function shapeOfField(field: DescField): Shape {
   }
   const scalars: { readonly [Type in ScalarType]?: string } = {
     [ScalarType.STRING]: 'string',
+    [ScalarType.BOOL]: 'boolean',
     [ScalarType.INT32]: 'integer int32',
     [ScalarType.INT64]: 'integer int64',
   };
@@ -255,10 +262,23 @@ const absentAtTimes: readonly string[] = [
   ...['sequence', 'expiresInSeconds'],
 ];
 
-/** Members of events that say which resource each is about. */
-const absentFromEvents: readonly string[] = [
-  ...['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'],
-];
+/** Those of objects some of whose members are elsewhere always there. */
+const absentFrom: Readonly<Record<string, readonly string[]>> = {
+  Event: ['filingNo', 'escrowId', 'state', 'keyId', 'month', 'percent', 'webhookId'],
+  WebhookRequest: ['eventTypes', 'description'],
+  WebhookChange: ['url', 'eventTypes', 'description', 'status'],
+  WebhookRotation: ['overlapSeconds'],
+  RedeliveryRequest: ['sequence', 'since'],
+  Webhook: ['disabledReason', 'failingSince', 'previousSecretExpiresAt'],
+  WebhookTest: ['httpStatus', 'answer', 'error'],
+  Delivery: ['lastAttemptAt', 'nextAttemptAt', 'httpStatus', 'answer', 'error'],
+};
+
+function absentMembers(schema: Schema): readonly string[] {
+  const [, absent] =
+    Object.entries(absentFrom).find(([name]) => isDeepStrictEqual(schema, schemas[name])) ?? [];
+  return absent ?? absentAtTimes;
+}
 
 /** Answers that keep their members. */
 const closedAnswers = [
@@ -285,7 +305,7 @@ test('the members of objects are always there, but for those that tell of a mome
   assert.ok(objects.length > 0);
   for (const schema of objects) {
     const { properties = {}, required = [] } = schema;
-    const absent = isDeepStrictEqual(schema, schemas.Event) ? absentFromEvents : absentAtTimes;
+    const absent = absentMembers(schema);
     const always = Object.keys(properties).filter((name) => !absent.includes(name));
     assert.deepEqual(required, always);
   }
@@ -335,7 +355,10 @@ test('texts and money are bounded as in the domain', () => {
 test('pages, years and states are bounded as the service bounds them', () => {
   const paging = createPaging(Buffer.alloc(32));
   const anyCaller = { callerId: 1, caller: 'Gallery One' };
-  for (const list of ['/api/v1/filing', '/api/v1/escrow']) {
+  for (const list of [
+    ...['/api/v1/filing', '/api/v1/escrow', '/api/v1/webhooks'],
+    '/api/v1/webhooks/wh_5f0c9d8e7a4b2c1d/deliveries',
+  ]) {
     const parameters = findInstruction('GET', list)?.parameters ?? [];
     const schemaOf = (name: string) => parameters.find((parameter) => parameter.name === name)?.schema ?? {};
     for (const size of [0, 1, pageSize.max]) assert.deepEqual(misfits(schemaOf('pageSize'), size), []);
@@ -347,6 +370,8 @@ test('pages, years and states are bounded as the service bounds them', () => {
   }
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
   assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
+  assert.equal(propertyOf('WebhookPage', 'webhooks').maxItems, pageSize.max);
+  assert.equal(propertyOf('DeliveryPage', 'deliveries').maxItems, pageSize.max);
   assert.equal(propertyOf('EventList', 'events').maxItems, eventPageMax);
   const { parameters = [] } = findInstruction('GET', '/api/v1/filing') ?? {};
   const year = parameters.find(({ name }) => name === 'year')?.schema;
@@ -429,6 +454,16 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     fit: eventTypes,
     unfit: ['', 'filing', 'Filing.created'],
   },
+  'webhook id': {
+    schema: propertyOf('Webhook', 'webhookId'),
+    fit: [mintWebhookId()],
+    unfit: ['wh_', `wh_${'A'.repeat(16)}`, `${mintWebhookId()}0`],
+  },
+  'secret of a webhook': {
+    schema: propertyOf('WebhookWithSecret', 'secret'),
+    fit: [newWebhookSecret()],
+    unfit: ['whsec_', newWebhookSecret().slice(6), newWebhookSecret().slice(0, -1)],
+  },
   'request id': {
     schema: propertyOf('ApiError', 'requestId'),
     fit: [randomUUIDv7()],
@@ -464,12 +499,10 @@ for (const [kind, { schema, fit, unfit }] of Object.entries(made)) {
   });
 }
 
-test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only POSTs take one', () => {
-  const bodies = routes.filter(({ verb }) => verb === 'POST');
-  assert.ok(bodies.length > 0);
+test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only what writes takes one', () => {
   for (const route of routes) {
     const parameter = operationOf(route).parameters?.find(({ name }) => name === 'Idempotency-Key');
-    assert.equal(parameter !== undefined, route.verb === 'POST', route.template);
+    assert.equal(parameter !== undefined, writes(route), route.template);
     if (parameter === undefined) continue;
     assert.deepEqual([parameter.in, parameter.required], ['header', false]);
     for (const key of ['k', '!~', 'k'.repeat(255)]) assert.deepEqual(misfits(parameter.schema, key), []);
@@ -525,7 +558,7 @@ const reasonsOfDoor: readonly Reason[] = [
   'TIMEOUT',
 ];
 const reasonsOfBodies: readonly Reason[] = ['UNSUPPORTED_MEDIA_TYPE', 'INVALID_JSON'];
-const reasonsOfPosts: readonly Reason[] = [
+const reasonsOfWrites: readonly Reason[] = [
   'IDEMPOTENCY_KEY_INVALID',
   'IDEMPOTENCY_KEY_REUSED',
   'IDEMPOTENCY_IN_PROGRESS',
@@ -559,6 +592,10 @@ const keptAnswers: readonly string[] = [
   'ESCROW_ACTIVE',
   'TRANSFERS_EXHAUSTED',
   'ESCROW_STATE_CONFLICT',
+  'EVENTS_EXPIRED',
+  'WEBHOOK_NOT_FOUND',
+  'WEBHOOKS_EXHAUSTED',
+  'WEBHOOK_DISABLED',
   'PAYMENT_DECLINED',
 ];
 
@@ -570,7 +607,7 @@ const oftenWith: Record<string, (code: string, verb: string) => Often> = {
   'Retry-After': (code) => (worthWaiting.includes(code) ? 'always' : 'never'),
   'X-Server-Time': (code) => (code === 'TIMESTAMP_EXPIRED' ? 'always' : 'never'),
   'Idempotent-Replayed': (code, verb) =>
-    verb === 'POST' && keptAnswers.includes(code) ? 'sometimes' : 'never',
+    verb !== 'GET' && keptAnswers.includes(code) ? 'sometimes' : 'never',
 };
 
 /** How often an answer with one of several codes carries a header. */
@@ -595,7 +632,7 @@ for (const route of routes) {
     const expected = new Set([
       ...reasonsOfDoor.filter((reason) => reason !== 'QUOTA_EXCEEDED' || !route.isFreeOfQuota),
       ...(route.body === 'NONE' ? [] : reasonsOfBodies),
-      ...(route.verb === 'POST' ? reasonsOfPosts : []),
+      ...(writes(route) ? reasonsOfWrites : []),
       ...stated,
     ]);
     const listed = errorsOf(operation).flatMap(({ status, answered }) => {

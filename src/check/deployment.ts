@@ -7,6 +7,7 @@ import {
   type SealedKey,
   type Seals,
   sealedLogKeys,
+  sealedWebhookSecrets,
 } from '../keys/sealed-secrets.ts';
 import { findLostDatabase } from '../registry.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
@@ -18,6 +19,7 @@ import { databaseFile } from '../store/sqlite/location.ts';
 import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
+import { checkWebhooks } from './webhooks.ts';
 
 /** How long the institution is waited for, in milliseconds. */
 const answerMs = 8_000;
@@ -55,6 +57,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));
   yield* await checkAddresses(config, serving.record);
   yield await checkInstitution(config, clock);
+  yield await checkWebhooks(config);
 }
 
 async function checkDatabase(
@@ -164,11 +167,12 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they open the secrets: the database cannot be asked');
-  const keys = [...content.keys, ...sealedLogKeys(content.log)];
+  const webhookSecrets = content.webhooks.flatMap(sealedWebhookSecrets);
+  const keys = [...content.keys, ...webhookSecrets, ...sealedLogKeys(content.log)];
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)
     yield fault(
-      `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, calls of their keys are refused`,
+      `${inNumber(secrets)} sealed under a master key ${masterKey} that is not there: put it back, nothing is signed or verified with them`,
     );
   if (unopened.length === 0) yield ok(uses(keyRing, keys, nowS));
   const isKnown = JSON.stringify(serving?.masterKeys) === JSON.stringify(keyRing.masterKeys);

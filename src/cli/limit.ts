@@ -1,10 +1,11 @@
+import { wholeNumber } from './agreement.ts';
 import { UsageError, type Words } from './command.ts';
 
 /** The whole number that a flag gives, `least` or more; undefined without the flag. Throws UsageError. */
 export function readWhole(words: Words, flag: string, least: number): number | undefined {
   const text = words.text(flag);
   if (text === undefined) return undefined;
-  const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  const number = wholeNumber(text);
   if (!Number.isSafeInteger(number) || number < least)
     throw new UsageError(`takes --${flag} as a whole number of ${least} or more, not '${text}'`);
   return number;

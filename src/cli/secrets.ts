@@ -6,12 +6,14 @@ import {
   type Seals,
   sealedKeys,
   sealedLogKeys,
+  sealedWebhookSecrets,
 } from '../keys/sealed-secrets.ts';
 import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 import { mintLogKey } from '../tlog/signing-keys.ts';
+import { newWebhookSecret } from '../webhooks/signature.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
 import { withRegistry } from './registry.ts';
@@ -20,8 +22,9 @@ import { refuseUnknownToServing } from './sealing.ts';
 const reseal: Action = {
   usage: 'secrets reseal [--reason TEXT] [--json]',
   details: [
-    'seals every API secret, and every key of the evidence log, anew under the first master key, so that the others can go. Works with the server running,',
-    'which must know that key first: SIGHUP has it read the file anew. Cut off, it goes on where it was when run again.',
+    'seals every secret of an API key or a webhook, and every key of the evidence log, anew under the first master key, so that the',
+    'others can go. Works with the server running, which must know that key first: SIGHUP has it read the file anew. Cut off, it goes',
+    'on where it was when run again.',
   ],
   run: (words, terminal) =>
     withRegistry(terminal, async (registry, { dataDir }) => {
@@ -46,7 +49,8 @@ const reissue: Action = {
   usage: 'secrets reissue [--reason TEXT] [--json]',
   details: [
     'for a master key that is lost: ends each key whose secret does not open, and issues another one in its place, whose',
-    'secret is shown this once. The server has to be stopped: as long as it runs it has the lost master key in memory.',
+    'secret is shown this once; gives webhooks another secret likewise. The server has to be stopped: as long as it runs it has the',
+    'lost master key in memory.',
   ],
   run: (words, terminal) =>
     withRegistry(
@@ -64,11 +68,17 @@ const reissue: Action = {
           else
             for (const [name, value] of Object.entries(issued)) terminal.print(`${name.padEnd(9)} ${value}`);
         }
+        const webhooks = await reissueWebhookSecrets(registry, by);
+        for (const rotated of webhooks) {
+          if (words.has('json')) terminal.print(JSON.stringify(rotated));
+          else
+            for (const [name, value] of Object.entries(rotated)) terminal.print(`${name.padEnd(9)} ${value}`);
+        }
         const logKeys = await reissueLogKeys(registry, by);
         for (const { replaced, vkey } of logKeys)
           terminal.print(words.has('json') ? JSON.stringify({ replaced, vkey }) : `${replaced} → ${vkey}`);
         if (words.has('json')) return;
-        const issued = lost.length + logKeys.length;
+        const issued = lost.length + webhooks.length + logKeys.length;
         terminal.print(
           issued === 0
             ? 'every secret opens: there is nothing to issue anew'
@@ -78,6 +88,23 @@ const reissue: Action = {
       { isMasterKeyLost: true },
     ),
 };
+
+/** Gives another secret to the webhooks of which one in force does not open. */
+async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
+  const webhooks = await Array.fromAsync(
+    allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page })),
+  );
+  const lost = webhooks.filter((one) => findUnopened(sealedWebhookSecrets(one), keyRing, by.atS).length > 0);
+  const rotated = [];
+  for (const { webhookId, caller } of lost) {
+    const secret = newWebhookSecret();
+    const sealedSecret = keyRing.seal(secret, webhookId);
+    const name = { webhookId, owner: undefined, by };
+    await execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS: by.atS });
+    rotated.push({ caller, webhookId, secret });
+  }
+  return rotated;
+}
 
 /** Ends the keys of the evidence log whose seeds do not open, and has another one sign in their place. */
 async function reissueLogKeys({ execute, keyRing }: Registry, by: Actor) {

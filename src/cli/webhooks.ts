@@ -73,6 +73,7 @@ const remove: Action = {
     withRegistry(terminal, async ({ execute }) => {
       const by = localActor(words, terminal);
       await execute({ kind: 'DeleteWebhook', by, ...named(words) });
+      terminal.print(`deleted ${words.required('WEBHOOK_ID')}`);
     }),
 };
 
@@ -80,7 +81,7 @@ const deliveries: Action = {
   usage: `webhooks deliveries WEBHOOK_ID [--status ${deliveryStatuses.join('|')}] [--limit N] [--json]`,
   details: [
     'newest event first, of the 30 days that they are kept for: what became of each, how often it was sent, and the first 512',
-    'bytes of the last answer. WAITING waits for an earlier event of the same resource. What was not sent yet is not listed.',
+    'bytes of the last answer. WAITING waits for an earlier event of the same resource. What was not taken up yet is not listed.',
   ],
   run: async (words, terminal) => {
     const status = oneOf(words, 'status', deliveryStatuses);
@@ -101,15 +102,17 @@ const deliveries: Action = {
 const redeliver: Action = {
   usage: 'webhooks redeliver WEBHOOK_ID [--sequence N] [--since DATE|DURATION] [--reason TEXT] [--json]',
   details: [
-    'sends again: either the event with that sequence, whatever became of it, or each of 2026-11-21, of 2026-11-21T09:15:00+08:00, or',
-    'of the last 90m, 12h or 7d that did not arrive. The webhook has to be enabled.',
+    'sends again, to a webhook that is enabled: either the event with that sequence, whatever became of it, or each that did not',
+    'arrive since 2026-11-21, since 2026-11-21T09:15:00+08:00, or in the last 90m, 12h or 7d.',
   ],
   run: async (words, terminal) => {
     const sequence = readWhole(words, 'sequence', 1);
+    if ((sequence === undefined) === (words.text('since') === undefined))
+      throw new UsageError('needs either --sequence or --since');
     return withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, nowMs] = [localActor(words, terminal), Date.now()];
       const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS: Math.floor(nowMs / 1_000) });
-      const which = whichOf(sequence, sinceS);
+      const which = sequence === undefined ? { sinceMs: Number(sinceS) * 1_000 } : { sequence };
       const count = await redeliverAll(execute, { by, ...named(words), which, nowMs });
       terminal.print(words.has('json') ? JSON.stringify({ count }) : `to be sent again: ${count}`);
     });
@@ -151,14 +154,6 @@ function oneOf<Word extends string>(words: Words, flag: string, known: readonly 
   if (text !== undefined && word === undefined)
     throw new UsageError(`takes --${flag} ${known.join('|')}, not '${text}'`);
   return word;
-}
-
-function whichOf(sequence: number | undefined, sinceS: number | undefined) {
-  if (sequence !== undefined && sinceS !== undefined)
-    throw new UsageError('takes only one of --sequence, --since');
-  if (sequence !== undefined) return { sequence };
-  if (sinceS !== undefined) return { sinceMs: sinceS * 1_000 };
-  throw new UsageError('needs one of --sequence, --since');
 }
 
 function shown(found: StoredWebhook, calendar: Calendar) {
@@ -203,7 +198,7 @@ function deliveryLine(told: ReturnType<typeof deliveryShown>): string {
     ...(error === undefined ? [] : [error]),
     // On one line, whatever an answer consists of.
     ...(error === undefined || answer === undefined ? [] : [`answered ${JSON.stringify(answer)}`]),
-    ...(nextAttemptAt === undefined ? [] : [`sent again at ${nextAttemptAt}`]),
+    ...(nextAttemptAt === undefined ? [] : [`due at ${nextAttemptAt}`]),
   ];
   const columns = [
     String(sequence).padStart(8),

@@ -178,11 +178,17 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 
   return (request, response, event) => {
     answer(request, response, event).catch((error) => {
-      // So the library calls what a client breaks off.
-      if (ConnectError.from(error).code !== Code.Aborted) event.refusal ??= asRefusal(error);
+      // So the library calls what a client breaks off; what was still to be written then fails in ways of its own.
+      const isBrokenOff = ConnectError.from(error).code === Code.Aborted || isGone(response);
+      if (!isBrokenOff) event.refusal ??= asRefusal(error);
       destroy(response);
     });
   };
+}
+
+/** Whether nothing can be written to a client any more. */
+function isGone(response: AnyResponse): boolean {
+  return 'stream' in response ? response.stream.destroyed : (response.socket?.destroyed ?? true);
 }
 
 function destroy(response: AnyResponse): void {
@@ -287,7 +293,14 @@ async function* refusingStream<T>(
   messages: AsyncIterable<T>,
 ): AsyncGenerator<T> {
   try {
-    yield* messages;
+    for await (const message of messages) {
+      try {
+        yield message;
+      } catch {
+        // Nothing of the method failed: its message could not be written, for the client is gone.
+        return;
+      }
+    }
     if (isDeadlineOver(signal)) throw deadlineRefusal();
   } catch (error) {
     throw refusingOwn(contextValues, error);

@@ -2,8 +2,9 @@ import type { Actor } from '../domain/act.ts';
 import { statusAt } from '../domain/caller.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import type { LogState } from '../store/log-commands.ts';
-import { allOf } from '../store/paging.ts';
+import { allOf, type Page, type PageQuery } from '../store/paging.ts';
 import type { Execute } from '../store/store.ts';
+import type { StoredWebhook } from '../store/webhook-commands.ts';
 import { type KeyRing, SecretNotOpened, sealingKeyName } from './key-ring.ts';
 
 /** The master keys are not those that the secrets in the store were sealed under. */
@@ -14,10 +15,31 @@ export class MasterKeyRefused extends Error {
 /** What of a key its sealed secret is judged by. */
 export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
 
-/** Every key of a store with a secret: those of platforms, and those of the evidence log by their verifier keys. */
+/**
+ * Every key of a store with a secret: those of platforms, those that webhooks are signed with by the ids of these, and those of the
+ * evidence log by their verifier keys.
+ */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
-  yield* allOf((page) => execute({ kind: 'ListKeys', page }));
+  for (const list of listsOf(execute)) yield* allOf(list);
   yield* sealedLogKeys(await execute({ kind: 'GetLog' }));
+}
+
+/** Those that are listed in pages. */
+const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<SealedKey>>)[] => [
+  (page) => execute({ kind: 'ListKeys', page }),
+  async (page) => {
+    const { items, next } = await execute({ kind: 'ListWebhooks', owner: undefined, page });
+    return { items: items.flatMap(sealedWebhookSecrets), next };
+  },
+];
+
+/** The secret that a webhook is signed with, and the one before. */
+export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey[] {
+  const { webhookId: keyId, caller, sealedSecret, previousSecret, previousEndsAtS } = webhook;
+  const current = { keyId, caller, sealedSecret, status: 'ACTIVE', expiresAtS: null } as const;
+  return previousSecret === null
+    ? [current]
+    : [current, { ...current, sealedSecret: previousSecret, expiresAtS: previousEndsAtS }];
 }
 
 /** Those of the evidence log that have not ended: the seed of one that has is erased. */
@@ -34,11 +56,11 @@ export function sealedLogKeys({ keys }: Pick<LogState, 'keys'>): readonly Sealed
 export interface Seals {
   readonly masterKey: string;
   readonly secrets: number;
-  /** Those of them whose keys are still good: without the master key, calls of these are refused. */
+  /** Those of them whose keys are still good: without the master key, nothing can be signed or verified with these. */
   readonly needed: number;
 }
 
-/** How many seals are changed in one unit, which other units wait for. */
+/** How many keys or webhooks, whose seals are changed in one unit, which other units wait for. */
 const sealsPerUnit = 200;
 
 /**
@@ -102,13 +124,15 @@ export async function resealSecrets(
     const seals = keys.flatMap((key) => sealedAnew(key, keyRing));
     if (seals.length > 0) resealed += await execute({ kind: 'ReplaceSeals', by, masterKey, seals });
   }
-  let from: number | undefined;
-  do {
-    beforeUnit();
-    const page = await execute({ kind: 'ListKeys', page: { from, size: sealsPerUnit } });
-    await reseal(page.items);
-    from = page.next;
-  } while (from !== undefined);
+  for (const list of listsOf(execute)) {
+    let from: number | undefined;
+    do {
+      beforeUnit();
+      const page = await list({ from, size: sealsPerUnit });
+      await reseal(page.items);
+      from = page.next;
+    } while (from !== undefined);
+  }
   beforeUnit();
   await reseal(sealedLogKeys(await execute({ kind: 'GetLog' })));
   return resealed;

@@ -157,11 +157,15 @@ export interface WebhookCommands {
     readonly gives: StoredWebhook;
   };
   /**
-   * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. Refused with
-   * WEBHOOK_NOT_FOUND.
+   * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. An operator who does it
+   * is named by `by`, and leaves an act. Refused with WEBHOOK_NOT_FOUND.
    */
   RotateWebhookSecret: {
-    readonly takes: WebhookName & { readonly sealedSecret: Uint8Array; readonly previousEndsAtS: number };
+    readonly takes: WebhookName & {
+      readonly sealedSecret: Uint8Array;
+      readonly previousEndsAtS: number;
+      readonly by?: Actor | undefined;
+    };
     readonly gives: StoredWebhook;
   };
   /** Deletes it with its deliveries. Refused with WEBHOOK_NOT_FOUND. */

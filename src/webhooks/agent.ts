@@ -6,7 +6,7 @@ import type { Connect } from './connect.ts';
 
 /** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
 const idleMs = 4_000;
-/** How many connections are kept at most that nothing is sent over. */
+/** How many connections are kept at most. */
 const keptMax = 128;
 
 /** What the connections of an agent are made with. */
@@ -25,8 +25,8 @@ export interface AgentRequestOptions extends RequestOptions {
 /** Gives requests over https their connections: through `connect`, with TLS to a certificate that is valid for the host. */
 export function createAgent({ connect, secureContext, keepAlive }: AgentDependencies): Agent {
   const agent = new Agent({ keepAlive, timeout: idleMs });
-  const [keep, reuse] = [agent.keepSocketAlive.bind(agent), agent.reuseSocket.bind(agent)];
-  const idle = new Set<Duplex>();
+  const keep = agent.keepSocketAlive.bind(agent);
+  const kept = new Set<Duplex>();
 
   async function secured(host: string, port: number, signal: AbortSignal): Promise<TLSSocket> {
     const socket = await connect(host, port, signal);
@@ -35,7 +35,7 @@ export function createAgent({ connect, secureContext, keepAlive }: AgentDependen
       // Said here, since the environment can say otherwise.
       ...{ secureContext, rejectUnauthorized: true },
     });
-    return secure.once('close', () => idle.delete(secure));
+    return secure.once('close', () => kept.delete(secure));
   }
 
   agent.createConnection = (options, done) => {
@@ -46,10 +46,7 @@ export function createAgent({ connect, secureContext, keepAlive }: AgentDependen
     );
     return undefined;
   };
-  agent.keepSocketAlive = (socket) => idle.size < keptMax && idle.add(socket) && keep(socket);
-  agent.reuseSocket = (socket, request) => {
-    idle.delete(socket);
-    reuse(socket, request);
-  };
+  agent.keepSocketAlive = (socket) =>
+    (kept.has(socket) || kept.size < keptMax) && kept.add(socket) && keep(socket);
   return agent;
 }

@@ -56,8 +56,8 @@ export function createConnect({ judge, lookUp, proxy, secureContext }: ConnectDe
   }
 
   return async (host, port, signal) => {
-    const addresses = await judgedAddresses(host, signal);
     signal.throwIfAborted();
+    const addresses = await judgedAddresses(host, signal);
     if (proxy === undefined) return connectTo(host, port, addresses, signal);
     // Few proxies reach IPv6.
     const address = addresses.find(isIPv4) ?? `[${addresses.find(isIPv6)}]`;
@@ -71,12 +71,11 @@ function giving(addresses: readonly string[]): LookupFunction {
   return (_name, _options, callback) => callback(null, all);
 }
 
-/** Waits for no longer than until the signal, with whose reason it then rejects. */
+/** Waits until the signal and no longer, with whose reason it then rejects. */
 async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const give = () => reject(signal.reason);
   signal.addEventListener('abort', give, { once: true });
-  if (signal.aborted) give();
   try {
     return await Promise.race([work, promise]);
   } finally {

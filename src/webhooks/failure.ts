@@ -25,15 +25,18 @@ const meanings: Readonly<Record<string, string>> = {
   ETIMEDOUT: unreachable,
   EHOSTUNREACH: unreachable,
   ENETUNREACH: unreachable,
+  // A firewall of this machine.
+  EACCES: unreachable,
+  EPERM: unreachable,
   HPE_HEADER_OVERFLOW: 'the head of its answer is too long',
 };
 
-/** Puts what went wrong with a request into words; by its connection, if it had one. */
+/** Puts what went wrong with a request into words, also by its connection, if it had one. What the system said has addresses. */
 export function unsent(error: unknown, socket?: Socket | null): Unsent {
   if (error instanceof Unsent) return error;
   const { code, message } = error as NodeJS.ErrnoException;
   const known = typeof code === 'string' ? code : '';
-  return new Unsent(printable(meanings[known] ?? meaningOf(known, message, socket)));
+  return new Unsent(printable(meanings[known] ?? meaningOf(known, message, socket)), printable(message));
 }
 
 function meaningOf(code: string, message: string, socket?: Socket | null): string {
@@ -42,7 +45,7 @@ function meaningOf(code: string, message: string, socket?: Socket | null): strin
     return `its certificate is not valid: ${message.split(';')[0]}`;
   if (code.startsWith('HPE_')) return 'what it answered is not HTTP';
   if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'it does not speak TLS 1.2 or 1.3';
-  return `the request failed: ${message}`;
+  return `the request failed: ${code || message}`;
 }
 
 /** What a receiver wrote may be anything, and is shown at terminals. */

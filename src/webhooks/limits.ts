@@ -15,6 +15,8 @@ export interface SendingLimits {
   readonly looksAtOnce: number;
   /** How long after an endpoint had nothing more to be sent it is looked again, at the earliest. */
   readonly lookPauseMs: number;
+  /** How far ahead a turn is planned at most: what is due is due by the wall clock, which may be set. */
+  readonly aheadMaxMs: number;
   /** How often all endpoints are listed, for those that others changed. */
   readonly listEveryMs: number;
   /** How long what came of attempts is gathered, and how many outcomes are written down at a time. */
@@ -44,6 +46,7 @@ export const sendingLimits: SendingLimits = {
   queuedMax: 2_048,
   looksAtOnce: 16,
   lookPauseMs: 100,
+  aheadMaxMs: 60_000,
   listEveryMs: 5_000,
   gatherMs: 50,
   gatherMax: 200,

@@ -1,4 +1,3 @@
-import { createSecureContext, getCACertificates } from 'node:tls';
 import type { Clock } from '../domain/clock.ts';
 import type { Network } from '../listening/networks.ts';
 import { createJudge } from './addresses.ts';
@@ -8,6 +7,7 @@ import { type Answered, ConnectionWasOver, exchange } from './exchange.ts';
 import { Unsent, unsent } from './failure.ts';
 import { createLookUp, type LookUp } from './lookup.ts';
 import { checkTarget } from './target.ts';
+import { trusting } from './trust.ts';
 
 /** How long a request may take with everything, from looking the name up to what is read of the answer, in milliseconds. */
 export const outgoingTimeoutMs = 15_000;
@@ -63,8 +63,7 @@ export function createOutgoing({
   lookUp,
 }: OutgoingDependencies): Outgoing {
   const judge = createJudge(networks);
-  const ca = authorities === undefined ? undefined : [...getCACertificates('default'), authorities];
-  const secureContext = createSecureContext({ minVersion: 'TLSv1.2', ca });
+  const secureContext = trusting(authorities);
   const connect = createConnect({ judge, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
   const keeping = createAgent({ connect, secureContext, keepAlive: true });
   const single = createAgent({ connect, secureContext, keepAlive: false });

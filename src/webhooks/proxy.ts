@@ -1,7 +1,9 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
 import { isIP, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
 import { Unsent } from './failure.ts';
+import { hostOf } from './target.ts';
 
 /** How long the head of a proxy's answer may be, in bytes. */
 const headBytesMax = 16_384;
@@ -36,8 +38,28 @@ export function connectThrough(
   return promise;
 }
 
-function connectTo({ protocol, hostname, port }: URL, secureContext: SecureContext): Socket {
-  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+/**
+ * Connects to a proxy and ends the connection at once. Rejects if it cannot be reached, or
+ * shows no certificate that is good, and with the reason of the signal.
+ */
+export async function reachProxy(
+  proxy: URL,
+  secureContext: SecureContext,
+  signal: AbortSignal,
+): Promise<void> {
+  const socket = connectTo(proxy, secureContext);
+  try {
+    await once(socket, proxy.protocol === 'https:' ? 'secureConnect' : 'connect', { signal });
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function connectTo(proxy: URL, secureContext: SecureContext): Socket {
+  const { protocol, port } = proxy;
+  const host = hostOf(proxy);
   if (protocol === 'http:') return netConnect({ host, port: Number(port || 80) });
   const servername = isIP(host) === 0 ? host : '';
   return tlsConnect({ host, port: Number(port || 443), servername, secureContext, rejectUnauthorized: true });

@@ -18,9 +18,6 @@ import { createOutcomes } from './outcomes.ts';
 import { retryAtMs } from './schedule.ts';
 import { createSlots, type Slot } from './slots.ts';
 
-/** How long a turn is planned ahead at most, in milliseconds: what is due is due by the wall clock, which may be set. */
-const aheadMaxMs = 60_000;
-
 /**
  * Sends events to the endpoints of their callers: each at least once, those of one resource in their order, again and again where it
  * does not arrive. What is due stands in the store; little of it is in memory.
@@ -85,7 +82,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     if (isStopped || lanes.get(lane.id) !== lane) return;
     const inMs = nextTurnMs(lane, clock);
     if (inMs !== undefined && inMs > 0) {
-      lane.callOff = clock.after(Math.min(inMs, aheadMaxMs), () => {
+      lane.callOff = clock.after(Math.min(inMs, limits.aheadMaxMs), () => {
         consider(lane);
         pump();
       });

@@ -87,6 +87,17 @@ const careless: readonly (readonly [words: string, told: string])[] = [
     'escrow resolve ES-2026-AB12 --accept --return --reason seen',
     'escrow resolve takes only one of --look-again, --accept, --return, --stop, --close; see artseal escrow --help',
   ],
+  ['events --after 1 --since 1h', 'events takes one of --since, --after; see artseal events --help'],
+  ['events --limit many', "events takes --limit as a whole number of 1 or more, not 'many'"],
+  ['webhooks disable', 'webhooks disable needs a WEBHOOK_ID; see artseal webhooks --help'],
+  [
+    'webhooks redeliver wh_1',
+    'webhooks redeliver needs either --sequence or --since; see artseal webhooks --help',
+  ],
+  [
+    'webhooks redeliver wh_1 --since 1h --sequence 1',
+    'webhooks redeliver needs either --sequence or --since',
+  ],
   ['sign', 'sign needs a METHOD and needs a TARGET; see artseal sign --help'],
   ['sign GET', 'sign needs a TARGET; see artseal sign --help'],
   ['call GET /a {}', 'call takes no JSON with GET, which has no body; see artseal call --help'],

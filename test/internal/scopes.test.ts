@@ -38,6 +38,7 @@ const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.EvidenceService': 'read',
   'artseal.v1.EscrowService': 'escrow',
   'artseal.v1.EventService': 'read',
+  'artseal.v1.WebhookService': 'webhook',
   'artseal.v1.AdminService': 'operate',
 };
 

@@ -3,12 +3,18 @@ import { randomBytes } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { createIssuance } from '../../src/keys/issuance.ts';
 import { createKeyRing, createReplaceableKeyRing, type MasterKey } from '../../src/keys/key-ring.ts';
-import { checkSealedSecrets, countSeals, resealSecrets } from '../../src/keys/sealed-secrets.ts';
+import {
+  checkSealedSecrets,
+  countSeals,
+  MasterKeyRefused,
+  resealSecrets,
+  sealedKeys,
+} from '../../src/keys/sealed-secrets.ts';
 import type { NewSeal } from '../../src/store/caller-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { executorOf } from '../../src/store/store.ts';
-import { sandbox } from '../store/promises/fixtures.ts';
+import { newWebhook, sandbox } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -125,4 +131,65 @@ test('a key that is created again, under its idempotency key, shows its secret t
   keyRing.replace(createKeyRing([k2]));
   const again = await issuance.issueKey(agreement, tester);
   assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
+});
+
+test('both secrets of a webhook are sealed anew, and needed as long as they are in force', async (t) => {
+  const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
+  const [{ key: owner } = assert.fail()] = issued;
+  const add = (webhookId: string) => {
+    const sealedSecret = old.seal(`first of ${webhookId}`, webhookId);
+    return execute({
+      kind: 'AddWebhook',
+      owner: owner.callerId,
+      webhook: { ...newWebhook(), webhookId, sealedSecret },
+    });
+  };
+  const rotate = (webhookId: string, previousEndsAtS: number) => {
+    const sealedSecret = old.seal(`second of ${webhookId}`, webhookId);
+    const name = { webhookId, owner: owner.callerId };
+    return execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS });
+  };
+  for (const webhookId of ['wh_1', 'wh_2', 'wh_3']) await add(webhookId);
+  await rotate('wh_2', nowS + 1);
+  await rotate('wh_3', nowS);
+  const seals = async () => countSeals(await Array.fromAsync(sealedKeys(execute)), nowS);
+  assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 6, needed: 5 }]);
+  const young = createKeyRing([k2]);
+  await assert.rejects(checkSealedSecrets(execute, young, nowS), MasterKeyRefused);
+  assert.equal(await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn), 6);
+  await checkSealedSecrets(execute, young, nowS);
+  assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 6, needed: 5 }]);
+  const opened = (sealed: Uint8Array | null, webhookId: string) =>
+    sealed && young.open(sealed, webhookId).export().toString();
+  const { items } = await execute({
+    ...{ kind: 'ListWebhooks', owner: undefined, page: { from: undefined, size: 9 } },
+  });
+  assert.deepEqual(
+    items.map(({ webhookId, sealedSecret, previousSecret }) => [
+      opened(sealedSecret, webhookId),
+      opened(previousSecret, webhookId),
+    ]),
+    [
+      ['first of wh_1', null],
+      ['second of wh_2', 'first of wh_2'],
+      ['second of wh_3', 'first of wh_3'],
+    ],
+  );
+});
+
+test('a webhook whose secret does not open is named where the service starts', async (t) => {
+  const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
+  const [{ key: owner } = assert.fail()] = issued;
+  await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn);
+  const { webhookId } = await execute({
+    kind: 'AddWebhook',
+    owner: owner.callerId,
+    webhook: { ...newWebhook(), webhookId: 'wh_1', sealedSecret: old.seal('secret', 'wh_1') },
+  });
+  const young = createKeyRing([k2]);
+  await assert.rejects(checkSealedSecrets(execute, young, nowS), /the secret of wh_1 \(platform-1\)/);
+  const name = { webhookId, owner: owner.callerId };
+  const sealedSecret = young.seal('another', webhookId);
+  await execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS: nowS });
+  await checkSealedSecrets(execute, young, nowS);
 });

@@ -123,6 +123,67 @@ test('numbers that are left, orders by state and age, and what the institution a
   assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_1d' }), 1);
 });
 
+test('events are counted, and so are those who wait for one', async () => {
+  const gallery = await service.platform();
+  const before = await figuresNow();
+  const poll = send(service.publicUrl, gallery, {
+    ...now(),
+    target: '/api/v1/events?after=0&waitSeconds=30',
+  });
+  const { events } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const gone = new AbortController();
+  const stream = events.watchEvents({}, { signal: gone.signal })[Symbol.asyncIterator]();
+  await stream.next();
+  const waiting = (figures: Scraped) => [
+    figures.value('artseal_event_polls_waiting'),
+    figures.value('artseal_event_streams'),
+  ];
+  await figuresWith((figures) => waiting(figures).join() === '1,1');
+  await fileArtwork(service, gallery, now());
+  assert.equal((await poll).json.events.length, 1);
+  gone.abort();
+  const after = await figuresWith((figures) => waiting(figures).join() === '0,0');
+  const total = (figures: Scraped) => figures.value('artseal_events_total') ?? Number.NaN;
+  assert.equal(total(after) - total(before), 1);
+});
+
+test('attempts at webhooks are counted, and webhooks by how they stand, until one is disabled', async (t) => {
+  const clock = createManualClock();
+  const sending = await startService(t, {
+    ...{ clock, env: onAnyPort },
+    institution: openTestInstitution(t, {}, clock),
+  });
+  const gallery = await sending.platform();
+  const { callerId: owner } = await sending.execute({ kind: 'FindCaller', name: gallery.caller });
+  // It may not be sent to.
+  const described = { webhookId: 'wh_1', url: 'https://127.0.0.1/', eventTypes: undefined, description: '' };
+  const sealedSecret = sending.keyRing.seal(`whsec_${Buffer.alloc(32).toString('base64')}`, 'wh_1');
+  const webhook = { ...described, sealedSecret, createdAtS: Math.floor(clock.nowMs() / 1_000) };
+  await sending.execute({ kind: 'AddWebhook', owner, webhook });
+  const from = () => {
+    clock.advance(1_000);
+    return scrape(metricsUrl(sending));
+  };
+  const states = (figures: Scraped) =>
+    ['healthy', 'failing', 'disabled'].map((state) => figures.value('artseal_webhook_endpoints', { state }));
+  assert.deepEqual(states(await from()), [1, 0, 0]);
+  await fileArtwork(sending, gallery, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+  const failing = await figuresWith((figures) => states(figures)[1] === 1, from);
+  assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'failed' }), 1);
+  assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'delivered' }), 0);
+  assert.equal(failing.value('artseal_webhook_deliveries', { status: 'pending' }), 1);
+  assert.equal(failing.value('artseal_webhook_lag_seconds'), 0);
+
+  const { id } = await sending.execute({ kind: 'FindWebhook', webhookId: 'wh_1', owner });
+  const longAgo = { atMs: clock.nowMs() - 432_000_000, isDelivered: false, retryAtMs: clock.nowMs() };
+  const outcome = { id, sequence: 1, attempts: 1, ...longAgo, httpStatus: null, answer: null, error: null };
+  await sending.execute({ kind: 'NoteAttempts', outcomes: [outcome] });
+  assert.ok(((await from()).value('artseal_webhook_longest_failing_seconds') ?? 0) >= 432_000);
+  const disabled = await figuresWith((figures) => states(figures)[2] === 1, from);
+  assert.equal(disabled.value('artseal_webhook_disabled_total'), 1);
+  assert.equal(disabled.value('artseal_webhook_longest_failing_seconds'), 0);
+});
+
 test('what the institution leaves without an answer is counted by how it failed, and how long it is', async (t) => {
   const failures = (figures: Scraped, kind: string) =>
     figures.value('artseal_institution_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;

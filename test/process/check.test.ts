@@ -188,7 +188,7 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
   assert.deepEqual(faulty(), ['files', 'master key', 'address', 'institution']);
   assert.match(of('files').join(), /artseal\.db \(mode 0666\) may be changed by other users.*chmod go-w/);
   assert.deepEqual(of('master key'), [
-    'fault: 2 secrets sealed under a master key main that is not there: put it back, calls of their keys are refused',
+    'fault: 2 secrets sealed under a master key main that is not there: put it back, nothing is signed or verified with them',
   ]);
   assert.match(of('address').join(), new RegExp(`fault: ${held} of ARTSEAL_INTERNAL_ADDR .*EADDRINUSE`));
   assert.match(of('institution').join(), /^fault: stripe rejects the credentials: .*401.*set others/);
@@ -224,6 +224,30 @@ test('a certificate that everybody may read is no fault, its private key is', as
   assert.deepEqual(of('files'), [
     `warning: ${key} (mode 0644) may be read by every user of this machine: chmod o-r '${key}'`,
   ]);
+});
+
+test('the proxy that webhooks are sent through is tried, and named without its password', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await makeSandbox(env.ARTSEAL_DATA_DIR);
+  assert.deepEqual((await check(env)).of('webhooks'), ['ok: they are sent to public addresses alone']);
+  const proxy = createServer();
+  const url = await listenLocally(t, proxy, () => proxy.closeAllConnections());
+  const { host } = new URL(url);
+  const allowed = { ...env, ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
+  const through = { ...allowed, ARTSEAL_WEBHOOK_PROXY: `http://ann:s3cret@${host}` };
+  const to = 'they are sent to public addresses and 10.20.0.0/16';
+  const reached = await check(through);
+  assert.deepEqual(
+    [reached.code, reached.of('webhooks')],
+    [0, [`ok: ${to}, through ${url}, which takes connections`]],
+  );
+  const tls = await check({ ...through, ARTSEAL_WEBHOOK_PROXY: `https://${host}` });
+  assert.match(tls.of('webhooks').join(), /^fault: the proxy https:\/\/127.* cannot be reached/);
+  proxy.close();
+  const gone = await check(through);
+  assert.deepEqual([gone.code, gone.faulty()], [1, ['webhooks']]);
+  assert.match(gone.of('webhooks').join(), /ECONNREFUSED.*; nothing is sent until it can$/);
+  assert.doesNotMatch(gone.of('webhooks').join(), /s3cret/);
 });
 
 test('an institution is asked with the credentials, and may give no answer', async (t) => {

@@ -94,5 +94,8 @@ test('a name whose server is silent is given up by the signal, and holds no othe
   assert.deepEqual(await lookUp('four.example', never), ['192.0.2.1']);
   assert.ok(asked.includes('silent.example A'));
   patience.abort();
-  for (const { status } of await given) assert.equal(status, 'rejected');
+  for (const outcome of await given) {
+    assert.ok(outcome.status === 'rejected');
+    assert.equal(outcome.reason.detail, 'queryA ECANCELLED silent.example');
+  }
 });

@@ -4,6 +4,7 @@ import { type NetConnectOpts, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { LookUp } from '../../src/webhooks/lookup.ts';
 import { eventually } from '../support/eventually.ts';
+import { freeAddress } from '../support/free-address.ts';
 import { finding, networksOf, openOutgoing, outcome, post, startReceiver } from './receiver.ts';
 
 const patienceMs = 60_000;
@@ -80,8 +81,9 @@ describe('a name is not sent to if it stands for', () => {
 
 /** Two receivers at the same port, of which only one may be sent to, as if it were public. */
 async function startBoth(t: TestContext, listener?: RequestListener) {
-  const open = await startReceiver(t, listener, { host: '127.0.0.2' });
-  const forbidden = await startReceiver(t, undefined, { port: open.port });
+  const port = Number(new URL(`tcp://${await freeAddress()}`).port);
+  const open = await startReceiver(t, listener, { host: '127.0.0.2', port });
+  const forbidden = await startReceiver(t, undefined, { port });
   return { open, forbidden, networks: networksOf('127.0.0.2') };
 }
 

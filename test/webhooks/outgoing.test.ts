@@ -17,6 +17,7 @@ import {
   openOutgoing,
   outcome,
   post,
+  type Receiver,
   startReceiver,
   startServer,
   startTalker,
@@ -157,41 +158,32 @@ function* endless(...parts: readonly string[]): Generator<string> {
 }
 
 describe('15 seconds are all that it is waited for', () => {
-  const silences: readonly [string, (t: TestContext, silent: () => void) => Promise<string>][] = [
-    [
-      'TLS',
-      async (t, silent) => {
-        const { port } = await startServer(t, createTcpServer(silent));
-        return `https://localhost:${port}/`;
-      },
-    ],
-    [
-      'a head',
-      async (t, silent) => {
-        const { port } = await startTalker(t, silent);
-        return `https://localhost:${port}/`;
-      },
-    ],
-    [
-      'a body',
-      async (t, silent) => {
-        const { port } = await startReceiver(t, (_request, response) => {
-          response.write('x'.repeat(511), silent);
-        });
-        return `https://localhost:${port}/`;
-      },
-    ],
-  ];
-  for (const [what, start] of silences) {
+  const silences: Readonly<Record<string, (t: TestContext, silent: () => void) => Promise<Receiver>>> = {
+    TLS: (t, silent) => startServer(t, createTcpServer(silent)),
+    'a head': startTalker,
+    'another head than informational ones': (t, silent) =>
+      startTalker(t, (socket) => {
+        Readable.from(endless('HTTP/1.1 103 Early Hints\r\n\r\n'))
+          .on('error', () => {})
+          .pipe(socket);
+        silent();
+      }),
+    'a body': (t, silent) =>
+      startReceiver(t, (_request, response) => {
+        response.write('x'.repeat(511), silent);
+      }),
+  };
+  for (const [what, start] of Object.entries(silences)) {
     test(what, async (t) => {
       const clock = createManualClock();
       const { promise: isSilent, resolve: silent } = Promise.withResolvers<void>();
-      const url = await start(t, silent);
-      const answer = outcome(post(openOutgoing(t, { clock }), url));
+      const { port, sockets } = await start(t, silent);
+      const answer = outcome(post(openOutgoing(t, { clock }), `https://localhost:${port}/`));
       await isSilent;
       assert.equal(clock.nextDueMs(), 15_000);
       clock.advance(15_000);
       assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
     });
   }
 });
@@ -245,6 +237,29 @@ function makeExpired(t: TestContext): Pick<typeof certificate, 'certificate' | '
   openssl('-req', '-in', request, ...by, '-days', '-1', '-out', file);
   return { certificate: readFileSync(file, 'utf8'), key };
 }
+
+test('what was given up before is not begun', async (t) => {
+  const { port, connections } = await startReceiver(t);
+  const url = `https://127.0.0.1:${port}/`;
+  const outgoing = openOutgoing(t);
+  const signal = AbortSignal.abort(new Error('no more'));
+  assert.equal(await outcome(post(outgoing, url, { signal })), 'the request failed: no more');
+  assert.equal(connections(), 0);
+  assert.equal(await outcome(post(outgoing, url)), 204);
+});
+
+test('a service that stops ends the connections that it kept', async (t) => {
+  const { port, connections, sockets } = await startReceiver(t);
+  const url = `https://localhost:${port}/`;
+  const outgoing = openOutgoing(t);
+  assert.equal(await outcome(post(outgoing, url)), 204);
+  const [kept] = sockets;
+  outgoing.close();
+  // By the time that a later connection has been made and used, the end of an earlier one has arrived.
+  assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+  assert.ok(kept?.destroyed);
+  assert.equal(connections(), 2);
+});
 
 describe('a certificate is not taken', () => {
   const notItsOwn = 'its certificate is not valid: ';
@@ -332,6 +347,17 @@ describe('a connection that is kept', () => {
     for (let times = 0; times < 3; times += 1)
       assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 200);
     assert.equal(connections(), 3);
+  });
+
+  test('survives what a receiver says unasked', async (t) => {
+    const answered = 'HTTP/1.1 204 No Content\r\n\r\n';
+    const { port } = await startTalker(t, (socket) => {
+      socket.write(answered, () => socket.write('junk\r\n'.repeat(100_000)));
+      socket.on('data', () => socket.write(answered));
+    });
+    const outgoing = openOutgoing(t);
+    for (let times = 0; times < 5; times += 1)
+      assert.match(String(await outcome(post(outgoing, `https://localhost:${port}/`))), /^204$|is not HTTP$/);
   });
 
   test('is one of a few: beyond them connections are ended behind their answers', async (t) => {

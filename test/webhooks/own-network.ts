@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import type { RequestListener } from 'node:http';
 import { describe, test } from 'node:test';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { finding, networksOf, openOutgoing, outcome, post, startReceiver } from './receiver.ts';
 
@@ -82,4 +84,18 @@ test('a name that is public at first and this machine a moment later is sent to 
 test('an address that nothing leads to cannot be reached', async (t) => {
   const outgoing = openOutgoing(t, { networks: [], lookUp: finding('8.8.8.8') });
   assert.equal(await outcome(post(outgoing, url)), 'it cannot be reached');
+});
+
+test('an address that does not answer is given up behind 15 seconds', async (t) => {
+  // What is sent there comes back to this machine, which has no such address, and is dropped.
+  ip('route', 'add', '8.8.4.0/24', 'dev', 'lo');
+  const clock = createManualClock();
+  const outgoing = openOutgoing(t, { networks: [], lookUp: finding('8.8.4.4'), clock });
+  const answer = outcome(post(outgoing, url));
+  await eventually('it is called', 60_000, () =>
+    execFileSync('ss', ['-nt', 'state', 'syn-sent']).includes('8.8.4.4'),
+  );
+  clock.advance(15_000);
+  assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+  assert.ok(!execFileSync('ss', ['-nt', 'state', 'syn-sent']).includes('8.8.4.4'));
 });

@@ -58,10 +58,9 @@ export interface Sending {
   /** What was logged: level and message, and what they tell beside. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
   /**
-   * Lets time pass, in steps in which nothing is under way, until it is so. With `isPatient` no time passes: what is waited for
-   * comes without.
+   * Lets time pass, in steps in which nothing is under way, until it is so; with `atOnce` none passes.
    */
-  until(isSo: () => boolean | Promise<boolean>, isPatient?: boolean): Promise<void>;
+  until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void>;
   /** Lets so much time pass. */
   pass(ms: number): Promise<void>;
   /** What a kill leaves: nothing of it goes on, and the store is as it is on disk. The same clock goes on. */
@@ -79,9 +78,12 @@ export interface SendingOptions {
   readonly dataDir?: string;
 }
 
+/** How often it is looked what others did: rarely, so that days pass quickly. */
+const rarely = { listEveryMs: 86_400_000, aheadMaxMs: 86_400_000 };
+
 type Scope = Pick<TestContext, 'after'>;
 
-/** Opens a store and starts to send. The endpoints are listed rarely, so that days pass quickly. */
+/** Opens a store and starts to send. */
 export async function startSending(test: Scope, options: SendingOptions): Promise<Sending> {
   const { random = () => 0, throughExecute = (execute) => execute } = options;
   const { clock = createManualClock(noon.atMs), dataDir = temporaryFolder(test) } = options;
@@ -117,7 +119,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
-    limits: { ...sendingLimits, listEveryMs: 86_400_000, ...options.limits },
+    limits: { ...sendingLimits, ...rarely, ...options.limits },
   });
   test.after(() => {
     isKilled = true;
@@ -129,13 +131,13 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
     for (let turns = 0; turns < 3 || commands > 0; turns += 1) await turn();
   }
 
-  async function until(isSo: () => boolean | Promise<boolean>, isPatient = false): Promise<void> {
+  async function until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void> {
     const giveUpAtMs = performance.now() + patienceMs;
     for (;;) {
       await settle();
       if (await isSo()) return;
       if (performance.now() > giveUpAtMs) throw new Error(`it is not so within ${patienceMs} ms`);
-      if (attempts === 0 && !isPatient) clock.advance(clock.nextDueMs() ?? 0);
+      if (attempts === 0 && atOnce === undefined) clock.advance(clock.nextDueMs() ?? 0);
     }
   }
 

@@ -336,20 +336,19 @@ export const figures: readonly Figure[] = [
     help: 'Attempts at sending to webhooks that ended, by whether the event had arrived.',
     type: 'counter',
     labels: ['outcome'],
-    read: ({ sending }) =>
-      sending === undefined ? [] : each('outcome', { delivered: sending.delivered, failed: sending.failed }),
+    read: ({ sending: { delivered, failed } }) => each('outcome', { delivered, failed }),
   },
   {
     name: 'artseal_webhook_requests_in_flight',
     help: 'Requests to webhooks that are under way.',
     type: 'gauge',
-    read: ({ sending }) => one(sending?.requestsInFlight),
+    read: ({ sending }) => one(sending.requestsInFlight),
   },
   {
     name: 'artseal_webhook_disabled_total',
     help: 'Webhooks that were disabled since they had failed for five days or had answered 410.',
     type: 'counter',
-    read: ({ sending }) => one(sending?.disabled),
+    read: ({ sending }) => one(sending.disabled),
   },
   {
     name: 'artseal_api_keys_ending',

@@ -23,7 +23,7 @@ export interface FigureSources {
   readonly backups: () => Snapshot['backups'];
   readonly evidenceLog: () => Snapshot['evidenceLog'];
   readonly feed: () => Snapshot['feed'];
-  readonly sending?: () => Snapshot['sending'];
+  readonly sending: () => Snapshot['sending'];
   /** As `Snapshot.clockFault`. */
   readonly clockFault: () => Snapshot['clockFault'];
   readonly readiness: Pick<Readiness, 'parts' | 'check'>;
@@ -82,7 +82,7 @@ export function createScrape(sources: FigureSources): Scrape {
       backups: sources.backups(),
       evidenceLog: sources.evidenceLog(),
       feed: sources.feed(),
-      sending: sources.sending?.(),
+      sending: sources.sending(),
       clockFault: sources.clockFault(),
       calls: calls.data(),
       institution: institution.data(),

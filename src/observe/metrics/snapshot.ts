@@ -65,8 +65,7 @@ export interface Snapshot {
   readonly backups: RegularBackupFigures | undefined;
   readonly evidenceLog: EvidenceLogFigures;
   readonly feed: FeedFigures;
-  /** Undefined where nothing is sent. */
-  readonly sending: SendingFigures | undefined;
+  readonly sending: SendingFigures;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;

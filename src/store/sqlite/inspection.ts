@@ -5,6 +5,7 @@ import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { LogState } from '../log-commands.ts';
 import type { ReadTree } from '../store.ts';
+import type { StoredWebhook } from '../webhook-commands.ts';
 import { keyColumns } from './callers.ts';
 import { damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
@@ -15,6 +16,7 @@ import { databaseFile } from './location.ts';
 import { logStateIn } from './log.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
+import { createWebhookRows, toWebhook } from './webhooks.ts';
 
 /** What a database says of itself. */
 export interface Inspection<T> {
@@ -34,6 +36,7 @@ export interface Content<T> {
   readonly currency: string | null;
   readonly institution: string | null;
   readonly keys: readonly StoredKey[];
+  readonly webhooks: readonly StoredWebhook[];
   readonly log: LogState;
   /** What was found by looking at the evidence log. */
   readonly foundInLog: T;
@@ -100,6 +103,7 @@ async function contentOf<T>(
     currency,
     institution,
     keys,
+    webhooks: createWebhookRows(database).select().all().map(toWebhook),
     log,
     foundInLog: await lookAtLog(log, createTreeReads(database)),
     newestFilingMs: newest && newest.filedAtS * 1_000,

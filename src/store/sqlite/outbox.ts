@@ -29,8 +29,8 @@ export interface Outbox {
 /** The id of the head of all events together: no caller has it. */
 export const everybody = 0;
 
-/** Events that share a row, at most: whoever wants one reads all of them. */
-const eventsPerRow = 32;
+/** Events that share a row, at most: two such rows fill a page. */
+const eventsPerRow = 24;
 
 /** Every so many events of a caller, one is where its chain can be entered. */
 export const eventsPerMark = 64;

@@ -58,7 +58,7 @@ export function createWebhookHandlers(
         .run();
       return;
     }
-    rows.disable(id, by === undefined ? 'its owner disabled it' : 'an operator disabled it');
+    rows.disable(id, by === undefined ? 'a call disabled it' : 'an operator disabled it');
     if (by !== undefined)
       outbox.tell({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
   }
@@ -119,14 +119,17 @@ export function createWebhookHandlers(
         noteAct(by, actionOf(before, after), before.webhookId, { before: told[0], after: told[1] });
       return toWebhook(after);
     }),
-    RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, ...name }) => {
+    RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, by, ...name }) => {
       const row = rows.find(name);
+      if (Buffer.compare(row.sealedSecret, sealedSecret) === 0) return toWebhook(row);
       const previousSecret = Buffer.from(row.sealedSecret);
       database
         .update(webhook)
         .set({ sealedSecret: Buffer.from(sealedSecret), previousSecret, previousEndsAtS })
         .where(eq(webhook.id, row.id))
         .run();
+      if (by !== undefined)
+        noteAct(by, 'webhook rotate-secret', row.webhookId, { after: { previousEndsAtS } });
       return toWebhook(rows.find(name));
     }),
     DeleteWebhook: writes(({ by, ...name }) => {

@@ -263,6 +263,14 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       acts: [['webhook set', webhookId, webhookTold, { ...webhookTold, ...after }]],
     };
   },
+  RotateWebhookSecret: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
+    return {
+      command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
+      acts: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
+    };
+  },
   DeleteWebhook: async (store) => {
     const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
     return {

@@ -268,7 +268,7 @@ export function webhookPromises(engine: StoreEngine): void {
     await fileOne(store, gallery);
     await attempted(store, webhook, { 2: { ...gaveUp, retryAtMs: nowMs } });
     const disabled = await change(store, webhook, { status: 'DISABLED' });
-    assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'its owner disabled it']);
+    assert.deepEqual([disabled.status, disabled.disabledWhy], ['DISABLED', 'a call disabled it']);
     assert.deepEqual(await change(store, webhook, { status: 'DISABLED' }), disabled);
     assert.deepEqual(shortly(await deliveriesOf(store, webhook)), [[2, 'FAILED', 1, null]]);
     assert.equal((await deliveriesOf(store, webhook))[0]?.error, 'answered 500');
