@@ -369,7 +369,7 @@ describe('a connection that is kept', () => {
   });
 
   test('is one of a few: beyond them connections are ended behind their answers', async (t) => {
-    const [count, kept] = [140, 128];
+    const [count, kept] = [340, 320];
     const held: (() => void)[] = [];
     const { port, sockets } = await startReceiver(t, (_request, response) => {
       held.push(() => response.end());
