@@ -14,6 +14,33 @@ export function adopt<C extends ChildProcess>(child: C): C {
   return child;
 }
 
+/**
+ * Asks a forked child for something and waits for the one thing that it tells then. Rejects if that is an error, if the child ends,
+ * and after `limitMs`; `name` is what the child is called in such an error.
+ */
+export async function ask<Asked extends object, Told extends object>(
+  child: ChildProcess,
+  asked: Asked,
+  name: string,
+  limitMs: number,
+): Promise<Exclude<Told, { readonly error: string }>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Told>();
+  const ended = () => reject(new Error(`${name} ended.`));
+  const hung = setTimeout(() => reject(new Error(`${name} did not get done.`)), limitMs);
+  child.once('message', resolve);
+  child.once('exit', ended);
+  child.send(asked);
+  try {
+    const told = await promise;
+    if ('error' in told) throw new Error(String(told.error));
+    return told as Exclude<Told, { readonly error: string }>;
+  } finally {
+    clearTimeout(hung);
+    child.off('message', resolve);
+    child.off('exit', ended);
+  }
+}
+
 /** Asks all children to end and waits until they have. */
 export async function endChildren(): Promise<void> {
   await Promise.all(Array.from(children, endChild));

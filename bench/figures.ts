@@ -40,6 +40,7 @@ const bounds: readonly Bound[] = [
   { to: 'floor', connections: 1, figure: 'p50Ms', words: 'at most 1.50' },
   { to: 'fastify', connections: 64, figure: 'requestsPerS', words: 'at least 5.00' },
   { to: 'empty-handler', connections: 64, figure: 'requestsPerS', words: 'at least 0.80' },
+  { to: 'no-webhooks', connections: 64, figure: 'requestsPerS', words: 'at least 0.90' },
 ];
 
 const residentMbMax = 250;

@@ -1,6 +1,6 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { join } from 'node:path';
-import { adopt } from './children.ts';
+import { adopt, ask } from './children.ts';
 import type { Order, Outcome, Preparation, Sent } from './orders.ts';
 import type { Door, Server } from './servers.ts';
 
@@ -18,15 +18,16 @@ const orderMs = 240_000;
 /** Starts the load generator. */
 export function startLoad(): Load {
   const child = adopt(fork(join(import.meta.dirname, 'load.ts')));
+  const carryOut = (order: Order) => ask<Order, Outcome>(child, order, 'The load generator', orderMs);
   return {
     prepare: async (preparation) => {
-      await carryOut(child, { kind: 'prepare', ...preparation });
+      await carryOut({ kind: 'prepare', ...preparation });
     },
     send: async ({ name, ports, credentials, lastWords }, door, connections) => {
       const port = ports[door];
       if (port === undefined) throw new Error(`The server ${name} has no ${door} door.`);
       const order = { kind: 'send', port, token: credentials.token, connections } as const;
-      const { sent } = await carryOut(child, order).catch((error) => {
+      const { sent } = await carryOut(order).catch((error) => {
         throw new Error(`${error.message} (sending to the server ${name})\n${lastWords()}`);
       });
       if (sent === undefined) throw new Error('The load generator sent nothing.');
@@ -39,22 +40,4 @@ export function startLoad(): Load {
       return sent;
     },
   };
-}
-
-async function carryOut(child: ChildProcess, order: Order): Promise<{ readonly sent?: Sent }> {
-  const { promise, resolve, reject } = Promise.withResolvers<Outcome>();
-  const ended = () => reject(new Error('The load generator ended.'));
-  const hung = setTimeout(() => reject(new Error('The load does not get done.')), orderMs);
-  child.once('message', resolve);
-  child.once('exit', ended);
-  child.send(order);
-  try {
-    const outcome = await promise;
-    if ('error' in outcome) throw new Error(outcome.error);
-    return outcome;
-  } finally {
-    clearTimeout(hung);
-    child.off('message', resolve);
-    child.off('exit', ended);
-  }
 }

@@ -14,6 +14,8 @@ export interface Plan {
   readonly filings: number;
   /** Leaves of the evidence log that is measured; undefined if none is. */
   readonly logLeaves: number | undefined;
+  /** Events that are sent to webhooks; undefined if none are. */
+  readonly webhookEvents: number | undefined;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
   /** Further servers to compare to. */
@@ -32,12 +34,12 @@ export interface OtherServer {
   readonly command: readonly string[];
 }
 
-/** What can be measured by itself: a call, or the evidence log. */
-const allParts = [...workloads, 'log'] as const;
+/** What can be measured by itself: a call, the evidence log, or webhooks. */
+const allParts = [...workloads, 'log', 'webhooks'] as const;
 type Part = (typeof allParts)[number];
 
 /** The names of the servers that the bench knows by itself. */
-const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler'];
+const ownNames = ['service', 'old', 'floor', 'fastify', 'empty-handler', 'webhooks', 'no-webhooks'];
 const connectionsMax = 512;
 /** Requests a round over so many connections; a round over another number of them is as long as one over 256. */
 const requestsOver: Readonly<Record<number, number>> = { 1: 2_000, 64: 20_000, 256: 10_000 };
@@ -69,6 +71,7 @@ export function readPlan(words: readonly string[]): Plan {
     }),
     warmUp: smoke ? 100 : 10_000,
     logLeaves: parts.includes('log') ? (smoke ? 2_000 : 1_000_000) : undefined,
+    webhookEvents: parts.includes('webhooks') ? (smoke ? 100 : 10_000) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     old: old === undefined ? undefined : resolve(old),
     servers: otherServers(values.server),

@@ -18,6 +18,7 @@ import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
 import { measureServedLog } from './served-log.ts';
 import { type Door, ownProject, type Server, startCommand, startService, startYardstick } from './servers.ts';
+import { measureWebhooks } from './webhooks.ts';
 
 /** Requests that are signed at a time while a service is filled: signatures are good for minutes alone. */
 const signedAtOnce = 20_000;
@@ -69,8 +70,10 @@ async function run(plan: Plan, dir: string): Promise<void> {
   print(`Data in ${dir}, Node ${process.version}, ${availableParallelism()} cores, ${plan.rounds} rounds`);
   if (plan.workloads.length > 0) await runCalls(plan, dir);
   const [sending] = plan.sendings;
-  if (plan.logLeaves === undefined || sending === undefined) return;
-  await measureServedLog({ leaves: plan.logLeaves, rounds: plan.rounds, sending }, dir, print);
+  if (sending === undefined) return;
+  const { logLeaves: leaves, webhookEvents: events, rounds, old } = plan;
+  if (leaves !== undefined) await measureServedLog({ leaves, rounds, sending }, dir, print);
+  if (events !== undefined) await measureWebhooks({ events, rounds, sending, old }, dir, print);
 }
 
 /** Compares the servers. */

@@ -31,7 +31,9 @@ export async function measureServedLog(
   print(`\nEvidence log of ${plan.leaves} leaves; ${plan.rounds} rounds`);
   const { platforms, token } = await issueInto(dataDir, platformsMax);
   for (const line of measureLog(plan, dataDir, join(dir, 'log-small'))) print(line);
-  const service = await startService('service', ownProject, dataDir, { keys: platforms, token });
+  const service = await startService('service', ownProject, dataDir, {
+    credentials: { keys: platforms, token },
+  });
   print(
     `  start of the service: ready after ${Math.round(service.readyMs)} ms (required: below ${readyMsMax} ms)`,
   );

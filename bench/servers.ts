@@ -36,13 +36,16 @@ export const ownProject: string = join(import.meta.dirname, '..');
 /**
  * Starts the service of a checkout as its `npm start` does, on a new data folder, and issues credentials through its
  * internal door. It is asked for nothing else, so that it may be an older one. With `credentials` it is started on a folder
- * that has them already.
+ * that has them already; `settings` are further ones of its own.
  */
 export async function startService(
   name: string,
   projectDir: string,
   dataDir: string,
-  credentials?: Credentials,
+  {
+    credentials,
+    settings = {},
+  }: { credentials?: Credentials; settings?: Readonly<Record<string, string>> } = {},
 ): Promise<Server & { readonly readyMs: number }> {
   if (credentials === undefined) mkdirSync(dataDir);
   const inherited = Object.entries(process.env).filter(([variable]) => !variable.startsWith('ARTSEAL_'));
@@ -57,6 +60,7 @@ export async function startService(
       ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
       ARTSEAL_METRICS_ADDR: '127.0.0.1:0',
       ARTSEAL_LOG_LEVEL: 'info',
+      ...settings,
     },
   });
   const issued = credentials ?? (await issueCredentials(dataDir, started.ports.internal));

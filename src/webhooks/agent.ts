@@ -7,7 +7,7 @@ import type { Connect } from './connect.ts';
 /** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
 const idleMs = 4_000;
 /** How many connections are kept at most. */
-const keptMax = 128;
+const keptMax = 512;
 
 /** What the connections of an agent are made with. */
 export interface AgentDependencies {

@@ -4,12 +4,18 @@ import { create } from '@bufbuild/protobuf';
 import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
 import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
 import {
+  EventService,
+  type WatchEventsRequest,
+  WatchEventsRequestSchema,
+  WatchEventsResponseSchema,
+} from '../../gen/artseal/v1/event_pb.ts';
+import {
   GetProvenanceRequestSchema,
   GetProvenanceResponseSchema,
   ProvenanceService,
 } from '../../gen/artseal/v1/provenance_pb.ts';
 import { createDispatcher } from '../../src/calls/dispatcher.ts';
-import { implement, type Operation, operation, parsed } from '../../src/calls/operation.ts';
+import { implement, type Operation, operation, parsed, streaming } from '../../src/calls/operation.ts';
 import type { Principal } from '../../src/calls/principal.ts';
 import type { Scope } from '../../src/domain/token.ts';
 import { FieldsRefused, refusalData, refusalOf, type Violation } from '../../src/domain/violation.ts';
@@ -167,3 +173,51 @@ for (const schema of [AdminService, EscrowService, ProvenanceService]) {
     }
   });
 }
+
+/** The operations of EventService, the second of which answers with a stream. */
+const eventOperations = {
+  listEvents: empty,
+  watchEvents: streaming({
+    parse: ({ after = 0n }: WatchEventsRequest) =>
+      parsed(after < 0n ? [broken('after', 'must not be below 0')] : [], () => after),
+    run: async function* (after: bigint) {
+      yield { next: after };
+      yield { next: after + 1n };
+    },
+  }),
+};
+
+test('the answers of a stream become messages, one by one', async () => {
+  const { stream } = createDispatcher([implement(EventService, 'read', eventOperations)]);
+  const call = { principal: service, execute, signal: new AbortController().signal };
+  const { watchEvents } = EventService.method;
+  const answers = await Array.fromAsync(
+    stream(watchEvents, create(WatchEventsRequestSchema, { after: 7n }), call),
+  );
+  assert.deepEqual(answers, [
+    create(WatchEventsResponseSchema, { next: 7n }),
+    create(WatchEventsResponseSchema, { next: 8n }),
+  ]);
+  const wrong = stream(watchEvents, create(WatchEventsRequestSchema, { after: -1n }), call);
+  await assert.rejects(wrong.next(), refusal('VALIDATION_FAILED', /^after must not be below 0$/));
+  const forbidden = stream(watchEvents, create(WatchEventsRequestSchema), {
+    ...call,
+    principal: { ...ledger, scopes: ['file'] },
+  });
+  await assert.rejects(forbidden.next(), refusal('PERMISSION_DENIED'));
+  const nobodys = createDispatcher([]).stream(watchEvents, create(WatchEventsRequestSchema), call);
+  await assert.rejects(nobodys.next(), refusal('NOT_FOUND'));
+});
+
+test('a method is implemented by an operation of its kind alone', () => {
+  const { listEvents, watchEvents } = eventOperations;
+  const swapped = [
+    { listEvents, watchEvents: empty },
+    { listEvents: watchEvents, watchEvents },
+  ];
+  for (const operations of swapped) {
+    assert.throws(() => implement(EventService, 'read', operations as never), {
+      message: /has no operation of its kind/,
+    });
+  }
+});

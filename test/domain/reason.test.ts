@@ -27,6 +27,10 @@ const dictionary = `
   ESCROW_ACTIVE 409 failed_precondition
   TRANSFERS_EXHAUSTED 409 failed_precondition
   ESCROW_STATE_CONFLICT 409 failed_precondition
+  EVENTS_EXPIRED 410 failed_precondition
+  WEBHOOK_NOT_FOUND 404 not_found
+  WEBHOOKS_EXHAUSTED 409 failed_precondition
+  WEBHOOK_DISABLED 409 failed_precondition
   PAYMENT_DECLINED 402 failed_precondition
   PAYMENT_PENDING 503 aborted
   IDEMPOTENCY_KEY_INVALID 400 invalid_argument

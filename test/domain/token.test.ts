@@ -13,6 +13,7 @@ test('reading needs read and writing the scope of its service, but all that oper
       ['read', 'read', 'read'],
       ['file', 'read', 'file'],
       ['escrow', 'read', 'escrow'],
+      ['webhook', 'read', 'webhook'],
       ['operate', 'operate', 'operate'],
     ],
   );

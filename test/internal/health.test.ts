@@ -19,7 +19,7 @@ import { enveloped } from './raw-call.ts';
 import { transports } from './transports.ts';
 
 const shared = await startService(fileScope);
-const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Admin'].map(
+const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Webhook', 'Admin'].map(
   (name) => `artseal.v1.${name}Service`,
 );
 

@@ -76,6 +76,7 @@ for (const version of Object.keys(versions)) {
       'artseal.v1.EvidenceService',
       'artseal.v1.FilingService',
       'artseal.v1.ProvenanceService',
+      'artseal.v1.WebhookService',
       'grpc.health.v1.Health',
       'grpc.reflection.v1.ServerReflection',
       'grpc.reflection.v1alpha.ServerReflection',

@@ -159,6 +159,17 @@ for (const [name, transport] of Object.entries(transports)) {
     assert.match(JSON.stringify((await logged()).err), /SELECT secret/);
   });
 
+  test(`a stream that meets its deadline ends with TIMEOUT: ${name}`, async (t) => {
+    const { answers } = tellOnceAndWait();
+    const { baseUrl, watched } = await openDoor(t, answers);
+    // A client that knew of its deadline would end the call itself.
+    const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
+    const stream = watch(transport(baseUrl, 'it_1'), { headers });
+    await stream.next();
+    await typedRefusal(stream.next(), 'TIMEOUT');
+    assert.equal(watched.open, 0);
+  });
+
   test(`draining ends a stream with UNAVAILABLE: ${name}`, async (t) => {
     const { answers } = tellOnceAndWait();
     const { baseUrl, draining, watched, logged } = await openDoor(t, answers);

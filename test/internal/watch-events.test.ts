@@ -82,7 +82,7 @@ test('a place that is resumed, from whatever stream, misses no event and repeats
   const random = createRandom();
   t.diagnostic(`seed ${random.seed}`);
   const gallery = await service.platform();
-  const filings = 600;
+  const filings = 200;
   const filed: string[] = [];
   const filing = (async () => {
     for (let left = filings; left > 0; left -= 20) {

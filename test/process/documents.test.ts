@@ -71,21 +71,42 @@ test('the commands of the documents work when pasted in a fresh clone', async (t
   const run = async (code: string, more = {}): Promise<string> =>
     (await promisify(execFile)('sh', ['-c', here(code)], { cwd, env: { ...env, ...more } })).stdout;
 
+  /** What a command prints that does not end by itself, up to this text. */
+  async function begun(code: string, upTo: string): Promise<string> {
+    const shell = spawn('sh', ['-c', here(code)], {
+      cwd,
+      env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let printed = '';
+    try {
+      for await (const chunk of shell.stdout) {
+        printed += chunk;
+        if (printed.includes(upTo)) return printed;
+      }
+      return assert.fail(`It ended with ${printed}`);
+    } finally {
+      if (shell.pid !== undefined && shell.exitCode === null) process.kill(-shell.pid, 'SIGKILL');
+    }
+  }
+
   assert.match(JSON.parse(await run(call)).filingNo, /^AS-\d{4}-000001$/);
-  const [curl = '', openssl = '', evidence = '', adding = '', trying = '', ...further] = blocksOf(
-    'docs/platforms.md',
-    'sh',
-  );
+  const [curl = '', openssl = '', evidence = '', events = '', adding = '', trying = '', ...further] =
+    blocksOf('docs/platforms.md', 'sh');
   assert.match(JSON.parse(await run(curl)).filingNo, /^AS-\d{4}-000002$/);
   assert.equal(JSON.parse(await run(openssl)).author, 'Qi Baishi');
   assert.match(await run(evidence), /^VERIFIED: the filing AS-\d{4}-000001 is in the log/);
+  const { next } = JSON.parse(await run(events));
+  assert.equal(next, 2);
   assert.match(JSON.parse(await run(adding)).secret, /^whsec_/);
   // There is no such host.
   assert.equal(JSON.parse(await run(trying)).delivered, false);
   assert.deepEqual(further, []);
 
-  const [listed = '', ...others] = blocksOf('docs/internal.md', 'sh');
+  const [listed = '', watched = '', ...others] = blocksOf('docs/internal.md', 'sh');
   assert.equal(JSON.parse(await run(listed)).filings.length, 2);
+  assert.match(await begun(watched, '"sequence": "2"'), /"filing.created"/);
   assert.deepEqual(others, []);
   const [program = ''] = blocksOf('docs/internal.md', 'ts');
   writeFileSync(join(cwd, 'program.ts'), here(program));

@@ -57,6 +57,7 @@ describe('the archive of the protos', { timeout: 300_000 }, () => {
       'artseal.v1.EvidenceService',
       'artseal.v1.FilingService',
       'artseal.v1.ProvenanceService',
+      'artseal.v1.WebhookService',
       'grpc.health.v1.Health',
     ]);
   });

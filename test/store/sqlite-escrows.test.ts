@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { type Command, perform, type Store } from '../../src/store/store.ts';
-import { statementPrototype } from '../support/statement.ts';
+import { plansOf } from '../support/statement.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { writeTransfers } from '../support/transfers.ts';
 import {
@@ -250,27 +250,6 @@ test('forgotten notifications are swept away as others come', async (t) => {
   assert.equal(remembered.length, 50);
   assert.ok(remembered.every((event) => event.startsWith('new ')));
 });
-
-/** How SQLite goes about each statement that a command runs, as EXPLAIN QUERY PLAN tells it. */
-async function plansOf(t: TestContext, raw: Sqlite.Database, carryOut: () => Promise<unknown>) {
-  const sources = new Set<string>();
-  const watched = (['run', 'get', 'all'] as const).map((name) => {
-    const execute = statementPrototype[name];
-    return t.mock.method(statementPrototype, name, function (this: Sqlite.Statement, ...values: unknown[]) {
-      sources.add(this.source);
-      return execute.apply(this, values);
-    });
-  });
-  await carryOut();
-  for (const { mock } of watched) mock.restore();
-  const explained = [...sources].filter((source) => /^(select|update|delete)/i.test(source));
-  assert.ok(explained.length > 0, 'the command executes statements');
-  return explained.flatMap((source) => {
-    const values = Array.from(source.matchAll(/\?/g), () => 1);
-    const steps = raw.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${source}`).all(...values);
-    return steps.map(({ detail }) => ({ source, detail }));
-  });
-}
 
 const page = { from: 5, size: 10 };
 

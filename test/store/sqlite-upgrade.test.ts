@@ -215,14 +215,17 @@ for (const schema of schemas) {
   });
 }
 
-/** The rows of the tables that going back leaves as they are, orders but for what they have for events. */
+/** The tables whose last column is there for events and webhooks. */
+const widened: readonly string[] = ['deployment', 'escrow'];
+
+/** The rows of the tables that going back leaves as they are, but for what some have for events and webhooks. */
 function keptOf(rows: Rows, isNewer = false): Rows {
   const isLeft = /^(log_leaf|event_.*|webhook.*)$/;
   return rows
     .filter(([table]) => !isLeft.test(table))
     .map(([table, content]) => [
       table,
-      isNewer && table === 'escrow' ? content.map((row) => row.slice(0, -1)) : content,
+      isNewer && widened.includes(table) ? content.map((row) => row.slice(0, -1)) : content,
     ]);
 }
 

@@ -100,14 +100,11 @@ function exchange(baseUrl: string, credentials: ApiCredentials, sent: SignedRequ
   const headers = headersOf(credentials, sent);
   const outgoing = (protocol === 'https:' ? requestSecurely : request)(
     { hostname, port, method, path: sent.target, headers, agent: false },
-    async (incoming) => {
-      const body = await text(incoming);
-      resolve({
-        status: incoming.statusCode ?? 0,
-        headers: incoming.headers,
-        text: body,
-        json: parsed(body),
-      });
+    (incoming) => {
+      const { statusCode: status = 0, headers: received } = incoming;
+      const answered = (body: string) =>
+        resolve({ status, headers: received, text: body, json: parsed(body) });
+      text(incoming).then(answered, reject);
     },
   );
   outgoing.on('error', reject);

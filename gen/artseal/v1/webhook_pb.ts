@@ -653,7 +653,7 @@ export type RedeliverRequest = Message<"artseal.v1.RedeliverRequest"> & {
   sequence?: bigint | undefined;
 
   /**
-   * RFC 3339: each event of then and later that it is sent and that was not delivered.
+   * RFC 3339, 30 days ago at most: each event of then and later that it is sent and that was not delivered.
    *
    * @generated from field: optional string since = 3;
    */
@@ -687,7 +687,8 @@ export const RedeliverResponseSchema: GenMessage<RedeliverResponse> = /*@__PURE_
   messageDesc(file_artseal_v1_webhook, 19);
 
 /**
- * Endpoints that the events of a caller are sent to, as Standard Webhooks has it. A caller has 10 at most.
+ * Endpoints that the events of a caller are sent to, as Standard Webhooks has it. A caller has 10 at most. An internal caller sees
+ * and changes those of all.
  *
  * @generated from service artseal.v1.WebhookService
  */
@@ -738,7 +739,8 @@ export const WebhookService: GenService<{
     output: typeof UpdateWebhookResponseSchema;
   },
   /**
-   * Makes a new secret, which is shown in this answer alone. What is sent is signed with both until the old one ends.
+   * Makes a new secret, which is shown in this answer alone. What is sent is signed with both until the old one ends; a further
+   * rotation ends it at once.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.RotateWebhookSecret
@@ -761,7 +763,7 @@ export const WebhookService: GenService<{
   },
   /**
    * Sends an event of the type webhook.test once, waits for the answer, 15 seconds at most, and tells it. A disabled endpoint is
-   * sent it as well.
+   * sent it as well. A caller has two tests under way at most, and a repetition under an idempotency key tests anew.
    * Reasons: WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.TestWebhook
@@ -783,7 +785,8 @@ export const WebhookService: GenService<{
     output: typeof ListDeliveriesResponseSchema;
   },
   /**
-   * Sends again: one event, or each of a time and later that did not arrive. The endpoint has to be enabled.
+   * Sends again: one event, or each of a time and later that did not arrive, that happened while the endpoint was disabled or was
+   * not there yet included. The endpoint has to be enabled.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED.
    *
    * @generated from rpc artseal.v1.WebhookService.Redeliver

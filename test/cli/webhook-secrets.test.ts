@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { newMasterKeyText } from '../../src/keys/key-ring.ts';
+import { runHere } from '../support/artseal.ts';
+import { startService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
+
+test('where the master key is lost, secrets reissue gives webhooks another secret, shown once', async (t) => {
+  const service = await startService(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
+  const gallery = await service.platform();
+  const body = JSON.stringify({ url: 'https://gallery.example/' });
+  const added = await send(service.publicUrl, gallery, { target: '/api/v1/webhooks', body });
+  const { webhookId } = added.json.webhook;
+  await service.close();
+
+  const env = { ARTSEAL_MASTER_KEY: newMasterKeyText().trim(), ARTSEAL_DATA_DIR: service.dataDir };
+  const { code, printed } = await runHere(['secrets', 'reissue', '--json'], env);
+  assert.equal(code, 0);
+  const told = printed.map((line) => JSON.parse(line));
+  const [rotated] = told.filter((line) => line.webhookId !== undefined);
+  assert.deepEqual([rotated?.webhookId, rotated?.caller], [webhookId, gallery.caller]);
+
+  const again = await startService(t, { dataDir: service.dataDir, env });
+  const page = { from: undefined, size: 1 };
+  const { items } = await again.execute({ kind: 'ListWebhooks', owner: undefined, page });
+  const sealed = items[0]?.sealedSecret ?? assert.fail();
+  assert.equal(again.keyRing.open(sealed, webhookId).export().toString(), rotated.secret);
+  const acts = await again.execute({
+    kind: 'ListActs',
+    sinceS: undefined,
+    page: { from: undefined, size: 9 },
+  });
+  assert.ok(
+    acts.items.some(({ action, subject }) => action === 'webhook rotate-secret' && subject === webhookId),
+  );
+  assert.ok(!JSON.stringify(acts).includes(rotated.secret));
+  await again.close();
+  assert.match((await runHere(['secrets', 'reissue'], env)).printed.join(), /every secret opens/);
+});

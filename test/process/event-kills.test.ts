@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { makeAuthority } from '../support/certificates.ts';
+import { type ServeProcess, serveCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { createRandom } from '../support/random.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { poll, type Reborn, readFeed, type ToldEvent, watchOver } from './event-consumers.ts';
+import { happenedTo, lineOf, sell } from './event-load.ts';
+import { type MoodyReceiver, startMoodyReceiver } from './moody-receiver.ts';
+
+/** A kill and the start behind it take up to two seconds: however many CI has elsewhere, here it has so many at most. */
+const killsMax = 50;
+const kills = Math.min(killsMax, Number(process.env.ARTSEAL_TEST_KILLS ?? 6));
+
+const platforms = 4;
+
+/** Calls that are answered between a start and the next kill, at most: no platform's share comes near its burst of 200. */
+const answersMax = 80;
+
+/** How long what is broken takes to be reported, in milliseconds. */
+const patienceMs = 120_000;
+
+const authority = makeAuthority(fileScope);
+
+/** A service that can be killed; whoever asks for it meanwhile waits for the next one. */
+function createReborn(t: TestContext, env: Record<string, string>) {
+  let next = Promise.withResolvers<ServeProcess>();
+  const reborn: Reborn = { running: () => next.promise };
+  return {
+    ...reborn,
+    start: async () => {
+      const service = await serveCommand(t, env);
+      next.resolve(service);
+      return service;
+    },
+    kill: async () => {
+      const service = await next.promise;
+      next = Promise.withResolvers();
+      assert.equal(await service.stop('SIGKILL'), null);
+    },
+  };
+}
+
+/** The path of a platform's endpoint. */
+const pathOf = ({ caller }: IssuedPlatform) => `/${caller}`;
+
+/** Adds an endpoint for a platform, and tells the receiver its secret. */
+async function addWebhook(publicUrl: string, platform: IssuedPlatform, receiver: MoodyReceiver) {
+  const body = JSON.stringify({ url: receiver.url + pathOf(platform) });
+  const { status, text, json } = await send(publicUrl, platform, { target: '/api/v1/webhooks', body });
+  assert.equal(status, 200, text);
+  receiver.knows(pathOf(platform), json.secret);
+}
+
+/** Asserts that a feed tells each of what happened once, in places without gaps, what was answered among it. */
+function assertComplete(feed: readonly ToldEvent[], happened: readonly string[], answered: Iterable<string>) {
+  assert.deepEqual(
+    feed.map(({ sequence }) => sequence),
+    feed.map((_, place) => place + 1),
+  );
+  assert.equal(new Set(feed.map(({ id }) => id)).size, feed.length, 'no two have the same id');
+  const told = feed.map(lineOf);
+  assert.deepEqual([...told].sort(), [...happened].sort());
+  for (const line of answered) assert.ok(told.includes(line), `${line} was answered, and is not told`);
+}
+
+/** Asserts that each event of a feed arrived at an endpoint, always the same, those of a resource first in their order. */
+function assertArrived(receiver: MoodyReceiver, platform: IssuedPlatform, feed: readonly ToldEvent[]) {
+  const arrivals = receiver.arrivals(pathOf(platform));
+  const bodies = new Map<string, string>();
+  for (const { id, body } of arrivals)
+    assert.equal(bodies.get(id) ?? body, body, `${id} is told in two ways`);
+  for (const { id, body } of arrivals) bodies.set(id, body);
+  const received = feed.map(({ id }) => JSON.parse(bodies.get(id) ?? 'null'));
+  assert.deepEqual(
+    received,
+    feed.map((event) => ({ type: event.type, timestamp: event.at, data: event })),
+  );
+  assert.equal(bodies.size, feed.length, 'nothing else arrived');
+  const events = new Map(feed.map((event) => [event.id, event]));
+  for (const some of [arrivals, arrivals.filter(({ isAccepted }) => isAccepted)]) {
+    const firsts = [...new Set(some.map(({ id }) => id))].map((id) => events.get(id) as ToldEvent);
+    assert.equal(firsts.length, feed.length);
+    for (const [resource, own] of Map.groupBy(firsts, ({ escrowId, filingNo }) => escrowId ?? filingNo)) {
+      const sequences = own.map(({ sequence }) => sequence);
+      assert.deepEqual(
+        sequences,
+        sequences.toSorted((a, b) => a - b),
+        `${resource} in its order`,
+      );
+    }
+  }
+  return arrivals.length - bodies.size;
+}
+
+test(`feed, streams and webhooks miss nothing through ${kills} kills under load`, {
+  timeout: 3 * patienceMs + kills * 20_000,
+}, async (t: TestContext) => {
+  const random = createRandom();
+  t.diagnostic(`seed ${random.seed}`);
+  const dataDir = temporaryFolder(t);
+  const { platforms: issued, token } = await issueInto(dataDir, platforms);
+  const receiver = await startMoodyReceiver(t, authority.issue('receiver'), random);
+  const service = createReborn(t, {
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1',
+    ARTSEAL_WEBHOOK_CA: authority.certificateFile,
+  });
+  const { publicUrl } = await service.start();
+  for (const platform of issued) await addWebhook(publicUrl, platform, receiver);
+
+  const [closing, leaving] = [new AbortController(), new AbortController()];
+  t.after(() => leaving.abort());
+  const selling = sell(service, issued, random, closing.signal);
+  const polls = issued.map((platform) => poll(service, platform, leaving.signal));
+  const [first = assert.fail()] = issued;
+  const watchers = [undefined, first.caller].map((name) => watchOver(service, token, name, leaving.signal));
+  for (let life = 1; life <= kills; life += 1) {
+    const enough = selling.answers() + 1 + random.below(answersMax);
+    await eventually('calls are answered', patienceMs, () => selling.answers() >= enough);
+    await service.kill();
+    await service.start();
+  }
+  closing.abort();
+  await selling.ended;
+
+  const happened = await eventually('all orders come to rest', patienceMs, () => happenedTo(dataDir));
+  const last = await service.running();
+  const feeds = await Promise.all(issued.map((platform) => readFeed(last.publicUrl, platform)));
+  const events = feeds.reduce((sum, { length }) => sum + length, 0);
+  for (const [place, platform] of issued.entries()) {
+    const feed = feeds[place] ?? [];
+    const gathered = [
+      polls[place]?.events,
+      ...watchers.map((watcher) => watcher.events.get(platform.caller)),
+    ];
+    await eventually(`all ${feed.length} events of ${platform.caller} come`, patienceMs, () => {
+      const accepted = receiver.arrivals(pathOf(platform)).filter(({ isAccepted }) => isAccepted);
+      const arrived = new Set(accepted.map(({ id }) => id));
+      return (
+        arrived.size >= feed.length && gathered.every((own) => own === undefined || own.length >= feed.length)
+      );
+    });
+  }
+  leaving.abort();
+  await Promise.all([...polls, ...watchers].map(({ ended }) => ended));
+  assert.equal(await last.stop('SIGTERM'), 0);
+
+  assert.deepEqual(receiver.faults, []);
+  let repeated = 0;
+  for (const [place, platform] of issued.entries()) {
+    const { caller } = platform;
+    const feed = feeds[place] ?? [];
+    assertComplete(feed, happened.get(caller) ?? [], selling.answered.get(caller) ?? []);
+    assert.deepEqual(polls[place]?.events, feed, 'whoever asks again and again');
+    assert.deepEqual(watchers[0]?.events.get(caller), feed, 'whoever watches all');
+    repeated += assertArrived(receiver, platform, feed);
+  }
+  assert.deepEqual([...(watchers[1]?.events ?? [])], [[first.caller, feeds[0]]], 'whoever watches one');
+  t.diagnostic(`${events} events, ${selling.answers()} answers, ${repeated} webhooks that came again`);
+});

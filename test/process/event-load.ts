@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { readDatabase } from '../support/filing-load.ts';
+import type { IssuedPlatform } from '../support/issued.ts';
+import type { Random } from '../support/random.ts';
+import { artwork, escrowTerms } from '../support/samples.ts';
+import { newNonce, type RestAnswer, send } from '../support/signed-request.ts';
+import { pauseMs, type Reborn } from './event-consumers.ts';
+
+/** Calls that a platform has under way at a time. */
+const sellersPerPlatform = 6;
+
+/** How long a seller waits before it asks again for what is not settled, in milliseconds. */
+const unsettledMs = 200;
+
+/** Who buys: mostly nobody special, now and then somebody for whom something goes wrong. */
+const buyers = [
+  ...Array.from({ length: 7 }, () => 'buyer-1'),
+  ...['sim-lost-answer', 'sim-lost-request', 'sim-decline'],
+];
+
+/** What becomes of an order that is FROZEN: two of three are released, and some of the others given back. */
+const ends = ['release', 'release', 'release', 'release', 'refund', undefined];
+
+/** Platforms that file, and sell some of it. */
+export interface Selling {
+  /** How many calls were answered. */
+  answers(): number;
+  /** What was answered, each as `lineOf` has it, by platform. */
+  readonly answered: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Resolves once each has ended what it had begun before the signal. */
+  readonly ended: Promise<unknown>;
+}
+
+/** What happened, in a word: what it is called, to what, and the state that it led to. */
+export const lineOf = ({
+  type,
+  filingNo,
+  escrowId,
+  state,
+}: {
+  readonly type: string;
+  readonly filingNo?: string;
+  readonly escrowId?: string;
+  readonly state?: string;
+}): string => [type, escrowId ?? filingNo, state].join(' ').trim();
+
+/** Has platforms file and sell until the signal; what is not answered is asked for again, by whichever service runs then. */
+export function sell(
+  service: Reborn,
+  platforms: readonly IssuedPlatform[],
+  random: Random,
+  signal: AbortSignal,
+): Selling {
+  let answers = 0;
+  const answered = new Map(platforms.map(({ caller }) => [caller, new Set<string>()]));
+
+  async function ask(platform: IssuedPlatform, target: string, body?: object): Promise<RestAnswer> {
+    const headers = { 'Idempotency-Key': newNonce() };
+    const sent = { method: 'POST', target, headers, ...(body && { body: JSON.stringify(body) }) };
+    for (;;) {
+      const { publicUrl } = await service.running();
+      const answer = await send(publicUrl, platform, sent).catch(() => undefined);
+      if (answer === undefined) await delay(pauseMs);
+      else if (isUnsettled(answer)) await delay(unsettledMs);
+      else {
+        answers += 1;
+        return answer;
+      }
+    }
+  }
+
+  async function sellOne(platform: IssuedPlatform): Promise<void> {
+    const own = answered.get(platform.caller);
+    const filed = await ask(platform, '/api/v1/filing', artwork);
+    assert.equal(filed.status, 200, filed.text);
+    const { filingNo } = filed.json;
+    own?.add(lineOf({ type: 'filing.created', filingNo }));
+    if (random.below(3) === 0) return;
+    const terms = { ...escrowTerms(filingNo), buyerId: random.pick(buyers) };
+    const opened = await ask(platform, '/api/v1/escrow', terms);
+    if (opened.status === 402) return;
+    assert.equal(opened.status, 200, opened.text);
+    const { escrowId } = opened.json;
+    own?.add(lineOf({ type: 'escrow.frozen', escrowId, state: 'FROZEN' }));
+    const end = random.pick(ends);
+    if (end === undefined) return;
+    const resolved = await ask(platform, `/api/v1/escrow/${escrowId}/${end}`);
+    assert.equal(resolved.status, 200, resolved.text);
+    const { state } = resolved.json;
+    own?.add(lineOf({ type: `escrow.${state.toLowerCase()}`, escrowId, state }));
+  }
+
+  const sellOn = async (platform: IssuedPlatform) => {
+    while (!signal.aborted) await sellOne(platform);
+  };
+  const sellers = platforms.flatMap((platform) =>
+    Array.from({ length: sellersPerPlatform }, () => sellOn(platform)),
+  );
+  return { answers: () => answers, answered, ended: Promise.all(sellers) };
+}
+
+/** Whether the same call may be answered otherwise in a while: its order waits for the institution, or for another answer. */
+function isUnsettled({ status, json }: RestAnswer): boolean {
+  return status === 503 || json.code === 'IDEMPOTENCY_IN_PROGRESS';
+}
+
+/** What the books of a data folder say that happened, by platform; undefined while an order is on its way to a state. */
+export function happenedTo(dataDir: string): ReadonlyMap<string, string[]> | undefined {
+  const sql = `
+    SELECT caller.name AS platform, 'filing.created' AS type, filing_no AS filingNo, NULL AS escrowId, NULL AS state
+      FROM filing JOIN caller ON caller.id = caller_id
+    UNION ALL
+    SELECT caller.name, 'provenance.transferred', filing_no, NULL, NULL
+      FROM provenance_record JOIN filing USING (filing_no) JOIN caller ON caller.id = caller_id WHERE event = 'TRANSFER'
+    UNION ALL
+    SELECT caller.name, 'escrow.' || lower(change.state), filing_no, escrow_id, change.state
+      FROM escrow_change AS change JOIN escrow ON escrow.id = order_id JOIN caller ON caller.id = caller_id
+      WHERE change.state <> 'UNPAID'`;
+  const open = `SELECT 1 FROM escrow_instruction WHERE status IN ('PREPARED', 'SENT', 'UNKNOWN')`;
+  return readDatabase(dataDir, (client) => {
+    if (client.prepare(open).get() !== undefined) return undefined;
+    const rows = client.prepare(sql).all() as (Parameters<typeof lineOf>[0] & { platform: string })[];
+    const byPlatform = Map.groupBy(rows, ({ platform }) => platform);
+    return new Map(byPlatform.entries().map(([platform, own]) => [platform, own.map(lineOf)]));
+  });
+}
