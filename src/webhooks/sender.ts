@@ -216,10 +216,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     lane.toldAtMs = atMs;
     if (!isFailing(lane)) log.info(namesOf(lane), 'an endpoint of webhooks works again');
     else
-      log.warn(
-        { ...namesOf(lane), why: detail ?? error },
-        'an endpoint of webhooks fails: it is tried again',
-      );
+      log.warn({ ...namesOf(lane), why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
   }
 
   function written(outcomes: readonly AttemptOutcome[], { disabled, released }: NotedAttempts): void {
