@@ -7,6 +7,9 @@ export interface SendingLimits {
   /** Requests under way to endpoints whose last attempt did not fail, and to those whose did. */
   readonly atOnce: number;
   readonly atOnceFailing: number;
+  /** Requests that are begun in so many milliseconds: each takes as much of the process as some calls do. */
+  readonly begunPerPace: number;
+  readonly paceMs: number;
   /** Deliveries of an endpoint that are taken at a time. */
   readonly window: number;
   /** Deliveries of all endpoints that are taken and not begun. */
@@ -42,6 +45,9 @@ export const sendingLimits: SendingLimits = {
   atOncePerCaller: 20,
   atOnce: 256,
   atOnceFailing: 64,
+  // 200 a second, some 17 million a day.
+  begunPerPace: 10,
+  paceMs: 50,
   window: 32,
   queuedMax: 2_048,
   looksAtOnce: 16,
