@@ -7,6 +7,10 @@ export interface SendingLimits {
   /** Requests under way to endpoints whose last attempt did not fail, and to those whose did. */
   readonly atOnce: number;
   readonly atOnceFailing: number;
+  /** With more units of others than this at the store, so many requests at most are begun in each `paceMs`. */
+  readonly unitsQuietMax: number;
+  readonly beginsBusy: number;
+  readonly paceMs: number;
   /** Deliveries of an endpoint that are taken at a time. */
   readonly window: number;
   /** Deliveries of all endpoints that are taken and not begun. */
@@ -42,6 +46,9 @@ export const sendingLimits: SendingLimits = {
   atOncePerCaller: 20,
   atOnce: 256,
   atOnceFailing: 64,
+  unitsQuietMax: 8,
+  beginsBusy: 5,
+  paceMs: 50,
   window: 32,
   queuedMax: 2_048,
   looksAtOnce: 16,

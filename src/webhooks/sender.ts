@@ -15,6 +15,7 @@ import type { Attempt, AttemptResult, WebhookMessage } from './attempt.ts';
 import { createLanes, type Lane } from './lanes.ts';
 import { pauseMs, type SendingLimits, sendingLimits } from './limits.ts';
 import { createOutcomes } from './outcomes.ts';
+import { createPace } from './pace.ts';
 import { retryAtMs } from './schedule.ts';
 import { createSlots, type Slot } from './slots.ts';
 
@@ -46,6 +47,7 @@ export interface SenderFigures {
 export interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
+  readonly unitsInFlight: Store['unitsInFlight'];
   readonly attempt: Attempt;
   /** What endpoints are sent of an event. */
   readonly message: (event: ToldEvent) => WebhookMessage;
@@ -57,9 +59,20 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const { execute, onEvents, attempt, message, clock, random, log, limits = sendingLimits } = dependencies;
+  const {
+    execute,
+    onEvents,
+    attempt,
+    message,
+    clock,
+    random,
+    log,
+    unitsInFlight,
+    limits = sendingLimits,
+  } = dependencies;
   const lanes = createLanes();
   const slots = createSlots(limits);
+  const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
   const store = watchStore(dependencies, limits);
   const outcomes = createOutcomes({ execute, clock, limits, onWritten: written, onFault: store.failed });
   /** Those for which the store is to be asked, in the order of their turns. */
@@ -75,6 +88,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
   let endEvents = () => {};
   let callOffList = () => {};
   let callOffPump = () => {};
+  let callOffPace = () => {};
 
   /** Plans the next turn of an endpoint. */
   function consider(lane: Lane): void {
@@ -94,17 +108,28 @@ export function createSender(dependencies: SenderDependencies): Sender {
     else looking.delete(lane);
   }
 
+  /** Begins requests as long as slots and pace allow it. */
+  function beginAll(): void {
+    while (outcomes.count() < limits.unwrittenMax) {
+      const slot = slots.take();
+      if (slot === undefined) return;
+      if (!pace.begin()) {
+        slots.give(slot);
+        callOffPace();
+        callOffPace = clock.after(pace.waitMs(), pump);
+        return;
+      }
+      begin(slot);
+    }
+  }
+
   /** Begins whatever may be begun. */
   function pump(): void {
     if (isStopped) return;
-    while (outcomes.count() < limits.unwrittenMax) {
-      const slot = slots.take();
-      if (slot === undefined) break;
-      begin(slot);
-    }
     callOffPump();
     const awayMs = store.awayMs();
     if (awayMs > 0) callOffPump = clock.after(awayMs, pump);
+    beginAll();
     for (const lane of looking) {
       const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
       if (awayMs > 0 || looks >= limits.looksAtOnce || isFull) break;
@@ -308,6 +333,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
       endEvents();
       callOffList();
       callOffPump();
+      callOffPace();
       for (const lane of lanes.all()) lane.callOff();
       if (slots.taken() === 0) idle.resolve();
       const forget = clock.after(limits.endMs, idle.resolve);

@@ -116,6 +116,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
     ...{ execute, attempt, random, message: messageOf },
+    unitsInFlight: store.unitsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
