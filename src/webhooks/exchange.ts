@@ -51,14 +51,18 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
 
 function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  // A receiver that switches protocols ends it like this.
+  const ended = () => reject(new Unsent('it gave no answer'));
   request
-    .on('response', resolve)
+    .on('response', (response) => {
+      request.off('close', ended);
+      resolve(response);
+    })
     .on('error', (error: NodeJS.ErrnoException) => {
       const isOver = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
       reject(isOver ? new ConnectionWasOver() : unsent(error, request.socket));
     })
-    // A receiver that switches protocols ends it like this.
-    .on('close', () => reject(new Unsent('it gave no answer')));
+    .on('close', ended);
   return promise;
 }
 

@@ -7,7 +7,8 @@ export interface SendingLimits {
   /** Requests under way to endpoints whose last attempt did not fail, and to those whose did. */
   readonly atOnce: number;
   readonly atOnceFailing: number;
-  /** Requests that are begun in so many milliseconds: each takes as much of the process as some calls do. */
+  /** With more units of others than this at the store, so many requests at most are begun in each `paceMs`. */
+  readonly unitsQuietMax: number;
   readonly begunPerPace: number;
   readonly paceMs: number;
   /** Deliveries of an endpoint that are taken at a time. */
@@ -45,8 +46,8 @@ export const sendingLimits: SendingLimits = {
   atOncePerCaller: 20,
   atOnce: 256,
   atOnceFailing: 64,
-  // 200 a second, some 17 million a day.
-  begunPerPace: 10,
+  unitsQuietMax: 8,
+  begunPerPace: 5,
   paceMs: 50,
   window: 32,
   queuedMax: 2_048,

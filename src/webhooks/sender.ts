@@ -47,6 +47,7 @@ export interface SenderFigures {
 export interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
+  readonly unitsInFlight: Store['unitsInFlight'];
   readonly attempt: Attempt;
   /** What endpoints are sent of an event. */
   readonly message: (event: ToldEvent) => WebhookMessage;
@@ -58,10 +59,20 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const { execute, onEvents, attempt, message, clock, random, log, limits = sendingLimits } = dependencies;
+  const {
+    execute,
+    onEvents,
+    attempt,
+    message,
+    clock,
+    random,
+    log,
+    unitsInFlight,
+    limits = sendingLimits,
+  } = dependencies;
   const lanes = createLanes();
   const slots = createSlots(limits);
-  const pace = createPace(clock, limits);
+  const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
   const store = watchStore(dependencies, limits);
   const outcomes = createOutcomes({ execute, clock, limits, onWritten: written, onFault: store.failed });
   /** Those for which the store is to be asked, in the order of their turns. */

@@ -75,6 +75,8 @@ export interface SendingOptions {
   /** Stands before the store. */
   readonly throughExecute?: (execute: Execute) => Execute;
   readonly clock?: ManualClock;
+  /** Units of calls that are at the store, where it is not asked. */
+  readonly unitsInFlight?: number;
   readonly dataDir?: string;
 }
 
@@ -116,6 +118,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
     ...{ execute, attempt, random, message: messageOf },
+    unitsInFlight: () => options.unitsInFlight ?? store.unitsInFlight(),
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
