@@ -1,45 +1,42 @@
 import type { Clock } from '../domain/clock.ts';
 import type { SendingLimits } from './limits.ts';
 
-/**
- * Says when a request may be begun, so that calls keep their speed: any time as long as few units are at the store, and a few in each
- * while where more are, since these are calls that wait.
- */
+/** Says when something may be begun, so that calls keep their speed: at any time, but so much in a time while calls wait. */
 export interface Pace {
-  /** Counts a request that is to be begun now; false where it is to wait for `waitMs`. */
-  begin(): boolean;
-  /** How many milliseconds this while has left. */
+  /** In how many milliseconds something may be begun; 0 if it may be now. */
   waitMs(): number;
+  /** Notes that something is begun. */
+  begin(): void;
 }
 
-/** What it goes by. */
+/** What a pace goes by. */
 export interface PaceDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Units that the store has taken and not answered. */
+  /** Units of others that the store has taken and not answered. */
   readonly unitsInFlight: () => number;
-  readonly limits: Pick<SendingLimits, 'unitsQuietMax' | 'beginsBusy' | 'paceMs'>;
+  readonly limits: Pick<SendingLimits, 'paceMs' | 'begunPerPace' | 'unitsQuietMax'>;
 }
 
 export function createPace({ clock, unitsInFlight, limits }: PaceDependencies): Pace {
-  const { unitsQuietMax, beginsBusy, paceMs } = limits;
-  let untilMs = Number.NEGATIVE_INFINITY;
-  let left = 0;
-  /** Whether this while was busy, or the one before: between two transactions the store is empty for a moment. */
+  const { paceMs, begunPerPace, unitsQuietMax } = limits;
+  let endsAtMs = Number.NEGATIVE_INFINITY;
+  let begun = 0;
+  /** Whether calls wait in this time, and whether they did in the one before: between two transactions the store has nothing to do. */
   let [isBusy, wasBusy] = [false, false];
-
   return {
-    begin: () => {
+    waitMs: () => {
       const nowMs = clock.monotonicMs();
-      if (nowMs >= untilMs) {
+      if (nowMs >= endsAtMs) {
+        endsAtMs = nowMs + paceMs;
+        begun = 0;
         [isBusy, wasBusy] = [false, isBusy];
-        left = beginsBusy;
-        untilMs = nowMs + paceMs;
       }
       isBusy ||= unitsInFlight() > unitsQuietMax;
-      if (!isBusy && !wasBusy) return true;
-      left -= 1;
-      return left >= 0;
+      const isQuiet = !isBusy && !wasBusy;
+      return isQuiet || begun < begunPerPace ? 0 : endsAtMs - nowMs;
     },
-    waitMs: () => untilMs - clock.monotonicMs(),
+    begin: () => {
+      begun += 1;
+    },
   };
 }

@@ -59,17 +59,8 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const {
-    execute,
-    onEvents,
-    attempt,
-    message,
-    clock,
-    random,
-    log,
-    unitsInFlight,
-    limits = sendingLimits,
-  } = dependencies;
+  const { execute, onEvents, unitsInFlight, attempt, message } = dependencies;
+  const { clock, random, log, limits = sendingLimits } = dependencies;
   const lanes = createLanes();
   const slots = createSlots(limits);
   const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
@@ -88,7 +79,6 @@ export function createSender(dependencies: SenderDependencies): Sender {
   let endEvents = () => {};
   let callOffList = () => {};
   let callOffPump = () => {};
-  let callOffPace = () => {};
 
   /** Plans the next turn of an endpoint. */
   function consider(lane: Lane): void {
@@ -108,28 +98,19 @@ export function createSender(dependencies: SenderDependencies): Sender {
     else looking.delete(lane);
   }
 
-  /** Begins requests as long as slots and pace allow it. */
-  function beginAll(): void {
-    while (outcomes.count() < limits.unwrittenMax) {
-      const slot = slots.take();
-      if (slot === undefined) return;
-      if (!pace.begin()) {
-        slots.give(slot);
-        callOffPace();
-        callOffPace = clock.after(pace.waitMs(), pump);
-        return;
-      }
-      begin(slot);
-    }
-  }
-
   /** Begins whatever may be begun. */
   function pump(): void {
     if (isStopped) return;
-    callOffPump();
+    while (outcomes.count() < limits.unwrittenMax && pace.waitMs() === 0) {
+      const slot = slots.take();
+      if (slot === undefined) break;
+      pace.begin();
+      begin(slot);
+    }
     const awayMs = store.awayMs();
-    if (awayMs > 0) callOffPump = clock.after(awayMs, pump);
-    beginAll();
+    const waitMs = Math.max(awayMs, pace.waitMs());
+    callOffPump();
+    if (waitMs > 0) callOffPump = clock.after(waitMs, pump);
     for (const lane of looking) {
       const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
       if (awayMs > 0 || looks >= limits.looksAtOnce || isFull) break;
@@ -237,10 +218,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     lane.toldAtMs = atMs;
     if (!isFailing(lane)) log.info(namesOf(lane), 'an endpoint of webhooks works again');
     else
-      log.warn(
-        { ...namesOf(lane), why: detail ?? error },
-        'an endpoint of webhooks fails: it is tried again',
-      );
+      log.warn({ ...namesOf(lane), why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
   }
 
   function written(outcomes: readonly AttemptOutcome[], { disabled, released }: NotedAttempts): void {
@@ -333,7 +311,6 @@ export function createSender(dependencies: SenderDependencies): Sender {
       endEvents();
       callOffList();
       callOffPump();
-      callOffPace();
       for (const lane of lanes.all()) lane.callOff();
       if (slots.taken() === 0) idle.resolve();
       const forget = clock.after(limits.endMs, idle.resolve);
