@@ -24,7 +24,7 @@ export interface AgentRequestOptions extends RequestOptions {
 
 /** Gives requests over https their connections: through `connect`, with TLS to a certificate that is valid for the host. */
 export function createAgent({ connect, secureContext, keepAlive }: AgentDependencies): Agent {
-  const agent = new Agent({ keepAlive, timeout: idleMs });
+  const agent = new Agent({ keepAlive, timeout: idleMs, maxFreeSockets: keptMax });
   const keep = agent.keepSocketAlive.bind(agent);
   const kept = new Set<Duplex>();
 

@@ -1,43 +1,39 @@
 import type { Clock } from '../domain/clock.ts';
 import type { SendingLimits } from './limits.ts';
 
-/**
- * Says when a request may be begun, so that calls keep their speed: any time as long as few units are at the store, and a few in each
- * while where more are, since these are calls that wait.
- */
+/** Says when something may be begun, so that calls keep their speed: at any time, but so much in a time while calls wait. */
 export interface Pace {
-  /** In how many milliseconds a request may be begun; 0 if it may be now. */
+  /** In how many milliseconds something may be begun; 0 if it may be now. */
   waitMs(): number;
-  /** Notes that one is begun. */
+  /** Notes that something is begun. */
   begin(): void;
 }
 
-/** What it goes by. */
+/** What a pace goes by. */
 export interface PaceDependencies {
   readonly clock: Pick<Clock, 'monotonicMs'>;
-  /** Units that the store has taken and not answered. */
+  /** Units of others that the store has taken and not answered. */
   readonly unitsInFlight: () => number;
-  readonly limits: Pick<SendingLimits, 'unitsQuietMax' | 'begunPerPace' | 'paceMs'>;
+  readonly limits: Pick<SendingLimits, 'paceMs' | 'begunPerPace' | 'unitsQuietMax'>;
 }
 
 export function createPace({ clock, unitsInFlight, limits }: PaceDependencies): Pace {
-  const { unitsQuietMax, begunPerPace, paceMs } = limits;
-  let untilMs = Number.NEGATIVE_INFINITY;
+  const { paceMs, begunPerPace, unitsQuietMax } = limits;
+  let endsAtMs = Number.NEGATIVE_INFINITY;
   let begun = 0;
-  /** Whether this while was busy, or the one before: between two transactions the store is empty for a moment. */
+  /** Whether calls wait in this time, and whether they did in the one before: between two transactions the store has nothing to do. */
   let [isBusy, wasBusy] = [false, false];
-
   return {
     waitMs: () => {
       const nowMs = clock.monotonicMs();
-      if (nowMs >= untilMs) {
-        [isBusy, wasBusy] = [false, isBusy];
+      if (nowMs >= endsAtMs) {
+        endsAtMs = nowMs + paceMs;
         begun = 0;
-        untilMs = nowMs + paceMs;
+        [isBusy, wasBusy] = [false, isBusy];
       }
       isBusy ||= unitsInFlight() > unitsQuietMax;
-      const isPaced = isBusy || wasBusy;
-      return isPaced && begun >= begunPerPace ? untilMs - nowMs : 0;
+      const isQuiet = !isBusy && !wasBusy;
+      return isQuiet || begun < begunPerPace ? 0 : endsAtMs - nowMs;
     },
     begin: () => {
       begun += 1;

@@ -59,17 +59,8 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const {
-    execute,
-    onEvents,
-    attempt,
-    message,
-    clock,
-    random,
-    log,
-    unitsInFlight,
-    limits = sendingLimits,
-  } = dependencies;
+  const { execute, onEvents, unitsInFlight, attempt, message } = dependencies;
+  const { clock, random, log, limits = sendingLimits } = dependencies;
   const lanes = createLanes();
   const slots = createSlots(limits);
   const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });

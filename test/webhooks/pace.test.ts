@@ -3,51 +3,42 @@ import { test } from 'node:test';
 import { createPace } from '../../src/webhooks/pace.ts';
 import { createManualClock } from '../support/clock.ts';
 
-const limits = { unitsQuietMax: 8, begunPerPace: 5, paceMs: 50 };
+const limits = { paceMs: 50, begunPerPace: 5, unitsQuietMax: 8 };
 
-/** A pace, and how many of a thousand requests may be begun at once. */
+/** A pace, and how many of a thousand requests may be begun at once while so many units are at the store. */
 function start() {
   const clock = createManualClock();
   let units = 0;
   const pace = createPace({ clock, unitsInFlight: () => units, limits });
-  return {
-    ...{ clock, pace },
-    has: (inFlight: number) => {
-      units = inFlight;
-    },
-    begun: () => {
-      let begun = 0;
-      for (; begun < 1_000 && pace.waitMs() === 0; begun += 1) pace.begin();
-      return begun;
-    },
+  const begun = (inFlight: number) => {
+    units = inFlight;
+    let count = 0;
+    for (; count < 1_000 && pace.waitMs() === 0; count += 1) pace.begin();
+    return count;
   };
+  return { clock, pace, begun };
 }
 
 test('as long as few units are at the store, all requests are begun', () => {
-  const { begun, has } = start();
-  has(limits.unitsQuietMax);
-  assert.equal(begun(), 1_000);
+  assert.equal(start().begun(limits.unitsQuietMax), 1_000);
 });
 
-test('where more are, a few are begun in each while', () => {
-  const { begun, has, clock, pace } = start();
-  has(limits.unitsQuietMax + 1);
-  assert.equal(begun(), limits.begunPerPace);
+test('where more are, a few are begun in each time', () => {
+  const { begun, clock, pace } = start();
+  assert.equal(begun(limits.unitsQuietMax + 1), limits.begunPerPace);
   clock.advance(20);
-  assert.equal(begun(), 0);
+  assert.equal(begun(limits.unitsQuietMax + 1), 0);
   assert.equal(pace.waitMs(), 30);
   clock.advance(30);
-  assert.equal(begun(), limits.begunPerPace);
+  assert.equal(begun(limits.unitsQuietMax + 1), limits.begunPerPace);
 });
 
-test('a store that is empty for a moment is not quiet: a while without waiting units is', () => {
-  const { begun, has, clock } = start();
-  has(limits.unitsQuietMax + 1);
-  assert.equal(begun(), limits.begunPerPace);
-  has(0);
-  assert.equal(begun(), 0);
+test('a store that is empty for a moment is not quiet: one that is so for a time is', () => {
+  const { begun, clock } = start();
+  assert.equal(begun(limits.unitsQuietMax + 1), limits.begunPerPace);
+  assert.equal(begun(0), 0);
   clock.advance(limits.paceMs);
-  assert.equal(begun(), limits.begunPerPace, 'the while before was busy');
+  assert.equal(begun(0), limits.begunPerPace, 'the time before was busy');
   clock.advance(limits.paceMs);
-  assert.equal(begun(), 1_000);
+  assert.equal(begun(0), 1_000);
 });

@@ -451,10 +451,11 @@ test('a dead receiver has one request under way, and neither its platform nor ot
   assert.equal(sender.figures().requestsInFlight, 1);
 });
 
-test('while calls wait, requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
+test('while calls wait requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
   const { attempt, held } = createHeldAttempts();
   const limits = { begunPerPace: 3, paceMs: 50, atOnce: 7 };
-  const { store, sender, clock, until } = await startSending(t, { attempt, limits, unitsInFlight: 100 });
+  const unitsInFlight = () => 1_000;
+  const { store, sender, clock, until } = await startSending(t, { attempt, limits, unitsInFlight });
   const platforms: StoredKey[] = [];
   for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
   for (const by of platforms) await addEndpoint(store, by);
