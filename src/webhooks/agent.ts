@@ -6,8 +6,8 @@ import type { Connect } from './connect.ts';
 
 /** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
 const idleMs = 4_000;
-/** How many connections are kept at most. */
-const keptMax = 512;
+/** How many connections are kept at most: as many as requests are under way. */
+const keptMax = 320;
 
 /** What the connections of an agent are made with. */
 export interface AgentDependencies {
