@@ -111,7 +111,15 @@ export function createService(parts: ServiceParts): Service {
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   const sender = createSender({
-    ...{ execute, onEvents: store.onEvents, attempt, clock, random: parts.random, log: parts.log },
+    ...{
+      execute,
+      onEvents: store.onEvents,
+      unitsInFlight: store.unitsInFlight,
+      attempt,
+      clock,
+      random: parts.random,
+      log: parts.log,
+    },
     message: (event) => webhookMessage(event, { idKey, timestamp }),
   });
   return {

@@ -31,7 +31,7 @@ import type { StoredDelivery, StoredWebhook, WebhookChange } from '../store/webh
 import { newWebhookSecret } from '../webhooks/signature.ts';
 import type { Paging } from './paging.ts';
 import { answerFields } from './webhook-answer.ts';
-import { createWebhookTests, type WebhookTestDependencies } from './webhook-tests.ts';
+import { createTestWebhook, type WebhookTestDependencies } from './webhook-tests.ts';
 
 /** What the operations on webhooks need. */
 export interface WebhookDependencies extends WebhookTestDependencies {
@@ -51,7 +51,7 @@ export interface WebhookDependencies extends WebhookTestDependencies {
 /** The operations of WebhookService. A platform has its own endpoints, an internal system sees to all of them. */
 export function createWebhookService(dependencies: WebhookDependencies): Implementation {
   const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
-  const { test } = createWebhookTests(dependencies);
+  const test = createTestWebhook(dependencies);
 
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) => webhookMessage(webhook, nowS(), timestamp);

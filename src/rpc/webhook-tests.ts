@@ -28,13 +28,16 @@ const testsMax = { ofCaller: 2, ofAll: 100 } as const;
 /** How long a caller waits before it tries again to test, in seconds. */
 const retryAfterS = 1;
 
-/** Sends endpoints an event that did not happen. */
-export interface WebhookTests {
-  /** Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE if too many are under way. */
-  test(name: WebhookName, call: Call): Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
-}
+/**
+ * Sends an endpoint an event that did not happen, and tells what came of it. Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE
+ * if too many are under way.
+ */
+export type TestWebhook = (
+  name: WebhookName,
+  call: Call,
+) => Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
 
-export function createWebhookTests({ clock, timestamp, attempt }: WebhookTestDependencies): WebhookTests {
+export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDependencies): TestWebhook {
   const underWay = createPlaces();
 
   async function test(name: WebhookName, { execute }: Call) {
@@ -46,15 +49,13 @@ export function createWebhookTests({ clock, timestamp, attempt }: WebhookTestDep
     return { delivered: isDelivered, ...answerFields(came) };
   }
 
-  return {
-    test: async (name, call) => {
-      const leave = underWay.enter(call.principal.callerId);
-      try {
-        return await test(name, call);
-      } finally {
-        leave();
-      }
-    },
+  return async (name, call) => {
+    const leave = underWay.enter(call.principal.callerId);
+    try {
+      return await test(name, call);
+    } finally {
+      leave();
+    }
   };
 }
 

@@ -63,6 +63,8 @@ export interface Store {
    * others within a second; undefined for callers that are not known. Gives what ends it.
    */
   onEvents(listener: EventListener): () => void;
+  /** Units that were taken and have not resolved yet. */
+  unitsInFlight(): number;
   /** What an operator watches of the store itself. Rejects with Refusal UNAVAILABLE when it is gone. */
   figures(): Promise<StoreFigures>;
   /** Resolves with why, if the store is lost to this process for good; never otherwise. All units are refused then. */

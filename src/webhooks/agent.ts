@@ -6,8 +6,8 @@ import type { Connect } from './connect.ts';
 
 /** How long a connection is kept that nothing is sent over, in milliseconds: servers keep it longer. */
 const idleMs = 4_000;
-/** How many connections are kept at most. */
-const keptMax = 512;
+/** How many connections are kept at most: as many as requests are under way. */
+const keptMax = 320;
 
 /** What the connections of an agent are made with. */
 export interface AgentDependencies {
@@ -24,7 +24,7 @@ export interface AgentRequestOptions extends RequestOptions {
 
 /** Gives requests over https their connections: through `connect`, with TLS to a certificate that is valid for the host. */
 export function createAgent({ connect, secureContext, keepAlive }: AgentDependencies): Agent {
-  const agent = new Agent({ keepAlive, timeout: idleMs });
+  const agent = new Agent({ keepAlive, timeout: idleMs, maxFreeSockets: keptMax });
   const keep = agent.keepSocketAlive.bind(agent);
   const kept = new Set<Duplex>();
 

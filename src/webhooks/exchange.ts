@@ -5,7 +5,11 @@ import { Unsent, unsent } from './failure.ts';
 
 /** How much of an answer is kept, in bytes. */
 export const answerBytesMax = 512;
-/** How much of it is read, so that its connection can be used again; one that is longer is cut off with its connection. */
+/**
+ * How much may come over a connection for it, in bytes, so that the connection can be used again. What is longer is cut off with its
+ * connection, be it a body, informational answers without end, or what encloses chunks of a byte: all of it is parsed in the thread
+ * that answers calls.
+ */
 const readBytesMax = 65_536;
 /** How long its head may be, in bytes. */
 const headBytesMax = 16_384;
@@ -40,6 +44,7 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
   };
   const request = httpsRequest(url, options);
   const answer = answerTo(request);
+  limitRead(request);
   request.end(body);
   const response = await answer;
   return {
@@ -51,30 +56,45 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
 
 function answerTo(request: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  // A receiver that switches protocols ends it like this.
+  const ended = () => reject(new Unsent('it gave no answer'));
   request
-    .on('response', resolve)
+    .on('response', (response) => {
+      request.off('close', ended);
+      resolve(response);
+    })
     .on('error', (error: NodeJS.ErrnoException) => {
       const isOver = request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
       reject(isOver ? new ConnectionWasOver() : unsent(error, request.socket));
     })
-    // A receiver that switches protocols ends it like this.
-    .on('close', () => reject(new Unsent('it gave no answer')));
+    .on('close', ended);
   return promise;
 }
 
-/** What is kept of the body, once it is complete or too long to be read on. */
-async function firstBytes(response: IncomingMessage): Promise<Buffer> {
-  let first = Buffer.alloc(0);
-  let readBytes = 0;
-  try {
-    for await (const part of response as AsyncIterable<Buffer>) {
-      first = Buffer.concat([first, part.subarray(0, answerBytesMax - first.length)]);
+/** Ends the connection of a request once too much came over it. */
+function limitRead(request: ClientRequest): void {
+  request.once('socket', (socket) => {
+    let readBytes = 0;
+    const count = (part: Buffer) => {
       readBytes += part.length;
-      if (readBytes > readBytesMax) break;
-    }
-  } catch (error) {
+      if (readBytes > readBytesMax) socket.destroy(new Unsent('its answer is too long'));
+    };
+    socket.on('data', count);
+    request.once('close', () => socket.off('data', count));
+  });
+}
+
+/** What is kept of the body, once it is complete or was cut off behind that. */
+function firstBytes(response: IncomingMessage): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  let first = Buffer.alloc(0);
+  response
+    .on('data', (part: Buffer) => {
+      if (first.length < answerBytesMax)
+        first = Buffer.concat([first, part.subarray(0, answerBytesMax - first.length)]);
+    })
+    .on('end', () => resolve(first))
     // The rest was of no use.
-    if (first.length < answerBytesMax) throw unsent(error);
-  }
-  return first;
+    .on('error', (error) => (first.length < answerBytesMax ? reject(unsent(error)) : resolve(first)));
+  return promise;
 }

@@ -7,6 +7,13 @@ export interface SendingLimits {
   /** Requests under way to endpoints whose last attempt did not fail, and to those whose did. */
   readonly atOnce: number;
   readonly atOnceFailing: number;
+  /**
+   * Requests that are begun in so many milliseconds while more units of others than these are at the store: calls wait then, and each
+   * request takes as much of the process as some of them do.
+   */
+  readonly begunPerPace: number;
+  readonly paceMs: number;
+  readonly unitsQuietMax: number;
   /** Deliveries of an endpoint that are taken at a time. */
   readonly window: number;
   /** Deliveries of all endpoints that are taken and not begun. */
@@ -42,6 +49,10 @@ export const sendingLimits: SendingLimits = {
   atOncePerCaller: 20,
   atOnce: 256,
   atOnceFailing: 64,
+  // 100 a second, some 8 million a day.
+  begunPerPace: 5,
+  paceMs: 50,
+  unitsQuietMax: 8,
   window: 32,
   queuedMax: 2_048,
   looksAtOnce: 16,

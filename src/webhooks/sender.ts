@@ -15,6 +15,7 @@ import type { Attempt, AttemptResult, WebhookMessage } from './attempt.ts';
 import { createLanes, type Lane } from './lanes.ts';
 import { pauseMs, type SendingLimits, sendingLimits } from './limits.ts';
 import { createOutcomes } from './outcomes.ts';
+import { createPace } from './pace.ts';
 import { retryAtMs } from './schedule.ts';
 import { createSlots, type Slot } from './slots.ts';
 
@@ -46,6 +47,7 @@ export interface SenderFigures {
 export interface SenderDependencies {
   readonly execute: Execute;
   readonly onEvents: Store['onEvents'];
+  readonly unitsInFlight: Store['unitsInFlight'];
   readonly attempt: Attempt;
   /** What endpoints are sent of an event. */
   readonly message: (event: ToldEvent) => WebhookMessage;
@@ -57,9 +59,11 @@ export interface SenderDependencies {
 }
 
 export function createSender(dependencies: SenderDependencies): Sender {
-  const { execute, onEvents, attempt, message, clock, random, log, limits = sendingLimits } = dependencies;
+  const { execute, onEvents, unitsInFlight, attempt, message } = dependencies;
+  const { clock, random, log, limits = sendingLimits } = dependencies;
   const lanes = createLanes();
   const slots = createSlots(limits);
+  const pace = createPace({ clock, unitsInFlight: () => unitsInFlight() - looks, limits });
   const store = watchStore(dependencies, limits);
   const outcomes = createOutcomes({ execute, clock, limits, onWritten: written, onFault: store.failed });
   /** Those for which the store is to be asked, in the order of their turns. */
@@ -97,14 +101,16 @@ export function createSender(dependencies: SenderDependencies): Sender {
   /** Begins whatever may be begun. */
   function pump(): void {
     if (isStopped) return;
-    while (outcomes.count() < limits.unwrittenMax) {
+    while (outcomes.count() < limits.unwrittenMax && pace.waitMs() === 0) {
       const slot = slots.take();
       if (slot === undefined) break;
+      pace.begin();
       begin(slot);
     }
-    callOffPump();
     const awayMs = store.awayMs();
-    if (awayMs > 0) callOffPump = clock.after(awayMs, pump);
+    const waitMs = Math.max(awayMs, pace.waitMs());
+    callOffPump();
+    if (waitMs > 0) callOffPump = clock.after(waitMs, pump);
     for (const lane of looking) {
       const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
       if (awayMs > 0 || looks >= limits.looksAtOnce || isFull) break;
@@ -212,10 +218,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     lane.toldAtMs = atMs;
     if (!isFailing(lane)) log.info(namesOf(lane), 'an endpoint of webhooks works again');
     else
-      log.warn(
-        { ...namesOf(lane), why: detail ?? error },
-        'an endpoint of webhooks fails: it is tried again',
-      );
+      log.warn({ ...namesOf(lane), why: error, detail }, 'an endpoint of webhooks fails: it is tried again');
   }
 
   function written(outcomes: readonly AttemptOutcome[], { disabled, released }: NotedAttempts): void {

@@ -38,11 +38,12 @@ export function createSlots(
 ): Slots {
   const healthy = newPool(false, limits.atOnce, limits.atOncePerEndpoint);
   const failing = newPool(true, limits.atOnceFailing, 1);
+  const pools = [healthy, failing];
   const ofEndpoint = createCounts();
   const ofCaller = createCounts();
 
   function callOff({ id, callerId }: Pick<Slot, 'id' | 'callerId'>): void {
-    for (const { asking } of [healthy, failing]) {
+    for (const { asking } of pools) {
       const own = asking.get(callerId);
       own?.delete(id);
       if (own?.size === 0) asking.delete(callerId);
@@ -82,7 +83,10 @@ export function createSlots(
     },
     callOff,
     take: () => {
-      const slot = takeFrom(healthy) ?? takeFrom(failing);
+      // By turns, for others limit how often a slot can be taken.
+      pools.reverse();
+      const [first, second] = pools as [Pool, Pool];
+      const slot = takeFrom(first) ?? takeFrom(second);
       if (slot !== undefined) count(slot, 1);
       return slot;
     },

@@ -143,6 +143,21 @@ describe('a receiver that does not end', () => {
     assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
     await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
   });
+
+  for (const [what, text] of [
+    ['informational answers', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['empty lines', '\r\n'],
+  ] as const)
+    test(`so are ${what} before it`, async (t) => {
+      const { port, sockets } = await startTalker(t, (socket) => {
+        Readable.from(endless(text.repeat(100)))
+          .on('error', () => {})
+          .pipe(socket);
+      });
+      const expected = 'its answer is too long';
+      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+    });
 });
 
 test('an answer that ends behind what is kept of it is one', async (t) => {

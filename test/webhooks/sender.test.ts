@@ -6,6 +6,7 @@ import { verifyWebhook } from '../../src/client/index.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { retryDelaysS } from '../../src/domain/webhook.ts';
 import { systemClock } from '../../src/registry.ts';
+import type { StoredKey } from '../../src/store/caller-commands.ts';
 import { type Execute, perform, type Store } from '../../src/store/store.ts';
 import type { StoredWebhook, WebhookWork } from '../../src/store/webhook-commands.ts';
 import { type Attempt, type AttemptResult, createAttempts } from '../../src/webhooks/attempt.ts';
@@ -314,7 +315,8 @@ test('a secret that does not open is no fault that the platform is told the reas
   const [delivery] = await deliveriesOf(store, moved);
   assert.deepEqual([delivery?.status, delivery?.error], ['PENDING', 'the service cannot sign now']);
   await until(() => arrivals.length === 1);
-  assert.match(String(log[0]?.why), /The secret of wh_moved was altered/);
+  assert.equal(log[0]?.why, 'the service cannot sign now');
+  assert.match(String(log[0]?.detail), /The secret of wh_moved was altered/);
 });
 
 test('what is changed of endpoints while they are sent to is taken up', async (t) => {
@@ -447,6 +449,26 @@ test('a dead receiver has one request under way, and neither its platform nor ot
   assert.equal(underWay(deadOne).length, 1);
   for (const webhook of well) assert.ok(await areAll(store, webhook, 'DELIVERED', 40));
   assert.equal(sender.figures().requestsInFlight, 1);
+});
+
+test('while calls wait requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const limits = { begunPerPace: 3, paceMs: 50, atOnce: 7 };
+  const unitsInFlight = () => 1_000;
+  const { store, sender, clock, until } = await startSending(t, { attempt, limits, unitsInFlight });
+  const platforms: StoredKey[] = [];
+  for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
+  for (const by of platforms) await addEndpoint(store, by);
+  sender.look();
+  await until(() => clock.nextDueMs() !== undefined, 'atOnce');
+  clock.advance(1_000);
+  for (const by of platforms) await fileOne(store, by);
+  for (const count of [3, 6, 7]) {
+    await until(() => held.length === count, 'atOnce');
+    await settled();
+    assert.equal(held.length, count);
+    clock.advance(50);
+  }
 });
 
 test('while a receiver is slow no more of its backlog is in memory than its window', async (t) => {

@@ -72,6 +72,8 @@ export interface SendingOptions {
   readonly attempt: Attempt;
   readonly limits?: Partial<SendingLimits>;
   readonly random?: () => number;
+  /** By default those of the store. */
+  readonly unitsInFlight?: () => number;
   /** Stands before the store. */
   readonly throughExecute?: (execute: Execute) => Execute;
   readonly clock?: ManualClock;
@@ -116,6 +118,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
     ...{ execute, attempt, random, message: messageOf },
+    unitsInFlight: options.unitsInFlight ?? store.unitsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
     log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),

@@ -37,6 +37,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
     onEvents: listeners.add,
+    unitsInFlight: inFlight,
     figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),
     lost: Promise.withResolvers<never>().promise,
     close: async () => {

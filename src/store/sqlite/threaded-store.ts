@@ -112,6 +112,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     },
     findFault: () => fault,
     onEvents: listeners.add,
+    unitsInFlight: inFlight,
     figures: async () => {
       const unitsInFlight = inFlight();
       const told = await ask({ kind: 'READ_FIGURES' });

@@ -114,9 +114,10 @@ export function createWebhookHandlers(
       const { status = before.status } = change;
       if (status !== before.status) setStatus(before, status, by);
       const after = rows.find(name);
-      const told = [toldOfWebhook(before), toldOfWebhook(after)] as const;
-      if (by !== undefined && JSON.stringify(told[0]) !== JSON.stringify(told[1]))
-        noteAct(by, actionOf(before, after), before.webhookId, { before: told[0], after: told[1] });
+      if (by !== undefined && changeable.some((member) => before[member] !== after[member])) {
+        const told = { before: toldOfWebhook(before), after: toldOfWebhook(after) };
+        noteAct(by, actionOf(before, after), before.webhookId, told);
+      }
       return toWebhook(after);
     }),
     RotateWebhookSecret: writes(({ sealedSecret, previousEndsAtS, by, ...name }) => {
@@ -169,10 +170,13 @@ const actionOf = (before: WebhookRow, after: WebhookRow): string =>
       ? 'webhook enable'
       : 'webhook disable';
 
-/** What acts tell of an endpoint: never a secret, which its URL may have behind the path. */
+/** What of an endpoint can be changed. */
+const changeable = ['url', 'eventTypes', 'description', 'status'] as const;
+
+/** What acts tell of an endpoint: never a secret, which its URL may have in path and query. */
 const toldOfWebhook = ({ caller: owner, url, eventTypes, description, status }: WebhookRow) => ({
   caller: owner,
-  url: url.split('?')[0],
+  url: new URL(url).origin,
   eventTypes: readEventTypes(eventTypes) ?? ['*'],
   description,
   status,

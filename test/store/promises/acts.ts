@@ -73,7 +73,7 @@ const issued = {
 
 const webhookTold = {
   caller: 'gallery',
-  url: 'https://gallery.example/hooks',
+  url: 'https://gallery.example',
   eventTypes: ['*'],
   description: 'orders \u{1F58C}',
   status: 'ENABLED',
@@ -255,9 +255,9 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
     const change = {
       eventTypes: ['key.rotated', 'filing.created'],
-      url: 'https://gallery.example/',
+      url: 'https://other.example/path?token=x',
     } as const;
-    const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://gallery.example/' };
+    const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://other.example' };
     return {
       command: { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
       acts: [['webhook set', webhookId, webhookTold, { ...webhookTold, ...after }]],
