@@ -47,7 +47,7 @@ export interface CallsDependencies {
 
 /**
  * Calls of both doors carried out at the same time; what comes on top is refused at once. Requests still arriving do not
- * count, and calls that their caller has given up do until they end. Calls that wait for what others do come back beyond it.
+ * count, and calls that their caller has given up do until they end. A call that waited (`pause`) goes on even if there are as many by then.
  */
 const callsUnderWayMax = 2_000;
 

@@ -1,7 +1,7 @@
 import type { Message } from '@bufbuild/protobuf';
 import type { Clock } from '../domain/clock.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
 import type { StreamedCall } from './incoming-call.ts';
+import { createPlaces } from './places.ts';
 
 /** Streams of answers that are open at the same time: with all tokens, and with one. */
 export const streamsMax = { all: 200, ofToken: 20 } as const;
@@ -27,32 +27,19 @@ export interface Streams {
 
 /** None is open. */
 export function createStreams(clock: Pick<Clock, 'after'>): Streams {
-  const openWith = new Map<string, number>();
-  let open = 0;
-
-  function takePlace(tokenId: string): () => void {
-    const withToken = openWith.get(tokenId) ?? 0;
-    if (withToken >= streamsMax.ofToken) {
-      const message = `At most ${streamsMax.ofToken} streams at the same time with one token.`;
-      throw new Refusal('RATE_LIMITED', message, { retryAfterS: 1 });
-    }
-    if (open >= streamsMax.all) throw unavailable('Too many streams are open.');
-    open += 1;
-    openWith.set(tokenId, withToken + 1);
-    return () => {
-      open -= 1;
-      const left = (openWith.get(tokenId) ?? 1) - 1;
-      if (left === 0) openWith.delete(tokenId);
-      else openWith.set(tokenId, left);
-    };
-  }
+  const places = createPlaces<string>({
+    ofAll: streamsMax.all,
+    ofEach: streamsMax.ofToken,
+    tooMany: `At most ${streamsMax.ofToken} streams at the same time with one token.`,
+    full: 'Too many streams are open.',
+  });
 
   async function* limited(
     tokenId: string,
     answers: AsyncGenerator<Message, void>,
     cutOff: () => void,
   ): AsyncGenerator<Message, void> {
-    const end = takePlace(tokenId);
+    const leave = places.enter(tokenId);
     try {
       for await (const answer of answers) {
         const taken = clock.after(takingMs, cutOff);
@@ -63,7 +50,7 @@ export function createStreams(clock: Pick<Clock, 'after'>): Streams {
         }
       }
     } finally {
-      end();
+      leave();
     }
   }
 
@@ -74,6 +61,6 @@ export function createStreams(clock: Pick<Clock, 'after'>): Streams {
       signal.addEventListener('abort', () => void stream.return(), { once: true });
       return stream;
     },
-    open: () => open,
+    open: places.taken,
   };
 }

@@ -1,11 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { TestWebhookResponseSchema } from '../../gen/artseal/v1/webhook_pb.ts';
 import type { Call } from '../calls/operation.ts';
+import { createPlaces } from '../calls/places.ts';
 import type { Clock } from '../domain/clock.ts';
-import { Refusal, unavailable } from '../domain/reason.ts';
 import { mintTestEventId } from '../keys/mint.ts';
 import type { StoredWebhook, WebhookName } from '../store/webhook-commands.ts';
+import type { WebhookMessage } from '../webhooks/attempt.ts';
 import { answerFields, type WebhookAnswer } from './webhook-answer.ts';
+import { messageOf } from './webhook-message.ts';
 
 /** What testing endpoints needs. */
 export interface WebhookTestDependencies {
@@ -15,7 +17,7 @@ export interface WebhookTestDependencies {
   /** Sends a message to an endpoint once, signed, and waits for the answer, but not for ever. Never rejects. */
   readonly attempt: (
     webhook: StoredWebhook,
-    message: { readonly id: string; readonly body: string },
+    message: WebhookMessage,
   ) => Promise<WebhookAnswer & { readonly isDelivered: boolean }>;
 }
 
@@ -24,9 +26,6 @@ export interface WebhookTestDependencies {
  * endpoint takes to answer, so they have to leave room for others.
  */
 const testsMax = { ofCaller: 2, ofAll: 100 } as const;
-
-/** How long a caller waits before it tries again to test, in seconds. */
-const retryAfterS = 1;
 
 /**
  * Sends an endpoint an event that did not happen, and tells what came of it. Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE
@@ -38,7 +37,12 @@ export type TestWebhook = (
 ) => Promise<MessageInitShape<typeof TestWebhookResponseSchema>>;
 
 export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDependencies): TestWebhook {
-  const underWay = createPlaces();
+  const places = createPlaces<number>({
+    ofAll: testsMax.ofAll,
+    ofEach: testsMax.ofCaller,
+    tooMany: `A caller has ${testsMax.ofCaller} tests of webhooks under way at most.`,
+    full: 'Too many tests of webhooks are under way.',
+  });
 
   async function test(name: WebhookName, { execute }: Call) {
     const find = { kind: 'FindWebhook', ...name } as const;
@@ -50,7 +54,7 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
   }
 
   return async (name, call) => {
-    const leave = underWay.enter(call.principal.callerId);
+    const leave = places.enter(call.principal.callerId);
     try {
       return await test(name, call);
     } finally {
@@ -59,37 +63,6 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
   };
 }
 
-function testMessage({ webhookId }: StoredWebhook, at: string) {
-  const [id, type] = [mintTestEventId(), 'webhook.test'];
-  return { id, body: JSON.stringify({ type, timestamp: at, data: { id, type, at, webhookId } }) };
+function testMessage({ webhookId }: StoredWebhook, at: string): WebhookMessage {
+  return messageOf({ id: mintTestEventId(), type: 'webhook.test', at, webhookId });
 }
-
-/** Counts the tests of callers. */
-function createPlaces() {
-  const ofCallers = new Map<number, number>();
-  let ofAll = 0;
-
-  function leave(callerId: number): void {
-    ofAll -= 1;
-    const left = (ofCallers.get(callerId) ?? 0) - 1;
-    if (left > 0) ofCallers.set(callerId, left);
-    else ofCallers.delete(callerId);
-  }
-
-  return {
-    /** Takes a place, which what it gives gives back. Throws RATE_LIMITED, UNAVAILABLE. */
-    enter: (callerId: number): (() => void) => {
-      const ofCaller = ofCallers.get(callerId) ?? 0;
-      if (ofCaller >= testsMax.ofCaller) throw tooMany();
-      if (ofAll >= testsMax.ofAll) throw unavailable('Too many tests of webhooks are under way.');
-      ofCallers.set(callerId, ofCaller + 1);
-      ofAll += 1;
-      return () => leave(callerId);
-    },
-  };
-}
-
-const tooMany = (): Refusal =>
-  new Refusal('RATE_LIMITED', `A caller has ${testsMax.ofCaller} tests of webhooks under way at most.`, {
-    retryAfterS,
-  });

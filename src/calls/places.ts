@@ -1,0 +1,48 @@
+import { Refusal, unavailable } from '../domain/reason.ts';
+
+/** How many places there are, and what is said where there is none. */
+export interface PlacesRules {
+  /** For all together. */
+  readonly ofAll: number;
+  /** For each of those who share them. */
+  readonly ofEach: number;
+  /** To one who has that many. */
+  readonly tooMany: string;
+  /** To anybody when all are taken. */
+  readonly full: string;
+}
+
+/** Places that some share, so that nobody takes those of the others. */
+export interface Places<Key> {
+  /** Takes one; what it answers gives it back, and is called once. Throws RATE_LIMITED to one who has enough, and UNAVAILABLE. */
+  enter(key: Key): () => void;
+  /** How many are taken. */
+  taken(): number;
+}
+
+/** How long one who has enough waits before it tries again, in seconds. */
+const retryAfterS = 1;
+
+export function createPlaces<Key>({ ofAll, ofEach, tooMany, full }: PlacesRules): Places<Key> {
+  const takenBy = new Map<Key, number>();
+  let taken = 0;
+
+  function leave(key: Key): void {
+    taken -= 1;
+    const left = (takenBy.get(key) ?? 0) - 1;
+    if (left > 0) takenBy.set(key, left);
+    else takenBy.delete(key);
+  }
+
+  return {
+    enter: (key) => {
+      const own = takenBy.get(key) ?? 0;
+      if (own >= ofEach) throw new Refusal('RATE_LIMITED', tooMany, { retryAfterS });
+      if (taken >= ofAll) throw unavailable(full);
+      taken += 1;
+      takenBy.set(key, own + 1);
+      return () => leave(key);
+    },
+    taken: () => taken,
+  };
+}
