@@ -3,6 +3,7 @@ import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { failingMaxS, isSent, retryMaxS } from '../../domain/webhook.ts';
 import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import { createEventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
@@ -28,6 +29,7 @@ const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
 export function createDeliveryHandlers(
   database: Database,
   outbox: Outbox,
+  dated: Pick<Dated, 'notAfter'>,
 ): Handlers<'ListSending' | 'TakeWork' | 'NoteAttempts'> {
   const rows = createWebhookRows(database);
   const events = createEventReads(database);
@@ -149,7 +151,7 @@ export function createDeliveryHandlers(
   function sweep(outcomes: readonly AttemptOutcome[]): void {
     const newestMs = outcomes.at(-1)?.atMs;
     if (newestMs === undefined) return;
-    const beforeS = Math.floor(newestMs / 1_000) - eventRetentionS;
+    const beforeS = dated.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
     for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
     swept = next(swept) ?? next(0) ?? 0;
