@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
+import { dueHorizonMs } from '../domain/webhook.ts';
 import type { ToldEvent } from '../store/event-commands.ts';
 import { allOf } from '../store/paging.ts';
 import type { Execute, Store } from '../store/store.ts';
@@ -336,8 +337,10 @@ function nextTurnMs(lane: Lane, clock: Clock): number | undefined {
   if (lane.queue.length > 0) return restMs;
   if (lane.isLooking || (isFailing(lane) && lane.underWay.size > 0)) return undefined;
   if (!lane.isBehind && lane.nextDueAtMs === null) return undefined;
-  const dueMs = lane.isBehind ? 0 : Number(lane.nextDueAtMs) - clock.nowMs();
-  return Math.max(dueMs, restMs, lane.lookAtMs - nowMs);
+  const dueMs = Number(lane.nextDueAtMs) - clock.nowMs();
+  // The store makes due what is beyond the horizon.
+  const isToLook = lane.isBehind || dueMs > dueHorizonMs;
+  return Math.max(isToLook ? 0 : dueMs, restMs, lane.lookAtMs - nowMs);
 }
 
 const isFailing = ({ failures }: Lane): boolean => failures > 0;

@@ -604,6 +604,19 @@ test('while the store is away it waits, and nothing is lost when it is back', as
   );
 });
 
+test('what a clock that was ahead put off for a year is sent again once the clock is set back', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
+  answer(answering(500));
+  const ahead = 365 * dayMs;
+  await fileOne(store, gallery);
+  clock.setWall(noon.atMs + ahead);
+  await until(() => arrivals.length > 0);
+  clock.setWall(clock.nowMs() - ahead);
+  answer(fine);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  assert.ok(clock.monotonicMs() <= 2 * dayMs, `after ${clock.monotonicMs()} ms`);
+});
+
 test('one that fails and works by turns is logged once a minute at most', async (t) => {
   const {
     store,

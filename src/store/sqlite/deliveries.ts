@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
-import { failingMaxS, isSent, retryMaxS } from '../../domain/webhook.ts';
+import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
@@ -338,9 +338,8 @@ function createDeliveries(database: Database) {
     makeWait: (id: number, sequence: number) =>
       setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
     giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
-    /** Makes due what is due later than anything is ever put off: that comes from a clock that was set back. */
-    takeBack: (id: number, nowMs: number) =>
-      setBack.run({ id, nowMs, horizonMs: nowMs + 2 * 1_000 * retryMaxS }),
+    /** Makes due what is due later than anything is ever put off. */
+    takeBack: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
     /** Notes an attempt; the resource of its event, undefined if the delivery is gone. What is not tried again is over. */
     note: (outcome: AttemptOutcome, isEnabled: boolean): string | undefined => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;
