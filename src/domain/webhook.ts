@@ -105,6 +105,14 @@ export const eventNotTold = (newest: number): Refusal =>
     { field: 'sequence', rule: `must not be above ${newest}, that of the newest event` },
   ]);
 
-/** The refusal of sending what is not kept any more. */
+/** The refusal of sending an event that is not kept any more. */
 export const eventNotKept = (): Refusal =>
-  new Refusal('EVENTS_EXPIRED', 'What is to be sent is not kept any more: events are for 30 days.');
+  new FieldsRefused('EVENTS_EXPIRED', [
+    { field: 'sequence', rule: 'is of an event that is not kept any more: events are for 30 days' },
+  ]);
+
+/** The refusal of sending what happened since a time of which not all is kept. */
+export const timeNotKept = (): Refusal =>
+  new FieldsRefused('EVENTS_EXPIRED', [
+    { field: 'since', rule: 'must not be more than 30 days ago: events are kept no longer' },
+  ]);

@@ -79,6 +79,9 @@ export class MessageReader {
   }
 }
 
+/** What is empty must not pass for what was left out, which would widen a list or change nothing. */
+export const emptyRule = 'must not be empty; leave it out instead';
+
 const unknownField: FieldReading = { rule: 'is not part of this request' };
 const repeatedField: FieldReading = { rule: 'was given more than once' };
 
@@ -95,9 +98,11 @@ export function textValue(field: DescField, text: string): JsonValue {
 function readField(field: DescField, json: JsonValue): FieldReading {
   if (field.fieldKind !== 'list') return readSingle(field, json);
   if (!Array.isArray(json)) return { rule: typeRules.array };
+  if (json.length === 0) return { rule: emptyRule };
   const items = json.map((item) => readSingle(field, item));
   const broken = items.find((item) => 'rule' in item);
-  return broken ?? { value: items.map((item) => 'value' in item && item.value) };
+  if (broken !== undefined) return { rule: `has an item that is wrong: it ${broken.rule}` };
+  return { value: items.map((item) => 'value' in item && item.value) };
 }
 
 function readSingle(field: DescField, json: JsonValue): FieldReading {

@@ -14,7 +14,14 @@ import { isUnary } from '../calls/operation.ts';
 import { Refusal } from '../domain/reason.ts';
 import type { Violation } from '../domain/violation.ts';
 import { parseJsonObject } from '../json/strict-json.ts';
-import { documentedFields, type JsonOutput, MessageReader, textValue, writeMessage } from './message-json.ts';
+import {
+  documentedFields,
+  emptyRule,
+  type JsonOutput,
+  MessageReader,
+  textValue,
+  writeMessage,
+} from './message-json.ts';
 import type { RequestTarget } from './request-target.ts';
 
 /** A way in over REST: what one google.api.http annotation says of one method. */
@@ -112,7 +119,6 @@ function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
       }
       for (const [name, text] of query) {
         const field = queryFields.get(name);
-        // An empty value must not pass for one that was left out, which would widen a list.
         if (name === '') reader.refuse(namelessParameter);
         else if (text === '' && field !== undefined && !getOption(field, may_be_empty))
           reader.refuse({ field: name, rule: emptyRule });
@@ -135,8 +141,6 @@ const namelessParameter: Violation = {
   field: 'the query',
   rule: 'has a parameter without a name: look for a stray & or ?',
 };
-
-const emptyRule = 'must not be empty; leave it out instead';
 
 /** Writes an answer, or the one message of it that the annotation names as the body. */
 function answerWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {

@@ -212,8 +212,10 @@ function deliveryStatusOf(status: Delivery_Status): DeliveryStatus | undefined {
 
 /** Checks which events are to be sent again. */
 function checkWhich(sequence: bigint | undefined, since: string | undefined): Violation[] {
-  if ((sequence === undefined) === (since === undefined))
+  if (sequence === undefined && since === undefined)
     return [{ field: 'sequence', rule: 'must be given, or since in its place' }];
+  if (sequence !== undefined && since !== undefined)
+    return [{ field: 'since', rule: 'must be left out where sequence is given' }];
   if (sequence !== undefined && (sequence < 1n || sequence > Number.MAX_SAFE_INTEGER))
     return [{ field: 'sequence', rule: `must be from 1 to ${Number.MAX_SAFE_INTEGER}` }];
   if (since !== undefined && instantOf(since) === undefined)

@@ -128,6 +128,13 @@ const wrong: readonly (readonly [name: string, target: string, body: unknown, me
     { url, eventTypes: Array(21).fill('filing.created') },
     /^eventTypes must have at most 20/,
   ],
+  ['no types', '', { url, eventTypes: [] }, /^eventTypes must not be empty; leave it out instead$/],
+  [
+    'a type that is a number',
+    '',
+    { url, eventTypes: ['*', 7] },
+    /^eventTypes has an item .*must be a string$/,
+  ],
   ['one type as a text', '', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
   ['a long description', '', { url, description: 'x'.repeat(201) }, /^description must have/],
   ['a description with a tab', '', { url, description: 'a\tb' }, /^description must have no control/],
@@ -136,7 +143,12 @@ const wrong: readonly (readonly [name: string, target: string, body: unknown, me
   ['a long overlap', '/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
   ['a negative overlap', '/ID/secret', { overlapSeconds: -1 }, /^overlapSeconds must be 0 to 604800$/],
   ['neither event nor time', '/ID/redeliver', {}, /^sequence must be given, or since/],
-  ['event and time', '/ID/redeliver', { sequence: 1, since: '2026-11-21T12:00:00Z' }, /^sequence must be/],
+  [
+    'event and time',
+    '/ID/redeliver',
+    { sequence: 1, since: '2026-11-21T12:00:00Z' },
+    /^since must be left out/,
+  ],
   ['the event 0', '/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
   ['an event ahead', '/ID/redeliver', { sequence: 1 }, /^sequence must not be above 0/],
   ['a fraction', '/ID/redeliver', { sequence: 1.5 }, /^sequence must be a whole number/],
@@ -382,7 +394,7 @@ test('what was missed is sent again since a time, or event by event, and listed 
   assert.deepEqual((await redelivered({ sequence: 1 })).json, { count: 1 });
   assert.deepEqual((await redelivered({ since: '2026-11-21T13:00:00+01:00' })).json, { count: 3 });
   assert.deepEqual((await redelivered({ since: '2027-01-01T00:00:00Z' })).json, { count: 0 });
-  assertRefused(await redelivered({ since: '2026-10-01T00:00:00Z' }), 410, 'EVENTS_EXPIRED');
+  assertRefused(await redelivered({ since: '2026-10-01T00:00:00Z' }), 410, 'EVENTS_EXPIRED', /^since must/);
   assertRefused(
     await redelivered({ sequence: 4 }),
     400,

@@ -7,7 +7,7 @@ import { createEventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
-import { webhook, webhookDelivery } from './schema.ts';
+import { caller, webhook, webhookDelivery } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 import { createWebhookRows, isOpen, toWebhook, type WebhookRow } from './webhooks.ts';
 
@@ -160,7 +160,9 @@ export function createDeliveryHandlers(
     ListSending: reads(({ page }) => {
       const found = rows
         .select()
-        .where(and(eq(webhook.status, 'ENABLED'), gt(webhook.id, page.from ?? 0)))
+        .where(
+          and(eq(webhook.status, 'ENABLED'), eq(caller.status, 'ACTIVE'), gt(webhook.id, page.from ?? 0)),
+        )
         .orderBy(asc(webhook.id))
         .limit(rowsFor(page))
         .all();
@@ -170,7 +172,7 @@ export function createDeliveryHandlers(
     }),
     TakeWork: writes(({ id, nowMs, limit, underWay }) => {
       const row = rows.byId(id);
-      return row?.status === 'ENABLED'
+      return row?.status === 'ENABLED' && row.callerStatus === 'ACTIVE'
         ? takeWork(row, { nowMs, limit, underWay: new Set(underWay) })
         : { webhook: undefined, due: [], hasMore: false };
     }),

@@ -30,18 +30,21 @@ interface EventRow {
 
 type ChainedEvent = LinedEvent & Event;
 
-/** Prepares the statements that follow the chains of callers. */
-export function createEventReads(database: Database): EventReads {
-  const headOf = headReader(database);
-  const selectRow = prepareRaw<EventRow>(
+/** Prepares the query of the rows from the one on that has a position, or is the first behind it. */
+const createRowsFrom = (database: Database) =>
+  prepareRaw<EventRow>(
     database,
     database
       .select({ id: eventLog.id, first: eventLog.first, lines: eventLog.lines })
       .from(eventLog)
       .where(gte(eventLog.id, sql.placeholder('position')))
-      .orderBy(asc(eventLog.id))
-      .limit(1),
+      .orderBy(asc(eventLog.id)),
   );
+
+/** Prepares the statements that follow the chains of callers. */
+export function createEventReads(database: Database): EventReads {
+  const headOf = headReader(database);
+  const selectRows = createRowsFrom(database);
   const selectMark = prepareRaw<{ position: number }>(
     database,
     database
@@ -63,7 +66,7 @@ export function createEventReads(database: Database): EventReads {
     let lines: readonly string[] = [];
     for (let at = position; at > 0; ) {
       if (row === undefined || at < row.first || at > row.id) {
-        row = selectRow.get({ position: at });
+        row = selectRows.get({ position: at });
         if (row === undefined || at < row.first) return;
         lines = row.lines.split('\n');
       }
@@ -116,14 +119,7 @@ export function createEventHandlers(database: Database, outbox: Outbox): Handler
   const events = createEventReads(database);
   const headOf = headReader(database);
   const nameOf = createNames(database);
-  const selectRows = prepareRaw<EventRow>(
-    database,
-    database
-      .select({ id: eventLog.id, first: eventLog.first, lines: eventLog.lines })
-      .from(eventLog)
-      .where(gt(eventLog.id, sql.placeholder('after')))
-      .orderBy(asc(eventLog.id)),
-  );
+  const selectRows = createRowsFrom(database);
   const selectFirst = prepareRaw<{ first: number }>(
     database,
     database.select({ first: eventLog.first }).from(eventLog).orderBy(asc(eventLog.id)).limit(1),
@@ -131,7 +127,7 @@ export function createEventHandlers(database: Database, outbox: Outbox): Handler
   const told = (event: Event) => ({ ...event, caller: nameOf(event.callerId) });
 
   function* allBehind(after: number): Generator<Event> {
-    for (const { first, lines } of selectRows.iterate({ after }))
+    for (const { first, lines } of selectRows.iterate({ position: after + 1 }))
       for (const [place, line] of lines.split('\n').entries()) {
         const { previous: _, ...event } = readLine(line);
         if (first + place > after) yield { ...event, position: first + place };

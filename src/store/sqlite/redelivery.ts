@@ -5,6 +5,7 @@ import {
   eventNotKept,
   eventNotTold,
   isSent,
+  timeNotKept,
   typeNotSent,
   webhookDisabled,
 } from '../../domain/webhook.ts';
@@ -138,7 +139,7 @@ export function createRedelivery(
     if (webhook.status === 'DISABLED') throw webhookDisabled();
     if ('sequence' in which) return sendOne(webhook, which.sequence, nowMs);
     if ('after' in which) return sendRange(webhook, which, nowMs);
-    if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw eventNotKept();
+    if (which.sinceMs < nowMs - eventRetentionS * 1_000) throw timeNotKept();
     const range = { after: sequenceBefore(webhook.callerId, which.sinceMs), upTo: webhook.cursor };
     return sendRange(webhook, range, nowMs);
   };
