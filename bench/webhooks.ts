@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type ApiCredentials, signedHeaders } from '../src/client/sign.ts';
 import { makeAuthority } from '../test/support/certificates.ts';
 import { artwork } from '../test/support/samples.ts';
-import { doubtLine, type Figures, figuresOf, ratioLines, serverLine } from './figures.ts';
+import { doubtLine, type Figures, figuresOf, median, ratioLines, serverLine } from './figures.ts';
 import { startLoad } from './generator.ts';
 import type { PlannedSending } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
@@ -59,121 +59,125 @@ export async function measureWebhooks(
     const service = await startService('webhooks', ownProject, join(dir, 'webhooks'), { settings });
     print(`\nWebhooks: ${platforms} platforms, ${healthyOfEach} endpoints of each that answer`);
     await addWebhooks(service, receivers.ports.healthy);
-    await measureLag('all alive', service, receivers, plan.events, print);
+    const alive = await measureLag('all alive', service, receivers, plan.events, print);
     await addWebhooks(service, receivers.ports.dead);
-    await measureLag(`${platforms * deadOfEach} more dead`, service, receivers, plan.events, print);
+    const beside = await measureLag(
+      `${platforms * deadOfEach} more dead`,
+      service,
+      receivers,
+      plan.events,
+      print,
+    );
+    print(
+      `  with dead ones ÷ all alive, until the last of those in one go arrived   ${(beside / alive).toFixed(2)}`,
+    );
     await measureFiling(service, receivers, plan, dir, print);
   } finally {
     for (const clean of cleanings) clean();
   }
 }
 
-/** The platforms of a service that have endpoints. */
-const sellers = ({ credentials }: Server): readonly ApiCredentials[] => credentials.keys.slice(0, platforms);
+/** Posts what platforms that have endpoints sign, over connections that are kept. */
+interface Calls {
+  /** Has the platform post a body whose turn it is at this place; what is answered, which must be 200. */
+  post(place: number, path: string, body: object): Promise<Readonly<Record<string, string>>>;
+  end(): void;
+}
+
+function openCalls({ ports, credentials }: Server): Calls {
+  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+  return {
+    post: (place, path, content) => {
+      const key = credentials.keys[place % platforms] as ApiCredentials;
+      const body = JSON.stringify(content);
+      const signed = signedHeaders(key, { method: 'POST', target: path, body });
+      const headers = { 'Content-Type': 'application/json', ...signed };
+      const { promise, resolve, reject } = Promise.withResolvers<Record<string, string>>();
+      request({ host: '127.0.0.1', port: ports.public, agent, method: 'POST', path, headers }, (response) => {
+        text(response).then((answer) => {
+          if (response.statusCode === 200) resolve(JSON.parse(answer));
+          else reject(new Error(`${path} is answered with ${response.statusCode}: ${answer}`));
+        }, reject);
+      })
+        .on('error', reject)
+        .end(body);
+      return promise;
+    },
+    end: () => agent.destroy(),
+  };
+}
 
 /** Gives each platform its part of receivers as endpoints. */
 async function addWebhooks(service: Server, ports: readonly number[]): Promise<void> {
-  const agent = new Agent({ keepAlive: true });
-  const keys = sellers(service);
+  const calls = openCalls(service);
   for (const [place, port] of ports.entries()) {
-    const key = keys[place % keys.length] as ApiCredentials;
-    await post(
-      service,
-      agent,
-      key,
-      '/api/v1/webhooks',
-      JSON.stringify({ url: `https://127.0.0.1:${port}/` }),
-    );
+    await calls.post(place, '/api/v1/webhooks', { url: `https://127.0.0.1:${port}/` });
   }
-  agent.destroy();
+  calls.end();
 }
 
-/** Posts a signed body; what is answered, which must be 200. */
-function post({ ports }: Server, agent: Agent, key: ApiCredentials, path: string, body: string) {
-  const { promise, resolve, reject } = Promise.withResolvers<Record<string, string>>();
-  const headers = {
-    'Content-Type': 'application/json',
-    ...signedHeaders(key, { method: 'POST', target: path, body }),
-  };
-  const sent = { host: '127.0.0.1', port: ports.public, agent, method: 'POST', path, headers };
-  request(sent, (response) => {
-    text(response).then((answer) => {
-      if (response.statusCode === 200) resolve(JSON.parse(answer));
-      else reject(new Error(`${path} is answered with ${response.statusCode}: ${answer}`));
-    }, reject);
-  })
-    .on('error', reject)
-    .end(body);
-  return promise;
-}
-
-/** Measures how far behind webhooks arrive, of filings that come fast and of those that come slowly. */
+/**
+ * Measures how far behind webhooks arrive, of filings that come fast and of those that come slowly; how far behind the last of the
+ * fast ones the last arrived, in seconds.
+ */
 async function measureLag(
   title: string,
   service: Server,
   receivers: Receivers,
   events: number,
   print: (text: string) => void,
-): Promise<void> {
-  const paces = [
-    { words: 'in one go', perS: fastPerS, filings: events },
-    { words: 'a few a second', perS: slowPerS, filings: Math.ceil(events / slowPart) },
-  ];
-  for (const { words, perS, filings } of paces) {
+): Promise<number> {
+  async function measure(words: string, perS: number, filings: number): Promise<number> {
     const before = service.cpuTimes();
     const answered = await fileAt(service, perS, filings);
-    const arrivals = await receivers.gather(filings * healthyOfEach);
+    const arrivals = timesOf(await receivers.gather(filings * healthyOfEach));
     const { totalS } = cpuBetween(before, service.cpuTimes());
-    const cpuUs = (totalS / filings / healthyOfEach) * 1e6;
-    print(
-      `  ${title}, ${filings} events ${words}: ${lagWords(answered, arrivals)}, CPU ${Math.round(cpuUs)} µs a delivery`,
-    );
+    const lagsMs = Float64Array.from(
+      arrivals,
+      ([no, atMs]) => atMs - (answered.get(no) ?? Number.NaN),
+    ).sort();
+    const lag = (share: number) =>
+      `${Math.round(lagsMs[Math.floor(share * (lagsMs.length - 1))] ?? Number.NaN)} ms`;
+    const behindS = (newest(arrivals.map(([, atMs]) => atMs)) - newest([...answered.values()])) / 1_000;
+    const columns = [
+      `  ${title}, ${filings} events ${words}: ${lagsMs.length} deliveries`,
+      `lag p50 ${lag(0.5)}, p99 ${lag(0.99)}`,
+      `the last ${behindS.toFixed(1)} s behind the last filing`,
+      `CPU a delivery ${Math.round((totalS / lagsMs.length) * 1e6)} µs`,
+    ];
+    print(columns.join('   '));
+    return behindS;
   }
+  const behindS = await measure('in one go', fastPerS, events);
+  await measure('a few a second', slowPerS, Math.ceil(events / slowPart));
+  return behindS;
 }
+
+/** The filings that arrivals tell of, with their times. */
+const timesOf = (arrivals: Arrivals): [filingNo: string, atMs: number][] =>
+  Object.values(arrivals).flatMap((own) => Object.entries(own));
+
+const newest = (timesMs: readonly number[]): number => timesMs.reduce((a, b) => Math.max(a, b), 0);
+
+const nowMs = (): number => performance.timeOrigin + performance.now();
 
 /** Files so much a second; when each filing was answered, Unix milliseconds. */
 async function fileAt(service: Server, perS: number, filings: number): Promise<ReadonlyMap<string, number>> {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const keys = sellers(service);
+  const calls = openCalls(service);
   const answered = new Map<string, number>();
-  const startedMs = performance.now();
-  const file = async (place: number) => {
-    const body = JSON.stringify({ ...artwork, price: artwork.price + place });
-    const { filingNo = '' } = await post(
-      service,
-      agent,
-      keys[place % keys.length] as ApiCredentials,
-      '/api/v1/filing',
-      body,
-    );
-    answered.set(filingNo, performance.timeOrigin + performance.now());
-  };
+  const startedMs = nowMs();
   let next = 0;
-  const work = async () => {
+  async function work(): Promise<void> {
     for (let place = next++; place < filings; place = next++) {
-      const waitMs = startedMs + (place / perS) * 1_000 - performance.now();
+      const waitMs = startedMs + (place / perS) * 1_000 - nowMs();
       if (waitMs > 0) await delay(waitMs);
-      await file(place);
+      const { filingNo = '' } = await calls.post(place, '/api/v1/filing', artwork);
+      answered.set(filingNo, nowMs());
     }
-  };
+  }
   await Promise.all(Array.from({ length: connections }, work));
-  agent.destroy();
+  calls.end();
   return answered;
-}
-
-/** How far behind its filing each webhook arrived, and how far behind the last filing the last. */
-function lagWords(answered: ReadonlyMap<string, number>, arrivals: Arrivals): string {
-  const all = Object.values(arrivals).flatMap((own) => Object.entries(own));
-  const lagsMs = Float64Array.from(
-    all,
-    ([filingNo, atMs]) => atMs - (answered.get(filingNo) ?? Number.NaN),
-  ).sort();
-  const at = (share: number) => (lagsMs[Math.floor(share * (lagsMs.length - 1))] ?? Number.NaN).toFixed(0);
-  const [lastAnswerMs, lastArrivalMs] = [[...answered.values()], all.map(([, atMs]) => atMs)].map((times) =>
-    times.reduce((a, b) => Math.max(a, b), 0),
-  ) as [number, number];
-  const behindS = (lastArrivalMs - lastAnswerMs) / 1_000;
-  return `${lagsMs.length} deliveries, lag p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, the last ${behindS.toFixed(1)} s behind the last filing`;
 }
 
 /** Measures signed filing beside webhooks, and without them. */
@@ -189,31 +193,32 @@ async function measureFiling(
   const servers = [service, without, ...others];
   const load = startLoad();
   const figures = new Map(servers.map((server): [Server, Figures[]] => [server, []]));
+  const behindS: number[] = [];
   const filed = { year: new Date().getUTCFullYear(), last: 1 };
+  const credentials = servers.map((server) => server.credentials);
   const told = toldOf(service, requests);
   // The first round warms up.
   for (let round = 0; round <= rounds; round += 1) {
-    await load.prepare({
-      workload: 'filing',
-      requests,
-      filed,
-      credentials: servers.map((one) => one.credentials),
-    });
+    await load.prepare({ workload: 'filing', requests, filed, credentials });
     const first = round % servers.length;
     for (const server of [...servers.slice(first), ...servers.slice(0, first)]) {
       const before = server.cpuTimes();
       const sent = await load.send(server, 'public', connections);
       if (round > 0) figures.get(server)?.push(figuresOf(sent, cpuBetween(before, server.cpuTimes())));
-      if (server === service) await receivers.gather(told * healthyOfEach);
+      if (server !== service) continue;
+      const endedMs = nowMs();
+      const arrivals = timesOf(await receivers.gather(told * healthyOfEach));
+      behindS.push(Math.max(0, newest(arrivals.map(([, atMs]) => atMs)) - endedMs) / 1_000);
     }
   }
   const [sender, ...compared] = Array.from(figures, ([{ name }, own]) => ({ name, figures: own }));
   if (sender === undefined) return;
   print(
-    `  POST /api/v1/filing while webhooks are sent, ${told * (healthyOfEach + deadOfEach)} a round; connections: ${connections}, requests a round: ${requests}`,
+    `  POST /api/v1/filing beside webhooks, ${told} events a round; connections: ${connections}, requests a round: ${requests}`,
   );
   for (const { name, figures: own } of [sender, ...compared]) print(serverLine(name, own));
   for (const other of compared) for (const line of ratioLines(sender, other, connections)) print(line);
+  print(`  all that a round told had arrived ${median(behindS).toFixed(1)} s behind its end`);
   const doubt = doubtLine([sender, ...compared]);
   if (doubt !== undefined) print(doubt);
 }

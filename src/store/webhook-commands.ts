@@ -83,7 +83,7 @@ export interface DueDelivery {
 
 /** What is to be sent to an endpoint. */
 export interface WebhookWork {
-  /** Undefined where the endpoint is gone or disabled: nothing is to be sent to it. */
+  /** Undefined where the endpoint is gone or disabled, or its caller suspended: nothing is to be sent to it now. */
   readonly webhook: SendingWebhook | undefined;
   /** PENDING and due, the longest due first. No two are of one resource. */
   readonly due: readonly DueDelivery[];
@@ -192,7 +192,7 @@ export interface WebhookCommands {
     };
     readonly gives: Redelivered;
   };
-  /** The endpoints that are ENABLED, in the order of their ids. */
+  /** The endpoints that are ENABLED, of callers that are not suspended, in the order of their ids. */
   ListSending: { readonly takes: { readonly page: PageQuery }; readonly gives: Page<SendingWebhook> };
   /**
    * What is to be sent to an endpoint as of `nowMs`, `limit` at most: what is to be sent again, and then what happened since it was

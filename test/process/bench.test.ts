@@ -51,6 +51,19 @@ test('a smoke run measures every call at every server, an older checkout and a f
   assert.match(stdout, /an inclusion proof +\S+ µs CPU/);
   assert.match(stdout, /audit: \d+\.\d s/);
   assert.match(stdout, /filing while tiles are read ÷ filing +\d/);
+  for (const [events, deliveries] of [
+    ['all alive, 100 events in one go', 900],
+    ['all alive, 2 events a few a second', 18],
+    ['10 more dead, 100 events in one go', 900],
+    ['10 more dead, 2 events a few a second', 18],
+  ]) {
+    const line = `${events}: ${deliveries} deliveries +lag p50 \\d+ ms, p99 \\d+ ms +the last [\\d.]+ s behind the last filing`;
+    assert.match(stdout, new RegExp(line));
+  }
+  assert.match(stdout, /with dead ones ÷ all alive, .* \d+\.\d\d\n/);
+  assert.match(stdout, /webhooks : no-webhooks +requests\/s +\d/);
+  assert.match(stdout, /webhooks : old +requests\/s +\d/);
+  assert.match(stdout, /all that a round told had arrived [\d.]+ s behind its end/);
 });
 
 test('a server that does not start ends the bench with exit code 1', async (t) => {

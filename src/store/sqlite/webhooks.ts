@@ -1,4 +1,5 @@
 import { and, eq, sql } from 'drizzle-orm';
+import type { PlatformStatus } from '../../domain/caller.ts';
 import { type EventFilter, typesIn, webhookNotFound } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
 import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
@@ -12,6 +13,7 @@ const webhookColumns = {
   webhookId: webhook.webhookId,
   callerId: webhook.callerId,
   caller: caller.name,
+  callerStatus: caller.status,
   url: webhook.url,
   eventTypes: webhook.eventTypes,
   description: webhook.description,
@@ -29,6 +31,7 @@ const webhookColumns = {
 export type WebhookRow = Omit<StoredWebhook, 'eventTypes'> & {
   /** Each word with a space behind it; empty for all. */
   readonly eventTypes: string;
+  readonly callerStatus: PlatformStatus;
   /** The sequence up to which each event has its delivery, or is none that it is sent. */
   readonly cursor: number;
 };
@@ -46,7 +49,7 @@ export interface WebhookRows {
 }
 
 /** The endpoint of a row, without what only sending needs. */
-export function toWebhook({ cursor: _, eventTypes, ...row }: WebhookRow): StoredWebhook {
+export function toWebhook({ cursor: _, callerStatus: _1, eventTypes, ...row }: WebhookRow): StoredWebhook {
   return { ...row, eventTypes: readEventTypes(eventTypes) };
 }
 

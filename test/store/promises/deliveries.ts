@@ -6,6 +6,7 @@ import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import type { AttemptOutcome, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -83,6 +84,25 @@ const eventsOf = async (store: Store, { callerId }: StoredKey) =>
 
 /** What is sent to endpoints, and what becomes of it. */
 export function deliveryPromises(engine: StoreEngine): void {
+  test('a suspended platform is sent nothing, and what happened meanwhile once it is not', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    const setStatus = (status: 'ACTIVE' | 'SUSPENDED') =>
+      perform(store, { kind: 'SetPlatformStatus', by: tester, name: gallery.caller, status });
+    const listed = async () => {
+      const { items } = await perform(store, { kind: 'ListSending', page: { from: undefined, size: 10 } });
+      return items.map(({ webhookId }) => webhookId);
+    };
+    await fileSome(store, gallery, 2);
+    await setStatus('SUSPENDED');
+    assert.deepEqual(await listed(), []);
+    assert.deepEqual(await take(store, webhook), { webhook: undefined, due: [], hasMore: false });
+    await fileSome(store, gallery, 1);
+    await setStatus('ACTIVE');
+    assert.deepEqual(await listed(), [webhook.webhookId]);
+    assert.deepEqual(shortly(await take(store, webhook)), [[1, 2, 3], false]);
+  });
+
   test('an endpoint is sent what happens behind its creation, in its order, once each, some at a time', async (t) => {
     const store = await openStore(t, engine);
     const gallery = await addPlatform(store, 'gallery');
@@ -404,6 +424,16 @@ export function deliveryPromises(engine: StoreEngine): void {
     for (const _ of ['in turn', 'in turn', 'in turn']) await note(store, outcome(webhook, 5, { atMs }));
     assert.deepEqual(await statusesOf(store, webhook), [[5, 'DELIVERED', 1, null]]);
     assert.deepEqual(await statusesOf(store, idle), []);
+  });
+
+  test('a clock that is set ahead deletes no deliveries, as long as no filing is dated by it', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const atMs = noon.atMs + 2 * eventRetentionS * 1_000;
+    for (const sequence of [1, 2]) await note(store, outcome(webhook, sequence, { atMs }));
+    assert.equal((await statusesOf(store, webhook)).length, 2);
   });
 
   test('the endpoints that are enabled are listed, each with when something is due', async (t) => {
