@@ -17,8 +17,8 @@ export interface SendingLimits {
   /** Deliveries of an endpoint that are taken at a time. */
   readonly window: number;
   /**
-   * Deliveries of all endpoints that are taken and not begun, so that slow receivers do not fill the memory; beyond it some are taken
-   * for callers of whom there are none.
+   * Deliveries of all endpoints that are taken and not begun, so that slow receivers do not fill the memory; beyond it a few are
+   * taken for each caller that has none there.
    */
   readonly queuedMax: number;
   /** Endpoints for which the store is asked at the same time. */

@@ -83,7 +83,7 @@ export function createSlots(
     },
     callOff,
     take: () => {
-      // By turns, for others limit how often a slot can be taken.
+      // By turns, for whoever takes slots may take only so many in a time, and one pool could have all of them.
       pools.reverse();
       const [first, second] = pools as [Pool, Pool];
       const slot = takeFrom(first) ?? takeFrom(second);
