@@ -170,15 +170,21 @@ export function createSender(dependencies: SenderDependencies): Sender {
   }
 
   async function send(lane: Lane, delivery: DueDelivery, slot: Slot): Promise<void> {
-    const { webhook } = lane;
-    const result = await attempt(webhook, message(delivery.event), cutOff.signal).catch((error: unknown) => {
-      log.error({ err: error, webhookId: webhook.webhookId }, 'an attempt to send a webhook broke off');
-      return brokenOff;
-    });
+    const result = await attempted(lane, delivery);
     slots.give(slot);
     // What was cut off is as if it was never begun.
     if (!cutOff.signal.aborted) ended(lane, delivery, result);
     if (isStopped && slots.taken() === 0) idle.resolve();
+  }
+
+  /** What comes of sending a delivery, whatever happens. */
+  async function attempted({ webhook }: Lane, { event }: DueDelivery): Promise<AttemptResult> {
+    try {
+      return await attempt(webhook, message(event), cutOff.signal);
+    } catch (error) {
+      log.error({ err: error, webhookId: webhook.webhookId }, 'an attempt to send a webhook broke off');
+      return brokenOff;
+    }
   }
 
   function ended(lane: Lane, { event, attempts: before }: DueDelivery, result: AttemptResult): void {

@@ -319,6 +319,25 @@ test('a secret that does not open is no fault that the platform is told the reas
   assert.match(String(log[0]?.detail), /The secret of wh_moved was altered/);
 });
 
+test('what a fault of the service ended has failed, is logged with its error, and is sent again', async (t) => {
+  let faults = 1;
+  const message: typeof messageOf = (event) => {
+    faults -= 1;
+    if (faults >= 0) throw new Error('it cannot be told');
+    return messageOf(event);
+  };
+  const { store, gallery, webhook, arrivals, log, until } = await openAll(t, { message });
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const [delivery] = await deliveriesOf(store, webhook);
+  assert.deepEqual([delivery?.attempts, arrivals.length], [2, 1]);
+  const errors = log.filter(({ level }) => level === 50) as { err: { message: string } }[];
+  assert.deepEqual(
+    errors.map(({ err }) => err.message),
+    ['it cannot be told'],
+  );
+});
+
 test('what is changed of endpoints while they are sent to is taken up', async (t) => {
   const { store, gallery, webhook, arrivals, until, sender, url } = await openAll(t);
   const change = async (over: object) => {

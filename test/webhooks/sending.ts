@@ -70,6 +70,7 @@ export interface Sending {
 /** What a test may say of its sender. */
 export interface SendingOptions {
   readonly attempt: Attempt;
+  readonly message?: typeof messageOf;
   readonly limits?: Partial<SendingLimits>;
   readonly random?: () => number;
   /** By default those of the store. */
@@ -117,7 +118,7 @@ export async function startSending(test: Scope, options: SendingOptions): Promis
     });
   const log: Record<string, unknown>[] = [];
   const sender = createSender({
-    ...{ execute, attempt, random, message: messageOf },
+    ...{ execute, attempt, random, message: options.message ?? messageOf },
     unitsInFlight: options.unitsInFlight ?? store.unitsInFlight,
     onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
     clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
