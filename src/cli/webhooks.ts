@@ -4,6 +4,7 @@ import type { DeliveryStatus, WebhookStatus } from '../domain/webhook.ts';
 import { allOf } from '../store/paging.ts';
 import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
+import { deleteWebhook } from '../store/webhook-deletion.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { readInstant } from './instant.ts';
@@ -72,7 +73,7 @@ const remove: Action = {
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }) => {
       const by = localActor(words, terminal);
-      await execute({ kind: 'DeleteWebhook', by, ...named(words) });
+      await deleteWebhook(execute, { by, ...named(words) });
       terminal.print(`deleted ${words.required('WEBHOOK_ID')}`);
     }),
 };

@@ -28,6 +28,7 @@ import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import { mintWebhookId } from '../keys/mint.ts';
 import { redeliver } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook, WebhookChange } from '../store/webhook-commands.ts';
+import { deleteWebhook } from '../store/webhook-deletion.ts';
 import { newWebhookSecret } from '../webhooks/signature.ts';
 import type { Paging } from './paging.ts';
 import { answerFields } from './webhook-answer.ts';
@@ -142,7 +143,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
     deleteWebhook: operation({
       parse: parseId,
       run: async (webhookId, call) => {
-        await call.execute({ kind: 'DeleteWebhook', ...nameOf(call, webhookId) });
+        await deleteWebhook(call.execute, nameOf(call, webhookId));
         onChange();
         return {};
       },

@@ -125,6 +125,9 @@ export interface EventRange {
 /** Events that are looked at in one unit that sends again, at most: other units wait for it. */
 export const redeliveredPerUnit = 1_000;
 
+/** Deliveries that are deleted in one unit that deletes an endpoint, at most: likewise. */
+export const deletedPerUnit = 1_000;
+
 /** What one unit of sending again came to. */
 export interface Redelivered {
   /** How many are to be sent. */
@@ -168,10 +171,13 @@ export interface WebhookCommands {
     };
     readonly gives: StoredWebhook;
   };
-  /** Deletes it with its deliveries. Refused with WEBHOOK_NOT_FOUND. */
+  /**
+   * Deletes deliveries of it, `deletedPerUnit` at most, and itself with the last of them: until that is done it is to be asked again.
+   * Refused with WEBHOOK_NOT_FOUND.
+   */
   DeleteWebhook: {
     readonly takes: WebhookName & { readonly by?: Actor | undefined };
-    readonly gives: undefined;
+    readonly gives: { readonly isDone: boolean };
   };
   /** Newest event first. Refused with WEBHOOK_NOT_FOUND. */
   ListDeliveries: {

@@ -291,10 +291,11 @@ function createDeliveries(database: Database) {
     database
       .update(webhookDelivery)
       .set({
-        status: sql`${sql.placeholder('status')}`,
+        // What was over before stays so: later events of its resource may have been sent.
+        status: sql`iif(${sql.placeholder('status')} = 'PENDING' AND NOT ${isOpen}, ${webhookDelivery.status}, ${sql.placeholder('status')})`,
         attempts: sql`${sql.placeholder('attempts')}`,
         lastAttemptAtMs: sql`${sql.placeholder('atMs')}`,
-        nextAttemptAtMs: sql`${sql.placeholder('dueAtMs')}`,
+        nextAttemptAtMs: sql`iif(${isOpen}, ${sql.placeholder('dueAtMs')}, NULL)`,
         httpStatus: sql`${sql.placeholder('httpStatus')}`,
         answer: sql`${sql.placeholder('answer')}`,
         error: sql`${sql.placeholder('error')}`,

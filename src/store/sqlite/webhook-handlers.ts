@@ -1,7 +1,13 @@
-import { and, asc, count, desc, eq, gt, lt, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/act.ts';
 import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
-import type { StoredDelivery, StoredWebhook, WebhookChange, WebhookCommands } from '../webhook-commands.ts';
+import {
+  deletedPerUnit,
+  type StoredDelivery,
+  type StoredWebhook,
+  type WebhookChange,
+  type WebhookCommands,
+} from '../webhook-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import { createEventReads } from './events.ts';
@@ -135,10 +141,19 @@ export function createWebhookHandlers(
     }),
     DeleteWebhook: writes(({ by, ...name }) => {
       const row = rows.find(name);
-      database.delete(webhookDelivery).where(eq(webhookDelivery.webhook, row.id)).run();
+      const some = database
+        .select({ sequence: webhookDelivery.sequence })
+        .from(webhookDelivery)
+        .where(eq(webhookDelivery.webhook, row.id))
+        .limit(deletedPerUnit);
+      const { changes } = database
+        .delete(webhookDelivery)
+        .where(and(eq(webhookDelivery.webhook, row.id), inArray(webhookDelivery.sequence, some)))
+        .run();
+      if (changes === deletedPerUnit) return { isDone: false };
       database.delete(webhook).where(eq(webhook.id, row.id)).run();
       if (by !== undefined) noteAct(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
-      return undefined;
+      return { isDone: true };
     }),
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);

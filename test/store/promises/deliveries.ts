@@ -367,6 +367,18 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.equal((await take(store, webhook)).webhook, undefined);
   });
 
+  test('what was given up when its endpoint was disabled is not sent again behind what followed, whatever comes of it late', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 1);
+    await take(store, webhook);
+    for (const status of ['DISABLED', 'ENABLED'] as const)
+      await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: { status } });
+    await note(store, outcome(webhook, 1, { ...failed, retryAtMs: nowMs + 5_000 }));
+    assert.deepEqual(await statusesOf(store, webhook), [[1, 'FAILED', 1, null]]);
+    assert.deepEqual((await take(store, webhook, { nowMs: noon.atMs + 86_400_000 })).due, []);
+  });
+
   test('what is due later than anything is put off, by a clock that was set back, is due', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);

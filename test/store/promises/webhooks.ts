@@ -7,10 +7,12 @@ import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
 import {
   type AttemptOutcome,
+  deletedPerUnit,
   redeliveredPerUnit,
   type StoredDelivery,
   type StoredWebhook,
 } from '../../../src/store/webhook-commands.ts';
+import { deleteWebhook } from '../../../src/store/webhook-deletion.ts';
 import { tester } from '../../support/acts.ts';
 import {
   addPlatform,
@@ -181,6 +183,19 @@ export function webhookPromises(engine: StoreEngine): void {
     const last = await addWebhook(store, gallery);
     assert.ok(added.every(({ id }) => id < last.id));
     await refused(addWebhook(store, gallery), 'WEBHOOKS_EXHAUSTED');
+  });
+
+  test('an endpoint with many deliveries is deleted some at a time, and leaves none', async (t) => {
+    const store = await openStore(t, engine);
+    const gallery = await galleryIn(store);
+    const webhook = await addWebhook(store, gallery);
+    const count = 2 * deletedPerUnit + 7;
+    await Promise.all(Array.from({ length: count }, () => perform(store, toFile(gallery))));
+    await perform(store, { kind: 'TakeWork', id: webhook.id, nowMs, limit: count, underWay: [] });
+    assert.deepEqual(await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) }), { isDone: false });
+    assert.equal((await deliveriesOf(store, webhook)).length, count - deletedPerUnit);
+    await deleteWebhook(executorOf(store), nameOf(webhook));
+    await refused(found(store, webhook), 'WEBHOOK_NOT_FOUND');
   });
 
   test('no endpoint has the place of one that was deleted', async (t) => {
