@@ -28,7 +28,10 @@ export const retryDelaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_00
 export const retryJitter = 0.1;
 
 /** How long after a failed attempt the next one is made at the latest, whatever the endpoint asks for, in seconds: a day, and jitter. */
-export const retryMaxS = 86_400 * (1 + retryJitter);
+const retryMaxS = 86_400 * (1 + retryJitter);
+
+/** What is due later than this from now, in milliseconds, was put off by a clock that has been set back: nothing waits for so long. */
+export const dueHorizonMs = 2 * 1_000 * retryMaxS;
 
 /** For how long all attempts at an endpoint have to fail before it is disabled, in seconds: five days. */
 export const failingMaxS = 432_000;

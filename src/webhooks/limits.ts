@@ -16,7 +16,10 @@ export interface SendingLimits {
   readonly unitsQuietMax: number;
   /** Deliveries of an endpoint that are taken at a time. */
   readonly window: number;
-  /** Deliveries of all endpoints that are taken and not begun. */
+  /**
+   * Deliveries of all endpoints that are taken and not begun, so that slow receivers do not fill the memory; beyond it some are taken
+   * for callers of whom there are none.
+   */
   readonly queuedMax: number;
   /** Endpoints for which the store is asked at the same time. */
   readonly looksAtOnce: number;

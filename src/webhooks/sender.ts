@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { Refusal } from '../domain/reason.ts';
+import { dueHorizonMs } from '../domain/webhook.ts';
 import type { ToldEvent } from '../store/event-commands.ts';
 import { allOf } from '../store/paging.ts';
 import type { Execute, Store } from '../store/store.ts';
@@ -17,7 +18,7 @@ import { pauseMs, type SendingLimits, sendingLimits } from './limits.ts';
 import { createOutcomes } from './outcomes.ts';
 import { createPace } from './pace.ts';
 import { retryAtMs } from './schedule.ts';
-import { createSlots, type Slot } from './slots.ts';
+import { createCounts, createSlots, type Slot } from './slots.ts';
 
 /**
  * Sends events to the endpoints of their callers: each at least once, those of one resource in their order, again and again where it
@@ -73,6 +74,8 @@ export function createSender(dependencies: SenderDependencies): Sender {
   const counts = { delivered: 0, failed: 0, disabled: 0 };
   let looks = 0;
   let queued = 0;
+  /** The same by caller. */
+  const queuedOf = createCounts();
   let isStopped = false;
   let isListing = false;
   let isListAsked = false;
@@ -112,16 +115,18 @@ export function createSender(dependencies: SenderDependencies): Sender {
     callOffPump();
     if (waitMs > 0) callOffPump = clock.after(waitMs, pump);
     for (const lane of looking) {
+      if (awayMs > 0 || looks >= limits.looksAtOnce) break;
       const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
-      if (awayMs > 0 || looks >= limits.looksAtOnce || isFull) break;
+      // Whoever has nothing there does not wait for the receivers of others.
+      if (isFull && queuedOf.of(lane.callerId) > 0) continue;
       looking.delete(lane);
-      void takeWork(lane);
+      void takeWork(lane, isFull ? limits.atOncePerEndpoint : limits.window);
     }
   }
 
-  async function takeWork(lane: Lane): Promise<void> {
+  async function takeWork(lane: Lane, most: number): Promise<void> {
     const { id } = lane;
-    const limit = isFailing(lane) ? 1 : limits.window;
+    const limit = isFailing(lane) ? 1 : most;
     lane.isLooking = true;
     lane.isBehind = false;
     looks += 1;
@@ -151,7 +156,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     lane.lookAtMs = clock.monotonicMs() + (hasMore ? 0 : limits.lookPauseMs);
     for (const delivery of due) lane.underWay.add(delivery.event.sequence);
     lane.queue.push(...due);
-    queued += due.length;
+    countQueued(lane, due.length);
   }
 
   function begin(slot: Slot): void {
@@ -159,7 +164,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     const delivery = lane?.queue.shift();
     if (lane === undefined || delivery === undefined)
       throw new Error('A slot was given to an idle endpoint.');
-    queued -= 1;
+    countQueued(lane, -1);
     consider(lane);
     void send(lane, delivery, slot);
   }
@@ -206,8 +211,13 @@ export function createSender(dependencies: SenderDependencies): Sender {
   function emptyQueue(lane: Lane): void {
     for (const { event } of lane.queue) lane.underWay.delete(event.sequence);
     if (lane.queue.length > 0) lane.isBehind = true;
-    queued -= lane.queue.length;
+    countQueued(lane, -lane.queue.length);
     lane.queue.length = 0;
+  }
+
+  function countQueued({ callerId }: Lane, by: number): void {
+    queued += by;
+    queuedOf.add(callerId, by);
   }
 
   /** Logs that an endpoint fails, or works again; not so often that one which does both by turns fills the log. */
@@ -329,8 +339,10 @@ function nextTurnMs(lane: Lane, clock: Clock): number | undefined {
   if (lane.queue.length > 0) return restMs;
   if (lane.isLooking || (isFailing(lane) && lane.underWay.size > 0)) return undefined;
   if (!lane.isBehind && lane.nextDueAtMs === null) return undefined;
-  const dueMs = lane.isBehind ? 0 : Number(lane.nextDueAtMs) - clock.nowMs();
-  return Math.max(dueMs, restMs, lane.lookAtMs - nowMs);
+  const dueMs = Number(lane.nextDueAtMs) - clock.nowMs();
+  // The store makes due what is beyond the horizon.
+  const isToLook = lane.isBehind || dueMs > dueHorizonMs;
+  return Math.max(isToLook ? 0 : dueMs, restMs, lane.lookAtMs - nowMs);
 }
 
 const isFailing = ({ failures }: Lane): boolean => failures > 0;

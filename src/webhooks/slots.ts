@@ -100,13 +100,13 @@ const newPool = (isFailing: boolean, free: number, perEndpoint: number): Pool =>
   asking: new Map(),
 });
 
-/** Counts by id; those that are 0 take no memory. */
-function createCounts() {
+/** Counts by id, from 0; those that are 0 take no memory. */
+export function createCounts() {
   const counts = new Map<number, number>();
   const of = (id: number) => counts.get(id) ?? 0;
   return {
     of,
-    add: (id: number, by: 1 | -1) => {
+    add: (id: number, by: number) => {
       const count = of(id) + by;
       if (count === 0) counts.delete(id);
       else counts.set(id, count);

@@ -12,7 +12,7 @@ import { send } from '../support/signed-request.ts';
 import { bearer, sending } from '../support/typed-clients.ts';
 
 /** An event as the feed tells it. */
-export type ToldEvent = WebhookEvent['data'];
+export type ToldEvent = WebhookEvent['data'] & { readonly sequence: number };
 
 /** A service that is killed and started again. */
 export interface Reborn {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
+import { createDated } from '../../src/store/sqlite/dated.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
@@ -18,7 +19,7 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   const client = new Sqlite(join(dataDir, 'artseal.db'), { timeout: 0 });
   const database = drizzle({ client });
   const log = createEvidenceLog(database);
-  const outbox = createOutbox(database);
+  const outbox = createOutbox(database, createDated(database, log));
   const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox);
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {

@@ -471,6 +471,29 @@ test('while calls wait requests are begun no faster than their pace, and no more
   }
 });
 
+test('platforms whose receivers are slow fill what is in memory, and hold up nobody who has nothing there', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const limits = { queuedMax: 2 * sendingLimits.window };
+  const { store, sender, clock } = await startSending(t, { attempt, limits });
+  const [slow, other] = [await addPlatform(store, 'slow'), await addPlatform(store, 'other')];
+  for (let added = 0; added < 4; added += 1) await addEndpoint(store, slow);
+  const well = await addEndpoint(store, other);
+  for (let filed = 0; filed < 50; filed += 1) await fileOne(store, slow);
+  sender.look();
+  const pass = async () => {
+    for (let round = 0; round < 20; round += 1) {
+      clock.advance(100);
+      await settled();
+    }
+  };
+  await pass();
+  const before = held.length;
+  await fileOne(store, other);
+  await pass();
+  assert.ok(before > 0 && held.length === before + 1, `${before}, then ${held.length}`);
+  assert.equal(held.at(-1)?.webhookId, well.webhookId);
+});
+
 test('while a receiver is slow no more of its backlog is in memory than its window', async (t) => {
   const { attempt, held } = createHeldAttempts();
   const events = 5_000;
@@ -580,6 +603,19 @@ test('while the store is away it waits, and nothing is lost when it is back', as
       [30, 'webhooks are sent again: the store works'],
     ],
   );
+});
+
+test('what a clock that was ahead put off for a year is sent again once the clock is set back', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
+  answer(answering(500));
+  const ahead = 365 * dayMs;
+  await fileOne(store, gallery);
+  clock.setWall(noon.atMs + ahead);
+  await until(() => arrivals.length > 0);
+  clock.setWall(clock.nowMs() - ahead);
+  answer(fine);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  assert.ok(clock.monotonicMs() <= 2 * dayMs, `after ${clock.monotonicMs()} ms`);
 });
 
 test('one that fails and works by turns is logged once a minute at most', async (t) => {

@@ -150,7 +150,7 @@ export type Delivery = Message<"artseal.v1.Delivery"> & {
   status: Delivery_Status;
 
   /**
-   * How often it was sent.
+   * How often it was sent since a call last had it sent again, or at all.
    *
    * @generated from field: int32 attempts = 5;
    */

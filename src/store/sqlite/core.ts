@@ -253,8 +253,8 @@ function createUnits(database: Database, incidents: Incidents) {
   const noteAct = createActLog(database);
   const leaves = createLeaves(database);
   const log = createEvidenceLog(database, leaves);
-  const outbox = createOutbox(database);
   const dated = createDated(database, log);
+  const outbox = createOutbox(database, dated);
   const check = createRecordCheck(leaves, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct, outbox);
   const handlers: Handlers = {
@@ -264,7 +264,7 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
     ...createEventHandlers(database, outbox),
-    ...createDeliveryHandlers(database, outbox),
+    ...createDeliveryHandlers(database, outbox, dated),
     ...createWebhookHandlers(database, createWebhookRows(database), noteAct, outbox),
     ...createActHandlers(database),
     ...createFigureHandlers(database),

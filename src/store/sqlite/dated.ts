@@ -12,6 +12,11 @@ export interface Dated {
   read(): number | undefined;
   /** The same, or one of up to a day before: not read for each filing that the clock of `nowS`, Unix seconds, is right for. */
   about(nowS: number): number | undefined;
+  /**
+   * The time as of which what is kept for a while may go, where a clock says `nowS`, which may be wrong by years: none that no filing
+   * was dated by yet and no operator accepted, if there was either.
+   */
+  notAfter(nowS: number): number;
 }
 
 const dayS = 86_400;
@@ -44,14 +49,13 @@ export function createDated(database: Database, log: Pick<EvidenceLog, 'acts'>):
     return filed?.filed_at_s;
   }
 
-  return {
-    read,
-    about: (nowS) => {
-      const acts = log.acts();
-      // What was accepted since is an act.
-      const isNear = known?.atS !== undefined && Math.abs(nowS - known.atS) <= dayS;
-      if (known?.acts !== acts || !isNear) known = { atS: read(), acts };
-      return known.atS;
-    },
-  };
+  function about(nowS: number): number | undefined {
+    const acts = log.acts();
+    // What was accepted since is an act.
+    const isNear = known?.atS !== undefined && Math.abs(nowS - known.atS) <= dayS;
+    if (known?.acts !== acts || !isNear) known = { atS: read(), acts };
+    return known.atS;
+  }
+
+  return { read, about, notAfter: (nowS) => Math.min(nowS, about(nowS) ?? nowS) };
 }

@@ -1,8 +1,9 @@
 import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
-import { failingMaxS, isSent, retryMaxS } from '../../domain/webhook.ts';
+import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import { createEventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
@@ -28,6 +29,7 @@ const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
 export function createDeliveryHandlers(
   database: Database,
   outbox: Outbox,
+  dated: Pick<Dated, 'notAfter'>,
 ): Handlers<'ListSending' | 'TakeWork' | 'NoteAttempts'> {
   const rows = createWebhookRows(database);
   const events = createEventReads(database);
@@ -149,7 +151,7 @@ export function createDeliveryHandlers(
   function sweep(outcomes: readonly AttemptOutcome[]): void {
     const newestMs = outcomes.at(-1)?.atMs;
     if (newestMs === undefined) return;
-    const beforeS = Math.floor(newestMs / 1_000) - eventRetentionS;
+    const beforeS = dated.notAfter(Math.floor(newestMs / 1_000)) - eventRetentionS;
     for (const [id, own] of Map.groupBy(outcomes, (outcome) => outcome.id))
       deliveries.sweep(id, beforeS, sweptPerOutcome * own.length);
     swept = next(swept) ?? next(0) ?? 0;
@@ -338,9 +340,8 @@ function createDeliveries(database: Database) {
     makeWait: (id: number, sequence: number) =>
       setDue.run({ id, sequence, status: 'WAITING', dueAtMs: null }),
     giveUp: (id: number, sequence: number, error: string) => setFailed.run({ id, sequence, error }),
-    /** Makes due what is due later than anything is ever put off: that comes from a clock that was set back. */
-    takeBack: (id: number, nowMs: number) =>
-      setBack.run({ id, nowMs, horizonMs: nowMs + 2 * 1_000 * retryMaxS }),
+    /** Makes due what is due later than anything is ever put off. */
+    takeBack: (id: number, nowMs: number) => setBack.run({ id, nowMs, horizonMs: nowMs + dueHorizonMs }),
     /** Notes an attempt; the resource of its event, undefined if the delivery is gone. What is not tried again is over. */
     note: (outcome: AttemptOutcome, isEnabled: boolean): string | undefined => {
       const { id, sequence, attempts, atMs, isDelivered, httpStatus, answer, error, retryAtMs } = outcome;

@@ -1,6 +1,7 @@
 import { eq, sql } from 'drizzle-orm';
 import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
 import type { Database } from './database.ts';
+import type { Dated } from './dated.ts';
 import { lineOf, readLine } from './event-lines.ts';
 import { eventLog, eventMark } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
@@ -66,7 +67,7 @@ export function headReader({ $client: client }: Database): (callerId: number) =>
 }
 
 /** The outbox of a database. */
-export function createOutbox(database: Database): Outbox {
+export function createOutbox(database: Database, dated: Pick<Dated, 'notAfter'>): Outbox {
   const headOf = headReader(database);
   const insertRow = prepareRaw(database, database.insert(eventLog).values(placeholdersFor(eventLog)));
   const insertMark = prepareRaw(database, database.insert(eventMark).values(placeholdersFor(eventMark)));
@@ -129,7 +130,7 @@ export function createOutbox(database: Database): Outbox {
         writeHead.run(callerId, sequence, position);
       }
       writeHead.run(everybody, newestPosition, newestPosition);
-      sweep(newestAtS - eventRetentionS);
+      sweep(dated.notAfter(newestAtS) - eventRetentionS);
       written = { before, to: newestPosition, callers: [...callers] };
       pending.length = 0;
       kept = 0;

@@ -426,6 +426,16 @@ export function deliveryPromises(engine: StoreEngine): void {
     assert.deepEqual(await statusesOf(store, idle), []);
   });
 
+  test('a clock that is set ahead deletes no deliveries, as long as no filing is dated by it', async (t) => {
+    const store = await openStore(t, engine);
+    const { gallery, webhook } = await openGallery(store);
+    await fileSome(store, gallery, 2);
+    await take(store, webhook);
+    const atMs = noon.atMs + 2 * eventRetentionS * 1_000;
+    for (const sequence of [1, 2]) await note(store, outcome(webhook, sequence, { atMs }));
+    assert.equal((await statusesOf(store, webhook)).length, 2);
+  });
+
   test('the endpoints that are enabled are listed, each with when something is due', async (t) => {
     const store = await openStore(t, engine);
     const { gallery, webhook } = await openGallery(store);

@@ -228,6 +228,16 @@ export function eventPromises(engine: StoreEngine): void {
     }
   });
 
+  test('a clock that is set ahead deletes no events, as long as no filing is dated by it', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId, caller } = await addPlatform(store, 'gallery');
+    await fileOne(store, { callerId, caller });
+    const aheadS = Math.floor(noon.atMs / 1_000) + 2 * eventRetentionS;
+    const quota = { callerId, month: '2027-01', limit: 1, take: true };
+    await store.execute({ admission: { nowS: aheadS, quota } });
+    assert.deepEqual(typesOf(await eventsOf(store, callerId)), ['filing.created', 'usage.threshold']);
+  });
+
   test('who listens is told whose events there are, those of another process too', async (t) => {
     const dataDir = temporaryFolder(t);
     const store = await openStore(t, engine, dataDir);
