@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { EventType } from '../../src/domain/event.ts';
 import { resourceOf } from '../../src/domain/event.ts';
-import { isSent } from '../../src/domain/webhook.ts';
+import { isSent, retryDelaysS } from '../../src/domain/webhook.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import type { ToldEvent } from '../../src/store/event-commands.ts';
 import { perform } from '../../src/store/store.ts';
@@ -16,6 +16,9 @@ import { addEndpoint, deliveriesOf, messageOf, type Sending, startSending } from
 /** How often the process is killed. */
 const kills = 50;
 
+/** How often an event is sent at most until it arrives: none is given up. */
+const sendsMax = retryDelaysS.length;
+
 const hourMs = 3_600_000;
 
 /** What an endpoint received first of each event, and how much it had under way at a time. */
@@ -23,6 +26,8 @@ interface Received {
   readonly webhook: StoredWebhook;
   /** Ids, with their bodies, in the order in which they first arrived. */
   readonly bodies: Map<string, string>;
+  /** How often each was sent. */
+  readonly sent: Map<string, number>;
   underWay: number;
   most: number;
 }
@@ -42,7 +47,9 @@ function createReceivers(random: Random) {
     const own = received.get(webhookId) ?? assert.fail(webhookId);
     own.underWay += 1;
     own.most = Math.max(own.most, own.underWay);
-    const fate = isWell ? 0 : random.below(8);
+    const sends = (own.sent.get(id) ?? 0) + 1;
+    own.sent.set(id, sends);
+    const fate = isWell || sends >= sendsMax ? 0 : random.below(8);
     const turns = random.below(4);
     for (let passed = 0; passed < turns; passed += 1) await new Promise(setImmediate);
     own.underWay -= 1;
@@ -57,7 +64,7 @@ function createReceivers(random: Random) {
     attempt,
     received,
     add: (webhook: StoredWebhook) =>
-      received.set(webhook.webhookId, { webhook, bodies: new Map(), underWay: 0, most: 0 }),
+      received.set(webhook.webhookId, { webhook, bodies: new Map(), sent: new Map(), underWay: 0, most: 0 }),
     /** Requests that were under way are gone with the process. */
     kill: () => {
       for (const own of received.values()) own.underWay = 0;
