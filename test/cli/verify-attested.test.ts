@@ -54,7 +54,7 @@ test('verify tells before what time the record was there, if it is told whom to 
   const { code, printed } = await verify(stamped, '--tsa-ca', authority.caFile);
   assert.equal(code, 0);
   const told = /^existed before (\S+) according to CN=authority of the test$/m.exec(printed.join('\n'));
-  assert.ok(Math.abs(Date.parse(told?.[1] ?? '') - Date.now()) < 60_000, printed.join('\n'));
+  assert.ok(Math.abs(Date.parse(told?.[1] ?? '') - Date.now()) < 3_600_000, printed.join('\n'));
   const { timeStamp } = JSON.parse(
     (await verify(stamped, '--tsa-ca', authority.caFile, '--json')).printed[0] ?? '',
   );

@@ -274,6 +274,7 @@ for (const schema of loggedSchemas) {
       events.map(({ sequence, position }) => [sequence, position]),
       [[1_000_001, 1_000_001]],
     );
+    await refused(perform(again, { kind: 'ReadEvents', callerId, after: 1 }), 'EVENTS_EXPIRED');
     assert.equal((await perform(again, { kind: 'GetProvenance', filingNo }))?.records.length, 1);
     await refused(opened(again, gallery, filingNo), 'ESCROW_ACTIVE');
     assert.ok(escrowId);

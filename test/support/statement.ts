@@ -16,7 +16,8 @@ export async function plansOf(t: TestContext, raw: Sqlite.Database, carryOut: ()
   const watched = (['run', 'get', 'all'] as const).map((name) => {
     const execute = statementPrototype[name];
     return t.mock.method(statementPrototype, name, function (this: Sqlite.Statement, ...values: unknown[]) {
-      sources.add(this.source);
+      // Other stores of this process may be at work as well.
+      if (this.database.name === raw.name) sources.add(this.source);
       return execute.apply(this, values);
     });
   });

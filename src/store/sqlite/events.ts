@@ -89,7 +89,7 @@ export function createEventReads(database: Database): EventReads {
     }
     const first = events.at(-1);
     if (first === undefined) return { events, isWhole: headOf(callerId).sequence <= after };
-    return { events, isWhole: first.sequence === after + 1 || first.previous === 0 };
+    return { events, isWhole: first.sequence === after + 1 };
   }
 
   const oldestBehind = (callerId: number, after: number, limit: number) =>
