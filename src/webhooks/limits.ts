@@ -8,8 +8,8 @@ export interface SendingLimits {
   readonly atOnce: number;
   readonly atOnceFailing: number;
   /**
-   * Requests that are begun in so many milliseconds while more units of others than these are at the store: calls wait then, and each
-   * request takes as much of the process as some of them do.
+   * Requests, and questions what is to be sent, that are begun in so many milliseconds while more units of others than these are at
+   * the store: calls wait then, and each of these takes as much of the process as some of them do.
    */
   readonly begunPerPace: number;
   readonly paceMs: number;

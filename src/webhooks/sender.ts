@@ -101,27 +101,39 @@ export function createSender(dependencies: SenderDependencies): Sender {
     else looking.delete(lane);
   }
 
-  /** Begins whatever may be begun. */
+  /** Begins whatever may be begun: requests and questions to the store by turns, so that neither keeps the other from its pace. */
   function pump(): void {
     if (isStopped) return;
-    while (outcomes.count() < limits.unwrittenMax && pace.waitMs() === 0) {
-      const slot = slots.take();
-      if (slot === undefined) break;
-      pace.begin();
-      begin(slot);
+    let hasBegun = true;
+    while (hasBegun && pace.waitMs() === 0) {
+      const isSending = beginNext();
+      hasBegun = (pace.waitMs() === 0 && lookNext()) || isSending;
     }
-    const awayMs = store.awayMs();
-    const waitMs = Math.max(awayMs, pace.waitMs());
+    const waitMs = Math.max(store.awayMs(), pace.waitMs());
     callOffPump();
     if (waitMs > 0) callOffPump = clock.after(waitMs, pump);
-    for (const lane of looking) {
-      if (awayMs > 0 || looks >= limits.looksAtOnce) break;
-      const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
-      // Whoever has nothing there does not wait for the receivers of others.
-      if (isFull && queuedOf.of(lane.callerId) > 0) continue;
-      looking.delete(lane);
-      void takeWork(lane, isFull ? limits.atOncePerEndpoint : limits.window);
-    }
+  }
+
+  /** Begins the next request, if there is one and it may be begun. */
+  function beginNext(): boolean {
+    const slot = outcomes.count() < limits.unwrittenMax ? slots.take() : undefined;
+    if (slot === undefined) return false;
+    pace.begin();
+    begin(slot);
+    return true;
+  }
+
+  /** Asks the store what is to be sent to the next endpoint, if there is one and there is room for it. */
+  function lookNext(): boolean {
+    if (store.awayMs() > 0 || looks >= limits.looksAtOnce) return false;
+    const isFull = queued + (looks + 1) * limits.window > limits.queuedMax;
+    // Whoever has nothing there does not wait for the receivers of others.
+    const next = looking.values().find(({ callerId }) => !isFull || queuedOf.of(callerId) === 0);
+    if (next === undefined) return false;
+    pace.begin();
+    looking.delete(next);
+    void takeWork(next, isFull ? limits.atOncePerEndpoint : limits.window);
+    return true;
   }
 
   async function takeWork(lane: Lane, most: number): Promise<void> {
