@@ -179,7 +179,7 @@ export interface WebhookCommands {
     readonly takes: WebhookName & { readonly by?: Actor | undefined };
     readonly gives: { readonly isDone: boolean };
   };
-  /** Newest event first. Refused with WEBHOOK_NOT_FOUND. */
+  /** Newest event first; a page of those of one status may be short, and not the last. Refused with WEBHOOK_NOT_FOUND. */
   ListDeliveries: {
     readonly takes: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery };
     readonly gives: Page<StoredDelivery>;

@@ -37,3 +37,25 @@ test('sending and sending again read a delivery by its key, or those that are op
       source,
     );
 });
+
+test('a page of deliveries of one status looks at so many, and those behind it are on the next', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const { id, webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  raw.exec(`INSERT INTO webhook_delivery (webhook, sequence, type, resource, event_at_s, status, attempts)
+    WITH RECURSIVE place(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM place WHERE n < 15000)
+    SELECT ${id}, n, 'filing.created', 'AS-2026-' || n, 1, iif(n = 1, 'FAILED', 'DELIVERED'), 1 FROM place`);
+  const list = (status: 'FAILED' | undefined, from?: number) =>
+    perform(store, {
+      ...{ kind: 'ListDeliveries', webhookId, owner: undefined, status },
+      page: { from, size: 10 },
+    });
+  const first = await list('FAILED');
+  assert.deepEqual(first, { items: [], next: 5_001 });
+  const second = await list('FAILED', first.next);
+  assert.deepEqual([second.items.map(({ sequence }) => sequence), second.next], [[1], undefined]);
+  assert.equal((await list(undefined)).next, 14_991);
+});

@@ -774,7 +774,8 @@ export const WebhookService: GenService<{
     output: typeof TestWebhookResponseSchema;
   },
   /**
-   * Lists the deliveries to an endpoint, newest first. They are kept as long as their events.
+   * Lists the deliveries to an endpoint, newest first. They are kept as long as their events. A page of those of one status may be short, or
+   * empty, and not the last.
    * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND.
    *
    * @generated from rpc artseal.v1.WebhookService.ListDeliveries

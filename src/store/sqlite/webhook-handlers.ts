@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, inArray, lt, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 import type { Actor } from '../../domain/act.ts';
 import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
 import {
@@ -31,6 +31,9 @@ const deliveryColumns = {
   answer: webhookDelivery.answer,
   error: webhookDelivery.error,
 };
+
+/** Deliveries that a page of those of one status looks at, at most: it may then be short, and not the last. */
+const listedMax = 10_000;
 
 /** The commands by which endpoints are managed. */
 type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'TakeWork' | 'NoteAttempts'>;
@@ -68,6 +71,17 @@ export function createWebhookHandlers(
     if (by !== undefined)
       outbox.tell({ type: 'webhook.disabled', callerId, atMs: by.atS * 1_000, webhookId });
   }
+
+  /** The sequence of the last delivery that a page of those of one status looks at; undefined if it looks at all. */
+  const lastLookedAt = (isListed: SQL | undefined): number | undefined =>
+    database
+      .select({ sequence: webhookDelivery.sequence })
+      .from(webhookDelivery)
+      .where(isListed)
+      .orderBy(desc(webhookDelivery.sequence))
+      .limit(1)
+      .offset(listedMax - 1)
+      .get()?.sequence;
 
   function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
     const changed = {
@@ -158,15 +172,20 @@ export function createWebhookHandlers(
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);
       const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
+      const isListed = and(eq(webhookDelivery.webhook, id), isBehind);
+      const last = status === undefined ? undefined : lastLookedAt(isListed);
+      const isLookedAt = last === undefined ? undefined : gte(webhookDelivery.sequence, last);
       const isAsked = status === undefined ? undefined : equalsWithoutIndex(webhookDelivery.status, status);
       const found = database
         .select({ ...deliveryColumns, id: webhookDelivery.sequence })
         .from(webhookDelivery)
-        .where(and(eq(webhookDelivery.webhook, id), isBehind, isAsked))
+        .where(and(isListed, isLookedAt, isAsked))
         .orderBy(desc(webhookDelivery.sequence))
         .limit(rowsFor(page))
         .all();
-      return pageOf(found, page, ({ id: _, ...delivery }): StoredDelivery => ({ callerId, ...delivery }));
+      const toItem = ({ id: _, ...delivery }: (typeof found)[number]) => ({ callerId, ...delivery });
+      const { items, next } = pageOf<(typeof found)[number], StoredDelivery>(found, page, toItem);
+      return { items, next: next ?? last };
     }),
     Redeliver: writes(({ which, nowMs, by, ...name }) => {
       const row = rows.find(name);
