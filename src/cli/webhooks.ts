@@ -1,6 +1,6 @@
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { eventId } from '../domain/event.ts';
-import type { DeliveryStatus, WebhookStatus } from '../domain/webhook.ts';
+import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
 import { allOf } from '../store/paging.ts';
 import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
@@ -10,14 +10,6 @@ import { type Action, type CommandGroup, type Terminal, UsageError, type Words }
 import { readInstant } from './instant.ts';
 import { firstOf, readWhole } from './limit.ts';
 import { withRegistry } from './registry.ts';
-
-const webhookStatuses = ['ENABLED', 'DISABLED'] as const satisfies readonly WebhookStatus[];
-const deliveryStatuses = [
-  'PENDING',
-  'WAITING',
-  'DELIVERED',
-  'FAILED',
-] as const satisfies readonly DeliveryStatus[];
 
 const list: Action = {
   usage: `webhooks list [--platform NAME] [--status ${webhookStatuses.join('|')}] [--failing] [--json]`,
