@@ -1,5 +1,5 @@
-import { BlockList, isIP, type Socket } from 'node:net';
-import { canonical, type Network } from './networks.ts';
+import { isIP, type Socket } from 'node:net';
+import { canonical, listOf, type Network } from './networks.ts';
 
 /** Tells the address of who made a request: of the peer of its connection, or whom a proxy names that is trusted. */
 export type ClientOf = (socket: Socket, headers: Headers) => string | undefined;
@@ -26,8 +26,7 @@ interface Peer {
  * anybody may have written. An entry that is no address ends it, too: nothing but addresses is ever told.
  */
 export function createClientOf(proxies: readonly Network[]): ClientOf {
-  const trusted = new BlockList();
-  for (const { family, address, bits } of proxies) trusted.addSubnet(address, bits, family);
+  const trusted = listOf(proxies);
   const peers = new WeakMap<Socket, Peer>();
   const isProxy = (address: string) => trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
 

@@ -1,4 +1,4 @@
-import { isIP, SocketAddress } from 'node:net';
+import { BlockList, isIP, SocketAddress } from 'node:net';
 
 /** Addresses that have their first bits in common. */
 export interface Network {
@@ -27,4 +27,11 @@ export function parseNetwork(text: string): Network | undefined {
   const before = family === 'ipv4' && isIP(host) === 6 ? 96 : 0;
   const bits = digits === undefined ? width : Number(digits) - before;
   return bits >= 0 && bits <= width ? { family, address, bits } : undefined;
+}
+
+/** The addresses of these networks, to check others against. */
+export function listOf(networks: readonly Network[]): BlockList {
+  const list = new BlockList();
+  for (const { family, address, bits } of networks) list.addSubnet(address, bits, family);
+  return list;
 }

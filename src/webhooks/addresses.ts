@@ -1,5 +1,5 @@
-import { BlockList, isIP } from 'node:net';
-import { canonical, type Network, parseNetwork } from '../listening/networks.ts';
+import { isIP } from 'node:net';
+import { canonical, listOf, type Network, parseNetwork } from '../listening/networks.ts';
 
 /**
  * Tells what an IP address is that must not be sent to, in words that follow "it is": "in a private network". Undefined if it may be
@@ -29,12 +29,12 @@ const forbidden: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** What IPv6 addresses that are globally reachable begin with; NAT64, for one, is outside. */
-const globalUnicast = listOf(['2000::/3']);
+const globalUnicast = listOfTexts(['2000::/3']);
 
 /** Judges addresses where those in `allowed` may be sent to whatever they are: who names a network has said so. */
 export function createJudge(allowed: readonly Network[]): Judge {
-  const named = blockList(allowed);
-  const kinds = Object.entries(forbidden).map(([kind, texts]) => ({ kind, list: listOf(texts) }));
+  const named = listOf(allowed);
+  const kinds = Object.entries(forbidden).map(([kind, texts]) => ({ kind, list: listOfTexts(texts) }));
   return (text) => {
     const address = canonical(text);
     const version = isIP(address);
@@ -47,12 +47,6 @@ export function createJudge(allowed: readonly Network[]): Judge {
   };
 }
 
-function listOf(texts: readonly string[]): BlockList {
-  return blockList(texts.map(parseNetwork).filter((network) => network !== undefined));
-}
-
-function blockList(networks: readonly Network[]): BlockList {
-  const list = new BlockList();
-  for (const { family, address, bits } of networks) list.addSubnet(address, bits, family);
-  return list;
+function listOfTexts(texts: readonly string[]) {
+  return listOf(texts.map(parseNetwork).filter((network) => network !== undefined));
 }
