@@ -26,7 +26,7 @@ import {
 import { createDated } from './dated.ts';
 import { createDeliveryHandlers } from './deliveries.ts';
 import { deploymentSecret } from './deployment-secret.ts';
-import { createEventHandlers } from './events.ts';
+import { createEventHandlers, createEventReads } from './events.ts';
 import { createEvidenceHandlers } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import {
@@ -199,19 +199,10 @@ export function openCore(options: StoreOptions): Core {
     return replies.length < first.length ? replies : [...replies, ...attempt(units.slice(first.length))];
   }
 
-  function changedCredentials(): Credentials | undefined {
+  /** What is read outside of units; undefined where it cannot be read. */
+  function readable<T>(read: () => T): T | undefined {
     try {
-      if (client.open) return credentials.changed();
-    } catch (error) {
-      if (!isMachineFault(error)) throw error;
-    }
-    // Those in memory go on to identify callers, whose units are then refused.
-    return undefined;
-  }
-
-  function takeEventNews(looks: boolean) {
-    try {
-      if (client.open) return outbox.takeNews(looks);
+      if (client.open) return read();
     } catch (error) {
       if (!isMachineFault(error)) throw error;
     }
@@ -225,8 +216,9 @@ export function openCore(options: StoreOptions): Core {
       if (units.some(governs)) credentials.touch();
       return attempt(units);
     },
-    changedCredentials,
-    takeEventNews,
+    // Those in memory go on to identify callers, whose units are then refused.
+    changedCredentials: () => readable(() => credentials.changed()),
+    takeEventNews: (looks) => readable(() => outbox.takeNews(looks)),
     beginServing: () => {
       lock ??= takeServingLock(options.dataDir);
       nonces.refresh();
@@ -255,6 +247,8 @@ function createUnits(database: Database, incidents: Incidents) {
   const log = createEvidenceLog(database, leaves);
   const dated = createDated(database, log);
   const outbox = createOutbox(database, dated);
+  const events = createEventReads(database);
+  const webhooks = createWebhookRows(database);
   const check = createRecordCheck(leaves, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct, outbox);
   const handlers: Handlers = {
@@ -263,11 +257,11 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createLogHandlers(database, noteAct, log),
     ...createOrderHandlers(database, noteAct, log, outbox),
     ...callerHandlers,
-    ...createEventHandlers(database, outbox),
-    ...createDeliveryHandlers(database, outbox, dated),
-    ...createWebhookHandlers(database, createWebhookRows(database), noteAct, outbox),
+    ...createEventHandlers(database, events, outbox),
+    ...createDeliveryHandlers(database, webhooks, events, outbox, dated),
+    ...createWebhookHandlers(database, webhooks, events, noteAct, outbox),
     ...createActHandlers(database),
-    ...createFigureHandlers(database),
+    ...createFigureHandlers(database, events),
     ...createRestorationHandlers(database, log),
     ...createRetentionHandlers(database, noteAct, log, dated),
     Refuse: reads(({ refusal }) => {

@@ -4,13 +4,13 @@ import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
-import { createEventReads } from './events.ts';
+import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
-import { createWebhookRows, isOpen, toWebhook, type WebhookRow } from './webhooks.ts';
+import { isOpen, toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
 /** Events that are passed at a time, at most, whether they are sent or not: others wait for the thread meanwhile. */
 const passedMax = 256;
@@ -28,11 +28,11 @@ const isOver = sql`${webhookDelivery.status} IN ('DELIVERED', 'FAILED')`;
 /** Handlers of what is sent to endpoints. */
 export function createDeliveryHandlers(
   database: Database,
+  rows: WebhookRows,
+  events: EventReads,
   outbox: Outbox,
   dated: Pick<Dated, 'notAfter'>,
 ): Handlers<'ListSending' | 'TakeWork' | 'NoteAttempts'> {
-  const rows = createWebhookRows(database);
-  const events = createEventReads(database);
   const deliveries = createDeliveries(database);
   const { moveCursor, setFailing, next } = createEndpoints(database);
 
@@ -84,7 +84,7 @@ export function createDeliveryHandlers(
     const taken: DueDelivery[] = [];
     const most = eventTypes === undefined ? limit : passedMax;
     let { cursor } = row;
-    for (const event of limit > 0 ? events.behind(callerId, cursor, most) : []) {
+    for (const event of limit > 0 ? events.behind(callerId, cursor, most).events : []) {
       cursor = event.sequence;
       if (!isSent(eventTypes, event.type)) continue;
       const isFirst = deliveries.firstOpen(id, resourceOf(event)) === undefined;

@@ -11,15 +11,20 @@ import { prepareRaw } from './statement.ts';
 /** Reads the events of a database. */
 export interface EventReads {
   /** Events of a caller behind a sequence that are kept, oldest first: the first `limit` of them, or somewhat fewer. */
-  behind(callerId: number, after: number, limit: number): readonly Event[];
+  behind(callerId: number, after: number, limit: number): EventsBehind;
   /** One of them; undefined if it is not kept, or never was. */
   at(callerId: number, sequence: number): Event | undefined;
   /** The sequence of the newest event of a caller, or that before the gap of a restore; 0 if there was none. */
   newest(callerId: number): number;
   /** The sequence of the oldest event of a caller that is kept; undefined if none is. */
   oldest(callerId: number): number | undefined;
-  /** Whether each event of a caller behind a sequence is kept. */
-  isWhole(callerId: number, after: number): boolean;
+}
+
+/** Events behind a sequence. */
+export interface EventsBehind {
+  readonly events: readonly Event[];
+  /** Whether none that was between the sequence and these is gone. */
+  readonly isWhole: boolean;
 }
 
 interface EventRow {
@@ -92,31 +97,32 @@ export function createEventReads(database: Database): EventReads {
     return { events, isWhole: first.sequence === after + 1 };
   }
 
-  const oldestBehind = (callerId: number, after: number, limit: number) =>
-    chainTo(callerId, after, entryTo(callerId, after + limit))
-      .events.reverse()
-      .slice(0, limit);
+  function behind(callerId: number, after: number, limit: number): EventsBehind {
+    if (headOf(callerId).sequence <= after) return { events: [], isWhole: true };
+    const { events, isWhole } = chainTo(callerId, after, entryTo(callerId, after + limit));
+    return { events: events.reverse().slice(0, limit).map(withoutLink), isWhole };
+  }
 
   return {
-    behind: (callerId, after, limit) =>
-      headOf(callerId).sequence <= after ? [] : oldestBehind(callerId, after, limit).map(withoutLink),
+    behind,
     at: (callerId, sequence) => {
       const { events } = chainTo(callerId, sequence - 1, entryTo(callerId, sequence));
       const found = events.at(-1);
       return found?.sequence === sequence ? withoutLink(found) : undefined;
     },
     newest: (callerId) => headOf(callerId).sequence,
-    oldest: (callerId) => oldestBehind(callerId, 0, 1)[0]?.sequence,
-    isWhole: (callerId, after) =>
-      headOf(callerId).sequence <= after || chainTo(callerId, after, entryTo(callerId, after + 1)).isWhole,
+    oldest: (callerId) => behind(callerId, 0, 1).events[0]?.sequence,
   };
 }
 
 const withoutLink = ({ previous: _, ...event }: ChainedEvent): Event => event;
 
 /** Handlers of what is read of events, and of those that nothing else tells. */
-export function createEventHandlers(database: Database, outbox: Outbox): Handlers<keyof EventCommands> {
-  const events = createEventReads(database);
+export function createEventHandlers(
+  database: Database,
+  events: EventReads,
+  outbox: Outbox,
+): Handlers<keyof EventCommands> {
   const headOf = headReader(database);
   const nameOf = createNames(database);
   const selectRows = createRowsFrom(database);
@@ -143,9 +149,8 @@ export function createEventHandlers(database: Database, outbox: Outbox): Handler
     ReadEvents: reads(({ callerId, after }) => {
       const newest = events.newest(callerId);
       if (after !== undefined && after > newest) throw eventsAhead(newest);
-      if (after !== undefined && !events.isWhole(callerId, after))
-        throw eventsExpired(events.oldest(callerId));
-      const found = events.behind(callerId, after ?? 0, eventPageMax);
+      const { events: found, isWhole } = events.behind(callerId, after ?? 0, eventPageMax);
+      if (after !== undefined && !isWhole) throw eventsExpired(events.oldest(callerId));
       return pageOf(found, found.at(-1)?.sequence ?? newest);
     }),
     ReadAllEvents: reads(({ after }) => {

@@ -10,6 +10,7 @@ import {
   type RegistryFigures,
 } from '../figure-commands.ts';
 import type { Database } from './database.ts';
+import type { EventReads } from './events.ts';
 import { numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
@@ -23,7 +24,7 @@ const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
 type FinalState = (typeof finalStates)[number];
 
 /** The handler of what an operator watches. */
-export function createFigureHandlers(database: Database): Handlers<keyof FigureCommands> {
+export function createFigureHandlers(database: Database, events: EventReads): Handlers<keyof FigureCommands> {
   const orders = createOrderCounts(database);
   const lastFiling = prepareRaw<{ last: string | null }>(
     database,
@@ -77,7 +78,7 @@ export function createFigureHandlers(database: Database): Handlers<keyof FigureC
       ),
   );
   const openInstructions = prepareOpenInstructions(database);
-  const webhooks = createWebhookFigures(database);
+  const webhooks = createWebhookFigures(database, events);
   const headOf = headReader(database);
   const floors = numberFloors(database, 'FILING');
 

@@ -110,7 +110,7 @@ export function createRedelivery(
   function sendRange(webhook: Receiver, { after, upTo }: EventRange, nowMs: number): SentAgain {
     const { id, callerId, eventTypes } = webhook;
     const filter = readEventTypes(eventTypes);
-    const found = after < upTo ? events.behind(callerId, after, redeliveredPerUnit) : [];
+    const found = after < upTo ? events.behind(callerId, after, redeliveredPerUnit).events : [];
     const missed = found.filter(
       ({ type, sequence }) =>
         sequence <= upTo &&
@@ -128,7 +128,7 @@ export function createRedelivery(
     let [low, high] = [(events.oldest(callerId) ?? 1) - 1, events.newest(callerId)];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      const [next] = events.behind(callerId, middle, 1);
+      const [next] = events.behind(callerId, middle, 1).events;
       if (next === undefined || next.atMs >= sinceMs) high = middle;
       else low = next.sequence;
     }

@@ -1,7 +1,7 @@
 import { and, count, eq, gt, min, sql } from 'drizzle-orm';
 import { openDeliveriesMax, type WebhookFigures, webhooksBehindMax } from '../figure-commands.ts';
 import type { Database } from './database.ts';
-import { createEventReads } from './events.ts';
+import type { EventReads } from './events.ts';
 import { eventHead, webhook, webhookDelivery } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
@@ -13,8 +13,7 @@ interface EndpointCounts {
 }
 
 /** Prepares what an operator watches of webhooks. */
-export function createWebhookFigures(database: Database): () => WebhookFigures {
-  const events = createEventReads(database);
+export function createWebhookFigures(database: Database, events: EventReads): () => WebhookFigures {
   const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
   const isFailing = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NOT NULL`;
   const countEndpoints = prepareRaw<EndpointCounts>(
@@ -58,7 +57,9 @@ export function createWebhookFigures(database: Database): () => WebhookFigures {
 
   /** When the first event happened that a healthy endpoint was not looked at for, as of its cursor. */
   const firstBehindAtMs = (): number[] =>
-    behind.all({}).flatMap(({ caller_id, cursor }) => events.behind(caller_id, cursor, 1)[0]?.atMs ?? []);
+    behind
+      .all({})
+      .flatMap(({ caller_id, cursor }) => events.behind(caller_id, cursor, 1).events[0]?.atMs ?? []);
 
   return () => {
     const counts = countEndpoints.get({});

@@ -10,7 +10,7 @@ import {
 } from '../webhook-commands.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
-import { createEventReads } from './events.ts';
+import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
@@ -42,10 +42,10 @@ type ManagingCommands = Exclude<keyof WebhookCommands, 'ListSending' | 'TakeWork
 export function createWebhookHandlers(
   database: Database,
   rows: WebhookRows,
+  events: EventReads,
   noteAct: NoteAct,
   outbox: Outbox,
 ): Handlers<ManagingCommands> {
-  const events = createEventReads(database);
   const redeliver = createRedelivery(database, events);
 
   const webhooksOf = (owner: number): number =>
