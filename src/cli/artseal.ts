@@ -39,7 +39,7 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['verify', async () => (await import('./verify.ts')).verify],
-  ['audit', async () => (await import('./audit.ts')).audit],
+  ['log', async () => (await import('./audit.ts')).log],
   ['demo', async () => (await import('./demo.ts')).demo],
   ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);

@@ -6,7 +6,7 @@ import {
   type VerifierKey,
 } from '../verifier/index.ts';
 import { readState, stateFileOf, writeState } from './audit-state.ts';
-import type { Command, Terminal, Words } from './command.ts';
+import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { readPin, writePin } from './pin-file.ts';
 import { openPublished } from './published.ts';
 import { instant, readKeys, tellFailure, verdictCodesHelp } from './verdict.ts';
@@ -21,10 +21,8 @@ const actsTold = 50;
 /** What lets times go back, numbers be missing, or records be in the log whose time nobody can check: told before all others. */
 const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
 
-/** `artseal audit` */
-export const audit: Command = {
-  usage: 'audit URL --key VKEY... [--pin FILE] [--json]',
-  summary: 'check all that a log has published: its tree, its numbers, its times',
+const audit: Action = {
+  usage: 'log audit URL --key VKEY... [--pin FILE] [--json]',
   details: [
     'URL is the address that the log is published under, such as https://registry.example/log, or a folder with a copy.',
     '--key is a verifier key of the log, got elsewhere; several are given by several --key, or a line each.',
@@ -48,6 +46,13 @@ export const audit: Command = {
     }
     return undefined;
   },
+};
+
+/** `artseal log` */
+export const log: CommandGroup = {
+  summary: 'check all that an evidence log has published: its tree, its numbers, its times',
+  actions: [audit],
+  details: [],
 };
 
 async function auditFrom(

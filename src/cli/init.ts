@@ -20,7 +20,7 @@ export const init: Command = {
     print('next: artseal serve, and artseal key create for each platform');
     if (config.environment === 'production' && config.logOrigin === undefined)
       print(
-        'before the first artseal serve: set ARTSEAL_LOG_ORIGIN, since the evidence log keeps for ever the name that it has then',
+        'before the first artseal serve: set ARTSEAL_TLOG_ORIGIN, since the evidence log keeps for ever the name that it has then',
       );
     const faults = faultsForServing(config);
     if (faults.length > 0) print(`before artseal serve: ${faults.join(' ')}`);

@@ -79,7 +79,7 @@ site of somebody else who deals with this registry, from a platform that files h
 <li>An evidence bundle, which is the proof of one record: on the <a href="../verify">verifier page</a>, which computes in your
 browser and works from disk as well, or with <code>artseal verify BUNDLE --key KEY</code>. Both take the key that you have;
 save the page or take the program from somewhere else than from here, for the same reason.</li>
-<li>The log as a whole: <code>artseal audit URL --key KEY --pin FILE</code>, with the address of this page as URL. Keep the checkpoint
+<li>The log as a whole: <code>artseal log audit URL --key KEY --pin FILE</code>, with the address of this page as URL. Keep the checkpoint
 that it writes to FILE: with it you notice later if the log was rewritten.</li>
 <li>Anything that reads C2SP tlog-tiles and RFC 6962 trees: <a href="checkpoint"><code>checkpoint</code></a>,
 <code>tile/0/000</code>, <code>tile/entries/000</code> beside this page.</li>

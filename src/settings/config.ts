@@ -235,14 +235,14 @@ export const settings = {
     read: parseBackupsKept,
   },
   logOrigin: {
-    variable: 'ARTSEAL_LOG_ORIGIN',
+    variable: 'ARTSEAL_TLOG_ORIGIN',
     fallback: '',
     meaning:
       'name of the evidence log for ever, a URL without its scheme such as log.example.com/artseal; made up if unset',
     read: parseLogOrigin,
   },
   logWitnesses: {
-    variable: 'ARTSEAL_LOG_WITNESSES_FILE',
+    variable: 'ARTSEAL_TLOG_WITNESSES_FILE',
     fallback: '',
     meaning:
       'file of witnesses that cosign the evidence log, a line each: verifier key, blank, submission prefix; unset for none',
@@ -251,26 +251,26 @@ export const settings = {
     read: parseWitnesses,
   },
   logWitnessesRequired: {
-    variable: 'ARTSEAL_LOG_WITNESSES_REQUIRED',
+    variable: 'ARTSEAL_TLOG_WITNESSES_REQUIRED',
     fallback: '0',
     meaning:
       'how many of them have to cosign before anything is published; 0: their cosignatures are taken if they come in time',
     read: parseRequiredWitnesses,
   },
   logTsaUrl: {
-    variable: 'ARTSEAL_LOG_TSA_URL',
+    variable: 'ARTSEAL_TLOG_TSA_URL',
     fallback: '',
     meaning: 'address of an RFC 3161 authority that time stamps the evidence log; unset for none',
     read: parseHttpUrl,
   },
   logTsaEvery: {
-    variable: 'ARTSEAL_LOG_TSA_EVERY',
+    variable: 'ARTSEAL_TLOG_TSA_EVERY',
     fallback: '1h',
     meaning: 'how often at most, if the log grew, from 1m to 20d',
     read: parsePeriod,
   },
   logTsaCa: {
-    variable: 'ARTSEAL_LOG_TSA_CA',
+    variable: 'ARTSEAL_TLOG_TSA_CA',
     fallback: '',
     meaning:
       'PEM file of the certificates that vouch for that authority; unset: any signature of a certificate for time stamps is taken',

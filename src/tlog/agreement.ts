@@ -150,7 +150,7 @@ function readFile({ state, file }: Published, { note }: WrittenNote): ReadCheckp
     throw new LogRefused(
       'OTHER_KEY',
       `${file.path} has a checkpoint of ${checkpoint.size} leaves that is signed by no key of this database: the database is ` +
-        `older than the key, or of another deployment with the same ARTSEAL_LOG_ORIGIN, or the file was forged. Put the right ` +
+        `older than the key, or of another deployment with the same ARTSEAL_TLOG_ORIGIN, or the file was forged. Put the right ` +
         `one back, ${wayOn}.`,
     );
   return checkpoint;
@@ -191,7 +191,7 @@ export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: 
     return;
   throw new LogRefused(
     'OTHER_ORIGIN',
-    `ARTSEAL_LOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
+    `ARTSEAL_TLOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
       `check it have. Set it to ${inForce} or unset it; ${forkAccepted}.`,
   );
 }

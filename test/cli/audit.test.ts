@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { actAt, begunS, commit, filingAt, SmallLog, smallLog, transferAt } from '../verifier/small-log.ts';
 import { type Publication, publicationOf, servePublication } from '../verifier/small-publication.ts';
 
-/** A published log with `artseal audit` for it, and a file for its pin. */
+/** A published log with `artseal log audit` for it, and a file for its pin. */
 async function auditor(t: TestContext, log: SmallLog, publication: Publication = publicationOf(log)) {
   const served = await servePublication(t, publication);
   const pin = join(temporaryFolder(t), 'pin');
@@ -20,7 +20,8 @@ async function auditor(t: TestContext, log: SmallLog, publication: Publication =
       publication.clear();
       for (const [path, bytes] of now) publication.set(path, bytes);
     },
-    audit: (...words: readonly string[]) => runHere(['audit', served.url, ...log.keyWords, ...words], {}),
+    audit: (...words: readonly string[]) =>
+      runHere(['log', 'audit', served.url, ...log.keyWords, ...words], {}),
   };
 }
 

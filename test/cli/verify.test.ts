@@ -165,12 +165,15 @@ test('careless command lines are told what is wrong with them', async () => {
     [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
     [['verify', 'b.json', '--key', ' \n'], 'verify cannot use --key'],
     [['verify', 'b.json', '--key', vkey, '--log', '.'], 'verify needs --pin, to which the log of --log'],
-    [['audit', '--key', vkey], 'audit needs an URL'],
+    [['log', 'audit', '--key', vkey], 'log audit needs an URL'],
     [
-      ['audit', 'ftp://log.example', '--key', vkey],
-      'audit needs URL: the http:// or https:// address of a log, or a folder',
+      ['log', 'audit', 'ftp://log.example', '--key', vkey],
+      'log audit needs URL: the http:// or https:// address of a log, or a folder',
     ],
-    [['audit', 'https://me@log.example', '--key', vkey], 'audit needs URL as the address of a log alone'],
+    [
+      ['log', 'audit', 'https://me@log.example', '--key', vkey],
+      'log audit needs URL as the address of a log alone',
+    ],
   ] as const) {
     const { code, errors } = await runHere(words, {});
     assert.equal(code, 2, errors.join());

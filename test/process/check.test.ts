@@ -164,10 +164,10 @@ test('a sound deployment has no fault, served or not, and is left as it is', {
     missing.of('evidence log').join(),
     /log-checkpoint is missing.*artseal evidence fork --accept/,
   );
-  const renamed = await check({ ...env, ARTSEAL_LOG_ORIGIN: 'log.example.com/other' });
+  const renamed = await check({ ...env, ARTSEAL_TLOG_ORIGIN: 'log.example.com/other' });
   assert.match(
     renamed.of('evidence log').join(),
-    /^fault: ARTSEAL_LOG_ORIGIN is log\.example\.com\/other, and /,
+    /^fault: ARTSEAL_TLOG_ORIGIN is log\.example\.com\/other, and /,
   );
 });
 

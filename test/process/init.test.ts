@@ -47,7 +47,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
     assert.match(made.stdout, /master key of-2026/);
     assert.doesNotMatch(made.stdout, /before artseal serve/);
-    assert.match(made.stdout, /^before the first artseal serve: set ARTSEAL_LOG_ORIGIN/m);
+    assert.match(made.stdout, /^before the first artseal serve: set ARTSEAL_TLOG_ORIGIN/m);
     assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
     assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
     assert.deepEqual(stampsIn(dataDir), { environment: 'production', currency: 'EUR' });

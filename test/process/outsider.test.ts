@@ -16,7 +16,7 @@ const dataDir = temporaryFolder(fileScope);
 const outside = temporaryFolder(fileScope);
 const service = await serveCommand(fileScope, {
   ARTSEAL_DATA_DIR: dataDir,
-  ARTSEAL_LOG_ORIGIN: 'registry.example/log',
+  ARTSEAL_TLOG_ORIGIN: 'registry.example/log',
 });
 const platform = JSON.parse(readFileSync(join(dataDir, 'sandbox-credentials.json'), 'utf8'));
 const logUrl = `${service.publicUrl}/log`;
@@ -79,7 +79,7 @@ test('a bundle of a registry with an earlier day and another author in it is not
 test('the log of a registry is audited, and audited again as it grows', async () => {
   for (const from of [0, 5]) {
     const { code, stdout, stderr } = await runCommand(
-      ['audit', logUrl, '--key', vkey, '--pin', join(outside, 'audited'), '--json'],
+      ['log', 'audit', logUrl, '--key', vkey, '--pin', join(outside, 'audited'), '--json'],
       {},
     );
     assert.deepEqual([code, stderr], [0, '']);

@@ -26,14 +26,14 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   const authority = await startTimeStampAuthority(t);
   const witnessesFile = join(folder, 'witnesses');
   writeFileSync(witnessesFile, witnesses.map(({ vkey, url }) => `${vkey} ${url}/\n`).join(''));
-  const plain = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_LOG_ORIGIN: 'log.example/artseal' };
+  const plain = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' };
   const env = {
     ...plain,
-    ARTSEAL_LOG_WITNESSES_FILE: witnessesFile,
-    ARTSEAL_LOG_WITNESSES_REQUIRED: '2',
-    ARTSEAL_LOG_TSA_URL: authority.url,
-    ARTSEAL_LOG_TSA_EVERY: '1m',
-    ARTSEAL_LOG_TSA_CA: authority.caFile,
+    ARTSEAL_TLOG_WITNESSES_FILE: witnessesFile,
+    ARTSEAL_TLOG_WITNESSES_REQUIRED: '2',
+    ARTSEAL_TLOG_TSA_URL: authority.url,
+    ARTSEAL_TLOG_TSA_EVERY: '1m',
+    ARTSEAL_TLOG_TSA_CA: authority.caFile,
   };
   const filed = async (publicUrl: string): Promise<string> => {
     const request = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
@@ -100,10 +100,10 @@ test('a fault of these settings is told at the start, with all others', async (t
   writeFileSync(file, 'nobody http://witness.example\n');
   const { code, stderr } = await runBounded(t, ['serve'], {
     ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'data'),
-    ARTSEAL_LOG_WITNESSES_FILE: file,
-    ARTSEAL_LOG_TSA_EVERY: '1s',
+    ARTSEAL_TLOG_WITNESSES_FILE: file,
+    ARTSEAL_TLOG_TSA_EVERY: '1s',
   });
   assert.equal(code, 2);
-  assert.match(stderr, /ARTSEAL_LOG_WITNESSES_FILE cannot be used: line 1 is no verifier key/);
-  assert.match(stderr, /ARTSEAL_LOG_TSA_EVERY must be a period/);
+  assert.match(stderr, /ARTSEAL_TLOG_WITNESSES_FILE cannot be used: line 1 is no verifier key/);
+  assert.match(stderr, /ARTSEAL_TLOG_TSA_EVERY must be a period/);
 });

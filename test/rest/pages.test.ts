@@ -65,7 +65,7 @@ test('/log/ names the log, its keys, and that a key from the log proves nothing 
     exampleOrigin,
     exampleKey.vkey,
     'artseal evidence vkey',
-    'artseal audit',
+    'artseal log audit',
     'docs/evidence.md',
   ]) {
     assert.ok(text.includes(shown), shown);

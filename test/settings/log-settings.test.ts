@@ -19,8 +19,8 @@ function witnessesIn(text: string, required?: string) {
   const file = join(folder, 'witnesses');
   writeFileSync(file, text);
   return {
-    ARTSEAL_LOG_WITNESSES_FILE: file,
-    ...(required && { ARTSEAL_LOG_WITNESSES_REQUIRED: required }),
+    ARTSEAL_TLOG_WITNESSES_FILE: file,
+    ...(required && { ARTSEAL_TLOG_WITNESSES_REQUIRED: required }),
   };
 }
 
@@ -54,7 +54,7 @@ test('a file of witnesses that is not one is refused, naming the line', () => {
     [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],
   ];
   for (const [text, told] of refused) {
-    assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_LOG_WITNESSES_FILE'));
+    assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
     assert.throws(() => readConfig(witnessesIn(text)), { message: told });
   }
 });
@@ -62,24 +62,24 @@ test('a file of witnesses that is not one is refused, naming the line', () => {
 test('no more witnesses can be required than there are', () => {
   const text = `${one} https://one.example\n`;
   for (const required of ['2', '-1', '1.5', 'all', '17', '1 '])
-    assert.throws(() => readConfig(witnessesIn(text, required)), naming('ARTSEAL_LOG_WITNESSES_REQUIRED'));
-  const env = { ARTSEAL_LOG_WITNESSES_REQUIRED: '1' };
-  assert.throws(() => readConfig(env), naming('ARTSEAL_LOG_WITNESSES_REQUIRED'));
+    assert.throws(() => readConfig(witnessesIn(text, required)), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
+  const env = { ARTSEAL_TLOG_WITNESSES_REQUIRED: '1' };
+  assert.throws(() => readConfig(env), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
 });
 
 test('an authority for time stamps has an address, a period and certificates that vouch for it', () => {
   const { certificateFile, certificate } = makeSelfSigned(folder);
-  const env = { ARTSEAL_LOG_TSA_URL: 'http://stamp.example/tsr' };
+  const env = { ARTSEAL_TLOG_TSA_URL: 'http://stamp.example/tsr' };
   const terms = { url: 'http://stamp.example/tsr', everyMs: 3_600_000, authorities: undefined };
   assert.deepEqual(readConfig(env).logTimeStamps, terms);
-  const all = { ...env, ARTSEAL_LOG_TSA_EVERY: '1m', ARTSEAL_LOG_TSA_CA: certificateFile };
+  const all = { ...env, ARTSEAL_TLOG_TSA_EVERY: '1m', ARTSEAL_TLOG_TSA_CA: certificateFile };
   assert.deepEqual(readConfig(all).logTimeStamps, { ...terms, everyMs: 60_000, authorities: certificate });
   const refused: readonly (readonly [Record<string, string>, string])[] = [
-    [{ ...env, ARTSEAL_LOG_TSA_URL: 'stamp.example' }, 'ARTSEAL_LOG_TSA_URL'],
-    [{ ...env, ARTSEAL_LOG_TSA_EVERY: '59s' }, 'ARTSEAL_LOG_TSA_EVERY'],
-    [{ ...env, ARTSEAL_LOG_TSA_CA: join(folder, 'none') }, 'ARTSEAL_LOG_TSA_CA'],
-    [{ ...env, ARTSEAL_LOG_TSA_CA: import.meta.filename }, 'ARTSEAL_LOG_TSA_CA'],
-    [{ ARTSEAL_LOG_TSA_CA: certificateFile }, 'ARTSEAL_LOG_TSA_URL'],
+    [{ ...env, ARTSEAL_TLOG_TSA_URL: 'stamp.example' }, 'ARTSEAL_TLOG_TSA_URL'],
+    [{ ...env, ARTSEAL_TLOG_TSA_EVERY: '59s' }, 'ARTSEAL_TLOG_TSA_EVERY'],
+    [{ ...env, ARTSEAL_TLOG_TSA_CA: join(folder, 'none') }, 'ARTSEAL_TLOG_TSA_CA'],
+    [{ ...env, ARTSEAL_TLOG_TSA_CA: import.meta.filename }, 'ARTSEAL_TLOG_TSA_CA'],
+    [{ ARTSEAL_TLOG_TSA_CA: certificateFile }, 'ARTSEAL_TLOG_TSA_URL'],
   ];
   for (const [settings, variable] of refused) assert.throws(() => readConfig(settings), naming(variable));
 });
@@ -88,8 +88,8 @@ test('others may read who witnesses and who vouches for time stamps, but not cha
   const { certificateFile } = makeSelfSigned(folder);
   const config = readConfig({
     ...witnessesIn(`${one} https://one.example\n`),
-    ARTSEAL_LOG_TSA_URL: 'http://stamp.example',
-    ARTSEAL_LOG_TSA_CA: certificateFile,
+    ARTSEAL_TLOG_TSA_URL: 'http://stamp.example',
+    ARTSEAL_TLOG_TSA_CA: certificateFile,
   });
   for (const file of [join(folder, 'witnesses'), certificateFile]) {
     assert.ok(trustedFiles(config).includes(file));

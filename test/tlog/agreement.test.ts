@@ -103,7 +103,7 @@ describe('a start at which the database and what was published do not agree is r
   test('a file that a key signed which the database does not know, under the same name', async (t) => {
     const dataDir = copyOf(t, newest);
     const origin = keptIn(dataDir).split('\n')[0] ?? '';
-    const forger = await startPublishing(t, { env: { ARTSEAL_LOG_ORIGIN: origin } });
+    const forger = await startPublishing(t, { env: { ARTSEAL_TLOG_ORIGIN: origin } });
     copyFileSync(fileIn(forger.dataDir), fileIn(dataDir));
     await refused(t, dataDir, /a checkpoint of 2 leaves that is signed by no key of this database/);
   });
@@ -161,14 +161,14 @@ describe('a start at which the database and what was published do not agree is r
   test('another origin in the settings', async (t) => {
     const origin = keptIn(newest).split('\n')[0] ?? '';
     const dataDir = copyOf(t, newest);
-    const env = { ARTSEAL_LOG_ORIGIN: 'log.example/artseal' };
+    const env = { ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' };
     await refused(
       t,
       dataDir,
-      new RegExp(`ARTSEAL_LOG_ORIGIN is log\\.example/artseal, .* published as ${origin}`),
+      new RegExp(`ARTSEAL_TLOG_ORIGIN is log\\.example/artseal, .* published as ${origin}`),
       env,
     );
-    const same = await startPublishing(t, { dataDir, env: { ARTSEAL_LOG_ORIGIN: origin } });
+    const same = await startPublishing(t, { dataDir, env: { ARTSEAL_TLOG_ORIGIN: origin } });
     assert.equal(same.publication.current()?.note, keptIn(newest));
   });
 

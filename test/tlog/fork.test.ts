@@ -65,7 +65,7 @@ test('whatever keeps the log from being signed, it can be forked: the next start
   assert.equal(damaged.origin, `${origin}/2`);
   assert.match(damaged.told, /the file with the checkpoint is kept as .*\.old/);
   assert.equal((await forked(t, (_, sql) => sql(begunAnew))).origin, `${origin}/2`);
-  const renamed = await forked(t, () => {}, { ARTSEAL_LOG_ORIGIN: 'log.example/art' });
+  const renamed = await forked(t, () => {}, { ARTSEAL_TLOG_ORIGIN: 'log.example/art' });
   assert.equal(renamed.origin, 'log.example/art');
 });
 

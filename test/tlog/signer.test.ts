@@ -82,7 +82,7 @@ describe('publishing the evidence log', () => {
   });
 
   test('the origin is that of the setting', async (t) => {
-    const env = { ARTSEAL_LOG_ORIGIN: 'log.example/artseal' };
+    const env = { ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' };
     const { publication } = await startPublishing(t, { env, clock: createManualClock() });
     assert.equal(publication.current()?.origin, 'log.example/artseal');
     assert.match(publication.verifierKeys()[0] ?? '', /^log\.example\/artseal\+[0-9a-f]{8}\+/);

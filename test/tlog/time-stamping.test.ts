@@ -17,9 +17,9 @@ const patienceMs = 60_000;
 const everyMs = 60_000;
 
 const settingsOf = ({ url, caFile }: TimeStampAuthority) => ({
-  ARTSEAL_LOG_TSA_URL: url,
-  ARTSEAL_LOG_TSA_EVERY: '1m',
-  ARTSEAL_LOG_TSA_CA: caFile,
+  ARTSEAL_TLOG_TSA_URL: url,
+  ARTSEAL_TLOG_TSA_EVERY: '1m',
+  ARTSEAL_TLOG_TSA_CA: caFile,
 });
 
 /** Moves the clock of a service on; the authority has that of the machine. */
@@ -134,7 +134,7 @@ test('what is no good time stamp is not kept, but named, and asked for again', a
 test('without authorities of its own a deployment takes any certificate for time stamps', async (t) => {
   const authority = await startTimeStampAuthority(t);
   authority.lie = 'SELF_SIGNED';
-  const { ARTSEAL_LOG_TSA_CA: _, ...env } = settingsOf(authority);
+  const { ARTSEAL_TLOG_TSA_CA: _, ...env } = settingsOf(authority);
   const service = await startPublishing(t, { env });
   assert.ok((await stamped(service, 0)).timeStamp.length > 0);
 });
