@@ -35,7 +35,8 @@ export interface RecordLeaf {
  * - KEY_ADDED, KEY_RETIRED: a verifier key (`vkey`) that signs from now on, or signs no more.
  * - NUMBERS_SKIPPED: filing numbers that are left out for good (`year`, `after`, `through`).
  * - CLOCK_ACCEPTED: a time that an operator said is right although it is behind the newest record, or far ahead (`timeS`).
- * - RECORDS_ERASED: records whose retention is over and whose texts and salts are gone (`records`, `before`: Unix seconds).
+ * - RECORDS_ERASED: records whose retention is over and whose texts and salts are gone: how many (`records`), their leaves
+ *   (`leaves`: see `leafRanges`), and the latest time that those can have (`before`: Unix seconds).
  */
 export type LogActKind =
   | 'LOG_BEGUN'
@@ -96,4 +97,40 @@ function sorted(detail: LogActDetail): LogActDetail {
 export function timeOfLeaf(data: string): number {
   const { time } = JSON.parse(data) as { readonly time: number };
   return time;
+}
+
+/** Leaves whose indexes follow one another: `first` to `last`. */
+export interface LeafSpan {
+  readonly first: number;
+  readonly last: number;
+}
+
+/**
+ * Writes leaf indexes as sorted ranges, such as `12-15,20`: a hyphen between the ends of a range of two or more, and as few
+ * ranges as possible.
+ */
+export function leafRanges(indexes: readonly number[]): string {
+  const spans: LeafSpan[] = [];
+  for (const index of indexes.toSorted((one, other) => one - other)) {
+    const previous = spans.at(-1);
+    if (previous === undefined || index > previous.last + 1) spans.push({ first: index, last: index });
+    else spans[spans.length - 1] = { first: previous.first, last: index };
+  }
+  return spans.map(({ first, last }) => (first === last ? `${first}` : `${first}-${last}`)).join(',');
+}
+
+/** Reads the text of `leafRanges`; undefined if it is another text than `leafRanges` writes for at least one leaf. */
+export function readLeafRanges(text: string): readonly LeafSpan[] | undefined {
+  const spans: LeafSpan[] = [];
+  for (const range of text.split(',')) {
+    const match = /^(0|[1-9][0-9]*)(?:-([1-9][0-9]*))?$/.exec(range);
+    if (match === null) return undefined;
+    const first = Number(match[1]);
+    const last = Number(match[2] ?? first);
+    const isRange = Number.isSafeInteger(last) && (match[2] === undefined || first < last);
+    const isSeparate = first > (spans.at(-1)?.last ?? -2) + 1;
+    if (!isRange || !isSeparate) return undefined;
+    spans.push({ first, last });
+  }
+  return spans;
 }

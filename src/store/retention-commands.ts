@@ -17,7 +17,8 @@ export interface RetentionCommands {
   };
   /**
    * Erases those of these filings, `erasedAtOnceMax` at most, that may be erased at the time of the act: texts, price, hash, and
-   * the salts of all of their records. A leaf of the log says so. Numbers, times, leaves and orders stay. Gives what went.
+   * the salts of all of their records. A leaf of the log lists the leaves of those. Numbers, times, leaves and orders stay.
+   * Gives what went.
    */
   EraseFilings: {
     readonly takes: { readonly by: Actor; readonly filingNos: readonly string[] };

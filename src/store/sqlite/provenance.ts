@@ -66,7 +66,9 @@ export function createProvenanceRecords(
   const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
   return {
     appendTransfer: (filingNo, { atMs, timestamp }) => {
-      const recordedAtS = Math.floor(atMs / 1000);
+      const clockS = Math.floor(atMs / 1000);
+      // The time of its leaf, which is never before the newest one: a clock that was set back makes nothing older.
+      const recordedAtS = Math.max(clockS, log.newestS() ?? clockS);
       const position = lastOf(filingNo) + 1;
       const record = { event: 'TRANSFER', at: dateOf(timestamp) } as const;
       const evidenceHash = recordHash({ ...record, filingNo, sequence: position });

@@ -1,6 +1,7 @@
 import { and, asc, eq, gt, inArray, isNull, lte, notExists, type SQL, sql } from 'drizzle-orm';
 import { type Artwork, retentionYears } from '../../domain/filing.ts';
-import type { RetentionCommands } from '../retention-commands.ts';
+import { leafRanges } from '../../domain/leaf.ts';
+import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
@@ -11,11 +12,21 @@ import { pageOf, rowsFor } from './paging.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
+interface ErasedRow {
+  readonly leaf_index: number | null;
+}
+
 /** What stands in the place of what a platform told of a work. */
 const nothing: Required<Artwork> = {
   ...{ author: '', era: '', size: '', material: '', condition: '' },
   price: 0n,
 };
+
+/**
+ * Leaves that one RECORDS_ERASED lists at most. An index has up to 16 digits, so a list of them is shorter than the 65,535 bytes
+ * that a published leaf may have.
+ */
+const listedMax = 3_000;
 
 /** Handlers of erasing what was kept long enough. */
 export function createRetentionHandlers(
@@ -35,19 +46,21 @@ export function createRetentionHandlers(
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
   const expired = expiredBy(database, sql.placeholder('before'));
-  const eraseFiling = prepareRaw(
+  const eraseFiling = prepareRaw<ErasedRow>(
     database,
     database
       .update(filing)
       .set({ ...nothing, hash: '', salt: null, erasedAtS: sql`${sql.placeholder('atS')}` })
-      .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired)),
+      .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
+      .returning({ leafIndex: filing.leafIndex }),
   );
-  const eraseSalts = prepareRaw(
+  const eraseSalts = prepareRaw<ErasedRow>(
     database,
     database
       .update(provenanceRecord)
       .set({ salt: null })
-      .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo'))),
+      .where(eq(provenanceRecord.filingNo, sql.placeholder('filingNo')))
+      .returning({ leafIndex: provenanceRecord.leafIndex }),
   );
   const forgetOutcomes = prepareRaw(
     database,
@@ -58,9 +71,14 @@ export function createRetentionHandlers(
     .from(provenanceRecord)
     .where(eq(provenanceRecord.filingNo, filing.filingNo));
 
-  /** Erases one filing, if that may be; how many records went. */
-  function erase(filingNo: string, before: number, atS: number): number {
-    return eraseFiling.run({ filingNo, before, atS }) === 0 ? 0 : 1 + eraseSalts.run({ filingNo });
+  /** Erases one filing, if that may be; the leaves of the records that went. */
+  function erase(filingNo: string, before: number, atS: number): readonly number[] {
+    const erased = eraseFiling.get({ filingNo, before, atS });
+    if (erased === undefined) return [];
+    return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => {
+      if (index === null) throw new Error(`A record of ${filingNo} has no leaf in the evidence log.`);
+      return index;
+    });
   }
 
   return {
@@ -81,14 +99,24 @@ export function createRetentionHandlers(
       // The outcomes that idempotency keys were given have hashes of filings, and go when there is a next key.
       forgetOutcomes.run({ forgottenS: by.atS - idempotencyRetentionS });
       const before = endAt(by.atS);
-      const gone = filingNos
-        .map((filingNo) => ({ filingNo, records: erase(filingNo, before, by.atS) }))
-        .filter(({ records }) => records > 0);
+      // The time of the leaf that says so, which is never before the newest one.
+      const erasedAtS = Math.max(by.atS, log.newestS() ?? by.atS);
+      const leaves: number[] = [];
+      const gone: ExpiredFiling[] = [];
+      for (const filingNo of filingNos) {
+        const erased = erase(filingNo, before, erasedAtS);
+        for (const index of erased) leaves.push(index);
+        if (erased.length > 0) gone.push({ filingNo, records: erased.length });
+      }
       const [first, last] = [gone.at(0), gone.at(-1)];
       if (first === undefined || last === undefined) return [];
-      const records = gone.reduce((sum, each) => sum + each.records, 0);
-      log.appendAct('RECORDS_ERASED', by.atS, { records, before });
-      const after = { filings: gone.length, records };
+      leaves.sort((one, other) => one - other);
+      for (let from = 0; from < leaves.length; from += listedMax) {
+        const listed = leaves.slice(from, from + listedMax);
+        const detail = { records: listed.length, leaves: leafRanges(listed), before };
+        log.appendAct('RECORDS_ERASED', erasedAtS, detail);
+      }
+      const after = { filings: gone.length, records: leaves.length };
       noteAct(by, 'retention purge', `${first.filingNo} to ${last.filingNo}`, { after });
       return gone;
     }),

@@ -192,7 +192,7 @@ export function retentionPromises(engine: StoreEngine): void {
       }
   });
 
-  test('numbers, leaves and proofs are what they were, and a leaf tells how much went', async (t) => {
+  test('numbers, leaves and proofs are what they were, and a leaf lists those of which the records went', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const at = yearsAgo(6, 0);
@@ -206,12 +206,28 @@ export function retentionPromises(engine: StoreEngine): void {
     assert.deepEqual(leaves.slice(0, before.length), before);
     const [told, ...more] = leaves.slice(before.length).map((leaf) => JSON.parse(leaf));
     assert.deepEqual(more, []);
-    assert.partialDeepStrictEqual(told, { kind: 'RECORDS_ERASED', number: 'LOG', detail: { records: 2 } });
+    assert.partialDeepStrictEqual(told, {
+      kind: 'RECORDS_ERASED',
+      number: 'LOG',
+      detail: { records: 2, leaves: '1-2' },
+    });
     assert.ok(told.detail.before > at.atMs / 1000 && told.detail.before < nowS());
     assert.deepEqual(await perform(store, proven), proof);
     await acceptClock(store, yearsAgo(6, 1));
     assert.equal(await fileOne(store, by, yearsAgo(6, 1)), first.replace('-000001', '-000003'));
     await erase(store, [first]);
     assert.equal((await leavesOf(store)).length, leaves.length + 2);
+  });
+
+  test('no record is erased whose leaf is younger, though a clock that was set back took it', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by, yearsAgo(7, 0));
+    const { order } = await perform(store, toOpen(by, filingNo, { at: yearsAgo(7, 0) }));
+    await settled(store, order.escrowId, { to: 'FROZEN' }, yearsAgo(7, 0));
+    await acceptClock(store, yearsAgo(5, 2));
+    await resolved(store, by, order.escrowId, 'RELEASE', yearsAgo(6, 0));
+    await acceptClock(store, yearsAgo(0, 0));
+    assert.deepEqual(await erase(store, [filingNo]), []);
   });
 }

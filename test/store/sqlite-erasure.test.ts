@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { leafRanges, readLeafRanges } from '../../src/domain/leaf.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
+import { tester } from '../support/acts.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { acceptClock, addPlatform, fileOne, noon, sandbox, time } from './promises/fixtures.ts';
+
+test('however many records go at once, each event that lists their leaves fits into a tile', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const filingNo = await fileOne(
+    store,
+    await addPlatform(store, 'gallery'),
+    time('2015-06-01T12:00:00+00:00'),
+  );
+  await acceptClock(store, noon);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  t.after(() => raw.close());
+  // The longest indexes there are, with no two in a range.
+  const indexes = Array.from({ length: 10_000 }, (_, nth) => Number.MAX_SAFE_INTEGER - 2 * nth);
+  const insert = raw.prepare(
+    "INSERT INTO provenance_record VALUES (?, ?, 'TRANSFER', '2015-06-01', 1433160000, zeroblob(32), ?)",
+  );
+  raw.transaction(() => {
+    for (const [nth, index] of indexes.entries()) insert.run(filingNo, nth + 2, BigInt(index));
+  })();
+  const gone = await perform(store, {
+    kind: 'EraseFilings',
+    by: { ...tester, atS: noon.atMs / 1_000 },
+    filingNos: [filingNo],
+  });
+  assert.deepEqual(gone, [{ filingNo, records: 10_001 }]);
+  const { size } = await perform(store, { kind: 'GetTree' });
+  const leaves = (await perform(store, { kind: 'ReadLeaves', index: 3, width: size - 3 })) ?? [];
+  const events = leaves.map((leaf) => ({ bytes: Buffer.byteLength(leaf), ...JSON.parse(leaf) }));
+  assert.equal(events.length, 4);
+  const listed: number[] = [];
+  for (const { bytes, kind, detail } of events) {
+    assert.equal(kind, 'RECORDS_ERASED');
+    assert.ok(bytes <= 65_535, `${bytes} bytes`);
+    const of = (readLeafRanges(detail.leaves) ?? []).map(({ first }) => first);
+    assert.equal(of.length, detail.records);
+    listed.push(...of);
+  }
+  assert.equal(leafRanges(listed), leafRanges([1, ...indexes]));
+});
