@@ -1,0 +1,104 @@
+import Sqlite from 'better-sqlite3';
+import { evidenceHash } from '../../src/domain/filing.ts';
+import { commitmentTo, recordLeafData } from '../../src/domain/leaf.ts';
+import { appendLeaf, emptyTree, leafHash, type TreeHead, treeHashBytes } from '../../src/domain/merkle.ts';
+import { type LeafRow, leavesIn } from '../../src/store/sqlite/leaves.ts';
+
+/** What somebody does who can write to a database file: rows, leaves and hashes are changed past the product. */
+
+/** Changes a database file without its triggers and foreign keys, and puts the triggers back. */
+export function forgeIn<T>(file: string, change: (client: Sqlite.Database) => T): T {
+  const client = new Sqlite(file, { timeout: 60_000 });
+  try {
+    client.pragma('foreign_keys = OFF');
+    return client.transaction(() => {
+      const triggers = client
+        .prepare<[], { name: string; sql: string }>(
+          "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'",
+        )
+        .all();
+      for (const { name } of triggers) client.exec(`DROP TRIGGER ${name}`);
+      const changed = change(client);
+      for (const { sql } of triggers) client.exec(sql);
+      return changed;
+    })();
+  } finally {
+    client.close();
+  }
+}
+
+/** A filing as its row has it. */
+export interface FilingRow {
+  readonly id: number;
+  readonly filing_no: string;
+  readonly caller_id: number;
+  readonly author: string;
+  readonly era: string;
+  readonly size: string;
+  readonly material: string;
+  readonly condition: string;
+  readonly price: number;
+  readonly timestamp: string;
+  readonly filed_at_s: number;
+  readonly salt: Buffer;
+  readonly leaf_index: number;
+}
+
+/** The evidence hash and the leaf that the row of a filing has to have. */
+export function leafOfFiling(row: FilingRow): { readonly hash: string; readonly data: string } {
+  const hash = evidenceHash({ ...row, filingNo: row.filing_no, price: BigInt(row.price) });
+  const commitment = commitmentTo(hash, row.salt);
+  const { filing_no: number, filed_at_s: timeS } = row;
+  return { hash, data: recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }) };
+}
+
+/** Replaces the data of a leaf and its own 32-byte hash, and no hash above it. */
+export function rewriteLeaf(client: Sqlite.Database, index: number, data: string): void {
+  const row = client
+    .prepare<[number], LeafRow>('SELECT * FROM log_leaf WHERE id >= ? ORDER BY id LIMIT 1')
+    .get(index);
+  if (row === undefined) throw new Error(`There is no leaf ${index}.`);
+  const leaves = (leavesIn(row) ?? []).map((leaf) =>
+    leaf.index === index
+      ? { data, hashes: Buffer.concat([leafHash(data), leaf.hashes.subarray(treeHashBytes)]) }
+      : leaf,
+  );
+  updateRow(client, row, leaves);
+}
+
+/** Replaces the data of a leaf, and all hashes of the tree; the tree. */
+export function rewriteTree(client: Sqlite.Database, index: number, data: string): TreeHead {
+  let tree = emptyTree;
+  for (const row of client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all()) {
+    const leaves = (leavesIn(row) ?? []).map((leaf) => {
+      const kept = leaf.index === index ? data : leaf.data;
+      const appended = appendLeaf(tree, leafHash(kept));
+      tree = appended.tree;
+      return { data: kept, hashes: Buffer.concat(appended.completed) };
+    });
+    updateRow(client, row, leaves);
+  }
+  return tree;
+}
+
+/** Appends a leaf as the product would; its index. */
+export function appendForged(client: Sqlite.Database, data: string): number {
+  let tree = emptyTree;
+  for (const row of client.prepare<[], LeafRow>('SELECT * FROM log_leaf ORDER BY id').all())
+    for (const leaf of leavesIn(row) ?? []) tree = appendLeaf(tree, leafHash(leaf.data)).tree;
+  const { completed } = appendLeaf(tree, leafHash(data));
+  client
+    .prepare('INSERT INTO log_leaf (id, data, hashes, first) VALUES (?, ?, ?, ?)')
+    .run(tree.size, data, Buffer.concat(completed), tree.size);
+  return tree.size;
+}
+
+function updateRow(
+  client: Sqlite.Database,
+  { id }: LeafRow,
+  leaves: readonly { readonly data: string; readonly hashes: Buffer }[],
+): void {
+  client
+    .prepare('UPDATE log_leaf SET data = ?, hashes = ? WHERE id = ?')
+    .run(leaves.map(({ data }) => data).join('\n'), Buffer.concat(leaves.map(({ hashes }) => hashes)), id);
+}
