@@ -36,10 +36,14 @@ import { madeUpOrigin } from './tlog/origin.ts';
 import type { Publication } from './tlog/publication.ts';
 import { createSigner, type Signer } from './tlog/signer.ts';
 import { startTimeStamping } from './tlog/time-stamping.ts';
+import { createLogVerification } from './tlog/verification.ts';
 import { createWitnesses } from './tlog/witness.ts';
 
 /** How long the start waits for the institution's word on the credentials, in milliseconds. */
 const institutionPatienceMs = 1_000;
+
+/** How long the start waits until the evidence log is verified, in milliseconds; after that the service is not ready. */
+const verificationPatienceMs = 1_000;
 
 /** What tests replace: time, patience, the institution, and the thread of the store, which takes long to start. */
 export interface Simulated {
@@ -95,6 +99,8 @@ export async function startApp(
   const registry = await opening;
   const store = await beginServing(start, registry);
   const publication = await publishLog(start, registry);
+  const logVerification = createLogVerification({ ...registry, dataDir: config.dataDir, clock, log });
+  opened.defer(logVerification.stop);
   const nonceGap = await findNonceGap(registry.execute, clock, log);
   const clientOf = createClientOf(config.trustedProxies);
   const tls = openTlsDoors(
@@ -112,7 +118,8 @@ export async function startApp(
     { ...shared, publication, clockSetByS: filingClock.setByS },
     payments.observed,
   );
-  const readiness = await openReadiness(start, store, registry.execute, payments.watch);
+  const verified = { name: 'evidence', findFault: logVerification.findFault };
+  const readiness = await openReadiness(start, store, registry.execute, payments.watch, verified);
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
@@ -139,7 +146,8 @@ export async function startApp(
     return doors.close();
   });
 
-  await payments.watch.answeredWithin(institutionPatienceMs);
+  const verifying = logVerification.start(verificationPatienceMs);
+  await Promise.all([payments.watch.answeredWithin(institutionPatienceMs), verifying]);
   await readiness.start();
   addresses = await doors.open(config);
   await nonceGap.served();
@@ -257,12 +265,14 @@ async function openReadiness(
   store: Store,
   execute: Execute,
   institution: InstitutionWatch,
+  evidence: ReadinessPart,
 ) {
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
     createClockPart(clock, await newestFilingMs(execute)),
     { name: 'institution', findFault: institution.findFault },
+    evidence,
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);

@@ -74,6 +74,21 @@ export function rootOf(roots: readonly Uint8Array[]): Uint8Array {
   return roots.reduceRight((right, left) => nodeHash(left, right));
 }
 
+/** The root of a complete subtree, by the hashes of its leaves in one buffer: their number is a power of two. */
+export function subtreeRoot(leaves: Uint8Array): Uint8Array {
+  let level = leaves;
+  while (level.length > treeHashBytes) {
+    const parents = new Uint8Array(level.length / 2);
+    for (let at = 0; at < parents.length; at += treeHashBytes) {
+      const left = level.subarray(2 * at, 2 * at + treeHashBytes);
+      const right = level.subarray(2 * at + treeHashBytes, 2 * at + 2 * treeHashBytes);
+      parents.set(nodeHash(left, right), at);
+    }
+    level = parents;
+  }
+  return level;
+}
+
 /** Leaves that lie together: from `start`, which a subtree begins with, up to and without `end`. */
 export interface LeafRange {
   readonly start: number;

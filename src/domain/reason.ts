@@ -12,7 +12,8 @@ export type StatusCode =
   | 'unavailable'
   | 'aborted'
   | 'internal'
-  | 'deadline_exceeded';
+  | 'deadline_exceeded'
+  | 'data_loss';
 
 /** Status of each reason at the two doors: the HTTP status over REST, the status code over typed RPC. */
 export const reasons = {
@@ -48,6 +49,7 @@ export const reasons = {
   IDEMPOTENCY_IN_PROGRESS: { http: 409, code: 'aborted' },
   FILING_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
   ESCROW_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
+  RECORD_DAMAGED: { http: 500, code: 'data_loss' },
   INTERNAL: { http: 500, code: 'internal' },
   UNAVAILABLE: { http: 503, code: 'unavailable' },
   TIMEOUT: { http: 504, code: 'deadline_exceeded' },

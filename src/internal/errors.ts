@@ -17,6 +17,7 @@ const codes: Record<StatusCode, Code> = {
   aborted: Code.Aborted,
   internal: Code.Internal,
   deadline_exceeded: Code.DeadlineExceeded,
+  data_loss: Code.DataLoss,
 };
 
 /**

@@ -44,6 +44,16 @@ export interface EvidenceCommands {
     readonly takes: RecordName & { readonly link: EvidenceLink };
     readonly gives: EvidenceLink;
   };
+  /**
+   * Compares so many leaves more with the tree whose root GetRoot gives, and reads what they say; `saved` of SaveLogIndex is
+   * where it begins, if this process compared nothing yet.
+   */
+  VerifyLog: {
+    readonly takes: { readonly leaves: number; readonly saved?: string | undefined };
+    readonly gives: LogVerification;
+  };
+  /** What was read of the leaves that were compared, to begin with after a restart. */
+  SaveLogIndex: { readonly takes: object; readonly gives: { readonly size: number; readonly saved: string } };
   /** What the wall clock is held against. */
   ReadLogClock: { readonly takes: object; readonly gives: LogClock };
   /**
@@ -51,6 +61,16 @@ export interface EvidenceCommands {
    * bear. What was so before.
    */
   AcceptClock: { readonly takes: { readonly by: Actor }; readonly gives: LogClock };
+}
+
+/** How far the leaves in the tables were compared with the tree. */
+export interface LogVerification {
+  /** Leaves that were compared. */
+  readonly verified: number;
+  /** Leaves that there are. */
+  readonly size: number;
+  /** Those that are not in the tree: how many, and the first of them in words. */
+  readonly faults: { readonly count: number; readonly first: readonly string[] };
 }
 
 /** The times of the log. */

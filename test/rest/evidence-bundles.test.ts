@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -238,14 +239,17 @@ for (const [what, trigger, change] of forgeries) {
     assert.equal((await askEvidence(filingNo)).status, 200);
     tamper(service, trigger, change(filingNo));
     const before = service.logLines.length;
-    assertRefused(await askEvidence(filingNo), 500, 'INTERNAL', /operator/);
-    assertRefused(await open(path), 500, 'INTERNAL');
+    assertRefused(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
+    assertRefused(await open(path), 500, 'RECORD_DAMAGED');
     const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
-    const errors = lines.filter(({ reason }) => reason === 'INTERNAL');
+    const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
     assert.equal(errors.length, 2);
     for (const { level, err } of errors) {
       assert.equal(level, 50);
-      assert.match(err.message, new RegExp(`${filingNo}|Leaf [0-9]+ does not lead to the root`));
+      assert.match(
+        err.message,
+        new RegExp(`${filingNo}|Leaf [0-9]+ of the evidence log is not what was recorded`),
+      );
     }
   });
 }
@@ -271,12 +275,10 @@ test('a link opens nothing from the moment at which it ends; evidence of what wa
   assertRefused(await open(short.path, old), 404, 'NOT_FOUND', /expired/);
   assert.equal((await open(long.path, old)).status, 200);
 
-  const client = new Sqlite(join(old.dataDir, 'artseal.db'));
-  client.exec(
-    `UPDATE filing SET author = '', era = '', size = '', material = '', condition = '', price = 0, hash = '',
-       salt = NULL, erased_at_s = unixepoch() WHERE filing_no = '${filingNo}'`,
-  );
-  client.close();
+  const now = { ...tester, atS: Math.floor(Date.parse('2025-04-01T12:00:00Z') / 1_000) };
+  await perform(old.store, { kind: 'AcceptClock', by: now });
+  const erased = await perform(old.store, { kind: 'EraseFilings', by: now, filingNos: [filingNo] });
+  assert.equal(erased.length, 1);
   for (const answer of [
     await call(evidencePath(filingNo)),
     await call(target, '{}'),

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { perform } from '../../src/store/store.ts';
 import { countNonces } from '../support/nonces.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -40,9 +42,13 @@ test('the last number of a year is used, and then the year is exhausted and noth
   const filingNo = await fileOne(first.store, by);
   await first.store.close();
   const raw = first.openRaw();
+  const log = createEvidenceLog(drizzle({ client: raw }));
+  const record = { kind: 'FILING', number: 'AS-2026-999998', sequence: 1, atS: nowS } as const;
+  const { leafIndex } = log.appendRecord({ ...record, evidenceHash: '00'.repeat(32) });
+  log.write();
   raw.exec(`INSERT INTO filing
     SELECT 999998, 'AS-2026-999998', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, id,
-      salt, leaf_index, NULL
+      salt, ${leafIndex}, NULL
     FROM filing`);
   raw.exec(`INSERT INTO number_sequence (kind, year, last) VALUES ('ESCROW', 2026, ${36 ** 4 - 1})`);
   // It knows the last number that it gave out itself, so another one goes on.

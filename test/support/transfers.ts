@@ -3,8 +3,11 @@ import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import { createDated } from '../../src/store/sqlite/dated.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
+import { createIncidents } from '../../src/store/sqlite/incidents.ts';
+import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
+import { createRecordCheck } from '../../src/store/sqlite/record-check.ts';
 import { eventually } from './eventually.ts';
 
 /** The longest wait for a commit of the store that is open. */
@@ -18,9 +21,11 @@ export async function writeTransfers(dataDir: string, filingNo: string, count: n
   // A store of this process ends its commit in a later turn: to wait for that here would wait for ever.
   const client = new Sqlite(join(dataDir, 'artseal.db'), { timeout: 0 });
   const database = drizzle({ client });
-  const log = createEvidenceLog(database);
+  const leaves = createLeaves(database);
+  const log = createEvidenceLog(database, leaves);
+  const check = createRecordCheck(log, leaves, createIncidents());
   const outbox = createOutbox(database, createDated(database, log));
-  const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox);
+  const { appendTransfer, transfersOf } = createProvenanceRecords(database, log, outbox, check);
   const write = client.transaction(() => {
     while (transfersOf(filingNo) < count) {
       appendTransfer(filingNo, at);

@@ -244,18 +244,18 @@ function createUnits(database: Database, incidents: Incidents) {
   const { $client: client } = database;
   const noteAct = createActLog(database);
   const leaves = createLeaves(database);
-  const log = createEvidenceLog(database, leaves);
+  const log = createEvidenceLog(database, leaves, incidents);
   const dated = createDated(database, log);
   const outbox = createOutbox(database, dated);
   const events = createEventReads(database);
   const webhooks = createWebhookRows(database);
-  const check = createRecordCheck(leaves, incidents);
+  const check = createRecordCheck(log, leaves, incidents);
   const callerHandlers = createCallerHandlers(database, noteAct, outbox);
   const handlers: Handlers = {
     ...createFilingHandlers(database, log, outbox, dated, incidents, check),
-    ...createEvidenceHandlers(database, log, leaves, dated, noteAct, check),
+    ...createEvidenceHandlers(database, log, leaves, dated, noteAct, check, incidents),
     ...createLogHandlers(database, noteAct, log),
-    ...createOrderHandlers(database, noteAct, log, outbox),
+    ...createOrderHandlers(database, noteAct, log, outbox, check),
     ...callerHandlers,
     ...createEventHandlers(database, events, outbox),
     ...createDeliveryHandlers(database, webhooks, events, outbox, dated),

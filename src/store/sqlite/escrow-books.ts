@@ -14,6 +14,7 @@ import { createInstructionLedger, type InstructionLedger, type InstructionRow } 
 import type { Outbox } from './outbox.ts';
 import type { PartyRegister } from './parties.ts';
 import { createProvenanceRecords, type ProvenanceRecords } from './provenance.ts';
+import type { RecordCheck } from './record-check.ts';
 
 /** Orders with what belongs to them: their instructions, their history, and the records of what they sold. */
 export interface EscrowBooks {
@@ -45,11 +46,12 @@ export function createEscrowBooks(
   parties: PartyRegister,
   log: EvidenceLog,
   outbox: Outbox,
+  check: RecordCheck,
 ): EscrowBooks {
   const history = createEscrowHistory(database);
   const instructions = createInstructionLedger(database);
   const rows = createEscrowRows(database);
-  const provenance = createProvenanceRecords(database, log, outbox);
+  const provenance = createProvenanceRecords(database, log, outbox, check);
 
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;

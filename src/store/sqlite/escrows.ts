@@ -13,22 +13,36 @@ import { type EscrowBooks, resolvable } from './escrow-books.ts';
 import { createEscrowSequence } from './escrow-sequence.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf } from './paging.ts';
+import type { RecordCheck } from './record-check.ts';
 import { escrow, filing } from './schema.ts';
-import { equalsWithoutIndex, prepareRaw } from './statement.ts';
+import { equalsWithoutIndex } from './statement.ts';
 
 /** Handlers of what callers ask for: to open an order, to have its money paid out or back, to read orders. */
-export function createEscrowHandlers(database: Database, books: EscrowBooks): Handlers<keyof EscrowCommands> {
+export function createEscrowHandlers(
+  database: Database,
+  books: EscrowBooks,
+  check: RecordCheck,
+): Handlers<keyof EscrowCommands> {
   const idKey = deploymentSecret(database);
   const { rows, instructions, history, provenance, parties, toEscrow } = books;
   const { findRow, requireRow, requireInstruction } = books;
   const nextNumber = createEscrowSequence(database);
-  const filed = prepareRaw<{ caller_id: number; erased_at_s: number | null }>(
-    database,
-    database
-      .select({ callerId: filing.callerId, erasedAtS: filing.erasedAtS })
-      .from(filing)
-      .where(eq(filing.filingNo, sql.placeholder('filingNo'))),
-  );
+  const selectFiling = database
+    .select()
+    .from(filing)
+    .where(eq(filing.filingNo, sql.placeholder('filingNo')))
+    .prepare();
+
+  /** The filing that an order is for, compared with the evidence log; undefined if there is none. */
+  function findFiling(filingNo: string) {
+    const row = selectFiling.get({ filingNo });
+    if (row === undefined) {
+      check.absence(filingNo);
+      return undefined;
+    }
+    check.erasure(row);
+    return row.erasedAtS === null ? check.filing(row) : row;
+  }
 
   /** The parties that a caller has registered by these ids, and by all names that the institution needs. */
   function registered(callerId: number, { buyerId, sellerId }: EscrowTerms, needed: PartyMembers) {
@@ -42,14 +56,14 @@ export function createEscrowHandlers(database: Database, books: EscrowBooks): Ha
   return {
     OpenEscrow: writes(({ terms, violations, parties: needed, at, work, owner }) => {
       const { filingNo } = terms;
-      const source = filed.get({ filingNo });
-      const filedBy = source?.caller_id;
+      const source = findFiling(filingNo);
+      const filedBy = source?.callerId;
       // A platform names parties of its own for whatever filing, so that it cannot learn of those of another.
       const callerId = owner ?? filedBy;
       const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
       refuseViolations([...violations, ...(known ? unknownParties(known) : [])]);
       const active = rows.activeOf(filingNo);
-      const isErased = source !== undefined && source.erased_at_s !== null;
+      const isErased = source !== undefined && source.erasedAtS !== null;
       const transfers = provenance.transfersOf(filingNo);
       refuseUnsaleable({ filingNo, filedBy, isErased, active, transfers }, owner);
       const year = yearOf(at.timestamp);

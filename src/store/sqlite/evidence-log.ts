@@ -10,11 +10,15 @@ import {
   saltBytes,
   timeOfLeaf,
 } from '../../domain/leaf.ts';
-import { appendLeaf, emptyTree, leafHash, subtreesOf, type TreeHead } from '../../domain/merkle.ts';
+import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/merkle.ts';
 import type { Database } from './database.ts';
+import { RecordDamaged } from './failure.ts';
+import type { Incidents } from './incidents.ts';
 import { createLeaves, type StoredLeaf } from './leaves.ts';
+import { createLogIndex, type LogIndex, type NotedLeaf } from './log-index.ts';
 import { logAct } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
+import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /**
  * Appends to the evidence log, inside the transaction that stores what the leaves are about. An effect appends; then what it
@@ -22,6 +26,10 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
  * whether that succeeded (`committed`) or not (`rolledBack`).
  */
 export interface EvidenceLog {
+  /** The tree that this process verified. */
+  readonly tree: VerifiedTree;
+  /** What the leaves of that tree say of filings. */
+  readonly index: LogIndex;
   /** Appends a record that was hashed: what to keep beside it. */
   appendRecord(
     record: Pick<RecordLeaf, 'kind' | 'number' | 'sequence'> & {
@@ -70,6 +78,7 @@ interface Known {
 /** A leaf that is not written yet. */
 interface Pending {
   readonly data: string;
+  readonly noted: NotedLeaf;
   /** The row of an act. */
   readonly act?: Omit<InferSelectModel<typeof logAct>, 'leafIndex'>;
   /** What is known as of it. */
@@ -82,7 +91,13 @@ interface Written extends Known {
 }
 
 /** The evidence log of a database. */
-export function createEvidenceLog(database: Database, leaves = createLeaves(database)): EvidenceLog {
+export function createEvidenceLog(
+  database: Database,
+  leaves = createLeaves(database),
+  incidents?: Incidents,
+): EvidenceLog {
+  const tree = createVerifiedTree(leaves);
+  const index = createLogIndex(leaves, tree, () => incidents?.count('damagedRecords'));
   const insertAct = prepareRaw(database, database.insert(logAct).values(placeholdersFor(logAct)));
   const selectActs = prepareRaw<{ acts: number }>(
     database,
@@ -98,24 +113,28 @@ export function createEvidenceLog(database: Database, leaves = createLeaves(data
   /** How many of these are of effects that are done. */
   let kept = 0;
   let newestFiling: string | undefined;
+  /** The same, without the effect that is under way. */
+  let newestKept: string | undefined;
 
   function current(): Written {
     if (isCurrent) return written;
-    const size = leaves.size();
-    if (size !== written.tree.size) {
-      written = read(size);
-      newestFiling = undefined;
+    tree.catchUp();
+    if (tree.size() !== written.tree.size) {
+      written = read();
+      newestFiling = newestKept = undefined;
     }
     isCurrent = true;
     return written;
   }
 
-  function read(size: number): Written {
-    const roots = subtreesOf({ start: 0, end: size }).map(leaves.hashOf);
+  function read(): Written {
+    const head = tree.head();
+    const { size } = head;
     const [last] = size === 0 ? [] : leaves.dataFrom(size - 1, 1);
-    if (size > 0 && last === undefined) throw new Error(`The evidence log lacks leaf ${size - 1}.`);
+    if (size > 0 && (last === undefined || !tree.hasLeaf(size - 1, last)))
+      throw new RecordDamaged(`Leaf ${size - 1} of the evidence log is not what was recorded.`);
     return {
-      tree: { size, roots },
+      tree: head,
       acts: selectActs.get({})?.acts ?? 0,
       newestS: last === undefined ? undefined : timeOfLeaf(last),
     };
@@ -128,6 +147,7 @@ export function createEvidenceLog(database: Database, leaves = createLeaves(data
     const sequence = known().acts + 1;
     pending.push({
       data: actLeafData({ kind, sequence, timeS, detail }),
+      noted: { kind, number: 'LOG', time: timeS, detail },
       act: { sequence, kind, timeS, detail: JSON.stringify(detail) },
       known: { acts: sequence, newestS: timeS },
     });
@@ -140,30 +160,30 @@ export function createEvidenceLog(database: Database, leaves = createLeaves(data
   }
 
   /** Computes the hashes of what is pending; the tree with it. */
-  function grown(): { readonly tree: TreeHead; readonly stored: readonly StoredLeaf[] } {
-    let { tree } = written;
+  function grown(): { readonly head: TreeHead; readonly stored: readonly StoredLeaf[] } {
+    let { tree: head } = written;
     const stored = pending.map(({ data }) => {
-      const appended = appendLeaf(tree, leafHash(data));
-      tree = appended.tree;
+      const appended = appendLeaf(head, leafHash(data));
+      head = appended.tree;
       return { data, completed: appended.completed };
     });
-    return { tree, stored };
-  }
-
-  /** Forgets what is pending behind so many of it, and the newest filing, which may be among that. */
-  function forget(from: number): void {
-    pending.length = from;
-    newestFiling = undefined;
+    return { head, stored };
   }
 
   return {
+    tree,
+    index,
     appendRecord: ({ kind, number, sequence, atS, evidenceHash, isAdopted = false }) => {
       const timeS = isAdopted ? atS : begun(atS);
       const salt = newSalt();
       const commitment = commitmentTo(evidenceHash, salt);
       const data = recordLeafData({ kind, number, sequence, timeS, commitment });
       const leafIndex = size();
-      pending.push({ data, known: { acts: known().acts, newestS: timeS } });
+      pending.push({
+        data,
+        noted: { kind, number, time: timeS },
+        known: { acts: known().acts, newestS: timeS },
+      });
       if (kind === 'FILING') newestFiling = number;
       return { salt, leafIndex };
     },
@@ -180,27 +200,40 @@ export function createEvidenceLog(database: Database, leaves = createLeaves(data
     acts: () => known().acts,
     keep: () => {
       kept = pending.length;
+      newestKept = newestFiling;
     },
-    drop: () => forget(kept),
+    drop: () => {
+      pending.length = kept;
+      newestFiling = newestKept;
+    },
     write: () => {
       if (pending.length === 0) return;
       const { size: from } = written.tree;
-      const { tree, stored } = grown();
+      const { head, stored } = grown();
       leaves.append(from, stored);
-      for (const [place, { act }] of pending.entries())
+      for (const { completed } of stored) tree.append(completed);
+      for (const [place, { act, noted }] of pending.entries()) {
         if (act !== undefined) insertAct.run({ ...act, leafIndex: from + place });
-      written = { ...known(), tree };
+        index.appended(from + place, noted);
+      }
+      written = { ...known(), tree: head };
       pending.length = 0;
       kept = 0;
+      newestKept = newestFiling;
     },
     committed: () => {
       durable = written;
+      tree.committed();
+      index.committed();
       isCurrent = false;
     },
     rolledBack: () => {
       written = durable;
       kept = 0;
-      forget(0);
+      pending.length = 0;
+      newestFiling = newestKept = undefined;
+      tree.rolledBack();
+      index.rolledBack();
       isCurrent = false;
     },
   };

@@ -1,4 +1,4 @@
-import { and, desc, eq } from 'drizzle-orm';
+import { desc, eq } from 'drizzle-orm';
 import { filingErased, recordNotFound } from '../../domain/filing.ts';
 import {
   completedBy,
@@ -14,30 +14,39 @@ import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
+import { RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
+import type { Incidents } from './incidents.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, filing, logAct, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
+import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /** The hash of a range of leaves. */
-const hashIn = (leaves: Leaves) => (range: LeafRange) => rootOf(subtreesOf(range).map(leaves.hashOf));
+const hashIn = (tree: VerifiedTree) => (range: LeafRange) => rootOf(subtreesOf(range).map(tree.hashOf));
 
-function createTreeHandlers(leaves: Leaves): Handlers<'GetTree' | 'GetRoot'> {
-  const rootAt = (size: number) => hashIn(leaves)({ start: 0, end: size });
+function createTreeHandlers(tree: VerifiedTree): Handlers<'GetTree' | 'GetRoot'> {
+  const rootAt = (size: number) => hashIn(tree)({ start: 0, end: size });
   return {
     GetTree: reads(() => {
-      const size = leaves.size();
+      const size = newestSize(tree);
       return { size, root: rootAt(size) };
     }),
-    GetRoot: reads(({ size }) => (size > leaves.size() ? undefined : rootAt(size))),
+    GetRoot: reads(({ size }) => (size > newestSize(tree) ? undefined : rootAt(size))),
   };
+}
+
+/** The size of the tree with what another process appended. */
+function newestSize(tree: VerifiedTree): number {
+  tree.catchUp();
+  return tree.size();
 }
 
 /** Reads size and roots of the tree of a database that nobody here serves. */
 export function createTreeReads(database: Database): ReadTree {
-  const handlers = createTreeHandlers(createLeaves(database));
+  const handlers = createTreeHandlers(createVerifiedTree(createLeaves(database)));
   return async (command) => handlers[command.kind].run(command);
 }
 
@@ -49,9 +58,11 @@ export function createEvidenceHandlers(
   dated: Dated,
   noteAct: NoteAct,
   check: RecordCheck,
+  incidents: Incidents,
 ): Handlers<keyof EvidenceCommands> {
-  const { size } = leaves;
-  const hashOf = hashIn(leaves);
+  const { tree, index } = log;
+  const size = () => newestSize(tree);
+  const hashOf = hashIn(tree);
   const selectAccepted = prepareRaw<{ sequence: number; time_s: number }>(
     database,
     database
@@ -75,10 +86,12 @@ export function createEvidenceHandlers(
       .select()
       .from(filing)
       .innerJoin(caller, eq(caller.id, filing.callerId))
-      .where(and(eq(filing.filingNo, filingNo), owner === undefined ? undefined : eq(filing.callerId, owner)))
+      .where(eq(filing.filingNo, filingNo))
       .get();
-    if (row === undefined) return undefined;
+    if (row === undefined) check.absence(filingNo);
+    if (row === undefined || (owner !== undefined && row.filing.callerId !== owner)) return undefined;
     const { salt, leafIndex, erasedAtS } = row.filing;
+    check.erasure(row.filing);
     if (erasedAtS === null) check.filing(row.filing);
     const shown = toFiling({ ...row.filing, caller: row.caller.name });
     return {
@@ -89,19 +102,32 @@ export function createEvidenceHandlers(
 
   /** A record behind it. */
   function findLater(filingNo: string, sequence: number): LoggedRecord | undefined {
-    const row = database
+    const rows = database
       .select()
       .from(provenanceRecord)
-      .where(and(eq(provenanceRecord.filingNo, filingNo), eq(provenanceRecord.position, sequence)))
-      .get();
+      .where(eq(provenanceRecord.filingNo, filingNo))
+      .all();
+    check.transferCount(filingNo, rows.length);
+    const row = rows.find(({ position }) => position === sequence);
     if (row === undefined) return undefined;
-    const { event, at, salt, leafIndex } = row;
+    const { event, at, salt, leafIndex, recordedAtS } = row;
     const record = { filingNo, sequence, event, at };
-    if (salt !== null) check.later({ ...record, salt, leafIndex });
+    if (salt !== null) check.transfer({ ...record, salt, leafIndex, recordedAtS });
     return {
       content: salt === null ? undefined : { kind: event, record, salt },
       leafIndex: requireIndex(leafIndex, filingNo),
     };
+  }
+
+  /** The data of leaves that are in the tree. */
+  function leavesFrom(from: number, width: number): readonly string[] {
+    const data = leaves.dataFrom(from, width);
+    const wrong = Array.from({ length: width }, (_, nth) => from + nth).find(
+      (at) => !tree.hasLeaf(at, data[at - from] ?? ''),
+    );
+    if (wrong === undefined) return data;
+    incidents.count('damagedRecords');
+    throw new RecordDamaged(`Leaf ${wrong} of the evidence log is not what was recorded.`);
   }
 
   function findRecord({ filingNo, sequence, owner }: RecordName): LoggedRecord | undefined {
@@ -110,18 +136,28 @@ export function createEvidenceHandlers(
   }
 
   return {
-    ...createTreeHandlers(leaves),
+    ...createTreeHandlers(tree),
+    VerifyLog: reads(({ leaves: max, saved }) => {
+      tree.catchUp();
+      if (saved !== undefined) index.load(saved);
+      index.scan(max);
+      return { verified: index.scanned(), size: tree.size(), faults: index.faults() };
+    }),
+    SaveLogIndex: reads(() => ({ size: index.scanned(), saved: index.save() })),
     ReadSubtrees: reads(({ level, place, width }) => {
       const last = completedBy({ level, place: place + width - 1 });
-      return last < size() ? leaves.hashesFrom({ level, place }, width) : undefined;
+      if (last >= size()) return undefined;
+      return Buffer.concat(
+        Array.from({ length: width }, (_, nth) => tree.hashOf({ level, place: place + nth })),
+      );
     }),
-    ReadLeaves: reads(({ index, width }) =>
-      index + width <= size() ? leaves.dataFrom(index, width) : undefined,
+    ReadLeaves: reads(({ index: from, width }) =>
+      from + width <= size() ? leavesFrom(from, width) : undefined,
     ),
-    ProveInclusion: reads(({ index, size: of }) => {
-      if (of > size() || index >= of) return undefined;
-      const [leaf] = leaves.dataFrom(index, 1);
-      return leaf === undefined ? undefined : { leaf, path: inclusionPath(index, of).map(hashOf) };
+    ProveInclusion: reads(({ index: at, size: of }) => {
+      if (of > size() || at >= of) return undefined;
+      const [leaf = ''] = leavesFrom(at, 1);
+      return { leaf, path: inclusionPath(at, of).map(hashOf) };
     }),
     ProveConsistency: reads(({ from, to }) =>
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),

@@ -1,7 +1,9 @@
-import { type Refusal, unavailable } from '../../domain/reason.ts';
+import { Refusal, unavailable } from '../../domain/reason.ts';
 
 /** Why a unit was not executed, as plain data that crosses threads. */
 export interface Failure {
+  /** Whether a stored record is not what the evidence log committed to. */
+  readonly isDamaged?: boolean;
   /** Whether the store cannot take or keep it now; otherwise something is wrong with the service. */
   readonly isUnavailable: boolean;
   readonly message: string;
@@ -18,6 +20,13 @@ const nothingStored = 'The store could not keep the write; nothing was stored.';
 
 /** The files of the database are not in their place. */
 export class Displaced extends Error {}
+
+/** A stored record, or the log itself, is not what the evidence log committed to. The message is for the operator. */
+export class RecordDamaged extends Error {}
+
+/** What callers read of that. */
+const damagedMessage =
+  'What is stored is not what the evidence log committed to, so nothing of it is returned. The operator has to restore it.';
 
 /** SQLite's result codes that say that the machine, not the service, is at fault. */
 const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
@@ -47,11 +56,12 @@ export function unavailableFor(message: string, cause: unknown): Failure {
 /** The failure of a unit for which the service is at fault. */
 export function unforeseen(error: unknown): Failure {
   const { message, stack } = error instanceof Error ? error : new Error(String(error));
-  return { isUnavailable: false, message, cause: stack };
+  return { isUnavailable: false, isDamaged: error instanceof RecordDamaged, message, cause: stack };
 }
 
 /** What a failure rejects its unit with. */
-export function asError({ isUnavailable, message, cause }: Failure): Error | Refusal {
+export function asError({ isUnavailable, isDamaged, message, cause }: Failure): Error | Refusal {
+  if (isDamaged) return new Refusal('RECORD_DAMAGED', damagedMessage, {}, { cause: new Error(message) });
   if (isUnavailable) return unavailable(message, new Error(cause));
   const error = new Error(message);
   if (cause !== undefined) error.stack = cause;

@@ -1,6 +1,8 @@
 import { and, between, desc, eq, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { yearOfFiling } from '../../domain/filing.ts';
 import type { Database } from './database.ts';
+import { RecordDamaged } from './failure.ts';
+import type { Incidents } from './incidents.ts';
 import { filing, latestFiling } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
@@ -26,7 +28,7 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
     WHERE ${latestFiling.callerId} = ${callerId} AND ${latestFiling.year} = ${year})`;
 
 /** Prepares the statements that follow the chains. */
-export function createFilingChains(database: Database): FilingChains {
+export function createFilingChains(database: Database, incidents: Incidents): FilingChains {
   const selectLink = prepareRaw<ListedFiling & { filing_no: string; previous_id: number | null }>(
     database,
     database
@@ -54,14 +56,17 @@ export function createFilingChains(database: Database): FilingChains {
       .limit(1),
   );
 
-  /**
-   * A chain from one of its filings on. One that is deleted ends it; its id may have been given to a filing that is not of
-   * the chain.
-   */
+  /** A chain from one of its filings on. Throws RecordDamaged where it leads to a row that is not one of its filings. */
   function* chainFrom(first: number | null, owner: number, year: number): Generator<ListedFiling> {
     for (let id = first; id !== null; ) {
       const link = selectLink.get({ id, owner });
-      if (link === undefined || yearOfFiling(link.filing_no) !== year) return;
+      if (link === undefined || yearOfFiling(link.filing_no) !== year) {
+        incidents.count('damagedRecords');
+        throw new RecordDamaged(
+          `A filing of ${year} of caller ${owner} is not what was recorded: row ${id} is missing or of another caller. ` +
+            'The list is not returned: see "A record was changed" in docs/operations.md.',
+        );
+      }
       yield link;
       id = link.previous_id;
     }

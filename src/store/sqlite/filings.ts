@@ -7,6 +7,7 @@ import {
   filingNumber,
   filingSequenceMax,
   nextFilingNumber,
+  sequenceOfFiling,
   yearOfFiling,
 } from '../../domain/filing.ts';
 import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
@@ -27,9 +28,6 @@ import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };
-
-/** Records behind a filing that are held against their leaves, at most: some ten microseconds each, for which all others wait. */
-const checkedMax = 1_000;
 
 /** All columns of a filing under the names of the schema, for a statement that is read without drizzle. */
 const sourceColumns = Object.fromEntries(
@@ -62,8 +60,8 @@ export function createFilingHandlers(
     }),
   );
   const floors = numberFloors(database, 'FILING');
-  const chains = createFilingChains(database);
-  const provenance = createProvenanceRecords(database, log, outbox);
+  const chains = createFilingChains(database, incidents);
+  const provenance = createProvenanceRecords(database, log, outbox, check);
   const selectSource = prepareRaw<SourceRow>(
     database,
     database
@@ -77,15 +75,29 @@ export function createFilingHandlers(
     .where(sql`${filing.id} IN (SELECT value FROM json_each(${sql.placeholder('ids')}))`)
     .orderBy(desc(filing.filingNo))
     .prepare();
-  const ofAnybody = (year: number | undefined, page: PageQuery) =>
-    prepareRaw<ListedFiling>(
+  const numberOf = (id: number) =>
+    database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
+
+  /** The filings of all callers, newest number first. Throws RecordDamaged where one is missing between two of a year. */
+  function* ofAnybody(year: number | undefined, page: PageQuery): Generator<ListedFiling> {
+    const rows = prepareRaw<ListedFiling & { readonly filing_no: string }>(
       database,
       database
-        .select({ id: filing.id, erasedAtS: filing.erasedAtS })
+        .select({ id: filing.id, filingNo: filing.filingNo, erasedAtS: filing.erasedAtS })
         .from(filing)
         .where(and(numberedIn(year), before(page)))
         .orderBy(desc(filing.filingNo)),
     ).iterate({});
+    let above = page.from === undefined ? undefined : numberOf(page.from);
+    for (const row of rows) {
+      const ofYear = yearOfFiling(row.filing_no);
+      const isSameYear = above !== undefined && yearOfFiling(above) === ofYear;
+      const end = isSameYear ? sequenceOfFiling(above as string) : filingSequenceMax + 1;
+      check.adjacency(ofYear, sequenceOfFiling(row.filing_no), end);
+      yield row;
+      above = row.filing_no;
+    }
+  }
 
   function refuseWrongClock(nowS: number, setByS: number): void {
     const fault = findClockFault({ nowS, newestS: log.newestS(), datedS: dated.about(nowS), setByS });
@@ -98,7 +110,19 @@ export function createFilingHandlers(
   function lastOf(year: number): string | undefined {
     const newest = log.newestFiling();
     if (newest !== undefined && yearOfFiling(newest) === year) return newest;
-    return selectLast.get(numbersOf(year))?.last ?? undefined;
+    // The index has what is written.
+    log.write();
+    const last = selectLast.get(numbersOf(year))?.last ?? undefined;
+    check.lastFiling(year, last === undefined ? 0 : sequenceOfFiling(last));
+    return last;
+  }
+
+  /** The last number of a year that was left out: by the log, or by a restoration whose event is not in it yet. */
+  const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
+
+  /** What is answered for a number that is not stored. */
+  function absent(filingNo: string): undefined {
+    check.absence(filingNo);
   }
 
   return {
@@ -107,7 +131,7 @@ export function createFilingHandlers(
       const filedAtS = Math.floor(at.atMs / 1000);
       refuseWrongClock(filedAtS, clockSetByS);
       const year = yearOf(timestamp);
-      const filingNo = nextFilingNumber(year, lastOf(year), floors.get(year));
+      const filingNo = nextFilingNumber(year, lastOf(year), floorOf(year));
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
       const leaf = {
@@ -124,10 +148,10 @@ export function createFilingHandlers(
       return given;
     }),
     GetFiling: reads(({ filingNo, owner }) => {
-      const row = filings()
-        .where(and(eq(filing.filingNo, filingNo), ownedBy(owner)))
-        .get();
-      if (row === undefined) return undefined;
+      const row = filings().where(eq(filing.filingNo, filingNo)).get();
+      if (row === undefined) return absent(filingNo);
+      if (owner !== undefined && row.callerId !== owner) return undefined;
+      check.erasure(row);
       if (row.erasedAtS !== null) throw filingErased();
       return toFiling(check.filing(row));
     }),
@@ -140,12 +164,12 @@ export function createFilingHandlers(
     }),
     GetProvenance: reads(({ filingNo }) => {
       const source = selectSource.get({ filingNo });
-      if (source === undefined) return undefined;
+      if (source === undefined) return absent(filingNo);
+      check.erasure(source);
       if (source.erasedAtS !== null) throw filingErased();
       const { author, timestamp } = check.filing({ ...source, price: BigInt(source.price) });
       const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
-      const later = provenance.of(filingNo);
-      for (const record of later.slice(0, checkedMax)) check.later(record);
+      const later = check.transfers(filingNo, provenance.of(filingNo));
       return { filingNo, author, records: [submitted, ...later.map(({ event, at }) => ({ event, at }))] };
     }),
   };
@@ -168,8 +192,6 @@ function keptOf(listed: Iterable<ListedFiling>, { size }: PageQuery): Page<numbe
   }
   return { items, next: undefined };
 }
-
-const ownedBy = (owner: number | undefined) => (owner === undefined ? undefined : eq(filing.callerId, owner));
 
 /** The first and the last number that a year can have. */
 export const numbersOf = (year: number) => ({

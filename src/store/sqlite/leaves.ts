@@ -43,12 +43,8 @@ export interface Leaves {
   size(): number;
   /** The data of `width` leaves from one on, as far as they are there. */
   dataFrom(index: number, width: number): readonly string[];
-  /** The hash of a leaf; undefined if it is not there. */
-  findHash(index: number): Uint8Array | undefined;
-  /** The hash of a complete subtree of the tree. */
-  hashOf(subtree: Subtree): Uint8Array;
-  /** The hashes of `width` of them from one on, one behind the other. */
-  hashesFrom(from: Subtree, width: number): Uint8Array;
+  /** The hashes of `width` complete subtrees from one on, as far as they are there. */
+  findHashes(from: Subtree, width: number): readonly Uint8Array[];
   /** Appends leaves to the `size` that are there. */
   append(size: number, leaves: readonly StoredLeaf[]): void;
 }
@@ -72,7 +68,6 @@ export function createLeaves(database: Database): Leaves {
     database.select({ id, first, hashes }).from(logLeaf).where(isFrom).orderBy(asc(id)),
   );
 
-  /** The hashes of `width` subtrees from one on, as far as they are there. */
   function findHashes({ level, place }: Subtree, width: number): readonly Uint8Array[] {
     const found: Uint8Array[] = [];
     let row: HashRow | undefined;
@@ -84,13 +79,6 @@ export function createLeaves(database: Database): Leaves {
       found.push(hash);
     }
     return found;
-  }
-
-  function requireHashes(from: Subtree, width: number): readonly Uint8Array[] {
-    const found = findHashes(from, width);
-    if (found.length === width) return found;
-    const { level, place } = from;
-    throw new Error(`The evidence log lacks the hash of subtree ${place + found.length} of level ${level}.`);
   }
 
   return {
@@ -106,9 +94,7 @@ export function createLeaves(database: Database): Leaves {
       }
       return found;
     },
-    findHash: (index) => findHashes({ level: 0, place: index }, 1)[0],
-    hashOf: (subtree) => requireHashes(subtree, 1)[0] as Uint8Array,
-    hashesFrom: (from, width) => Buffer.concat(requireHashes(from, width)),
+    findHashes,
     append: (size, leaves) => {
       for (let from = 0; from < leaves.length; from += leavesInRow) {
         const row = leaves.slice(from, from + leavesInRow);

@@ -10,6 +10,7 @@ import type { Handlers } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { createPartyHandlers, createPartyRegister } from './parties.ts';
 import { createReconciliationHandlers } from './reconciliation.ts';
+import type { RecordCheck } from './record-check.ts';
 
 /** Handlers of escrow orders, those that callers and those that reconciliation needs, and of their parties: over the same books. */
 export function createOrderHandlers(
@@ -17,12 +18,13 @@ export function createOrderHandlers(
   noteAct: NoteAct,
   log: EvidenceLog,
   outbox: Outbox,
+  check: RecordCheck,
 ): Handlers<keyof EscrowCommands | keyof ReconciliationCommands | keyof PartyCommands> {
   // Preparing the statements of the books takes milliseconds, so it happens once.
   const parties = createPartyRegister(database);
-  const books = createEscrowBooks(database, parties, log, outbox);
+  const books = createEscrowBooks(database, parties, log, outbox, check);
   return {
-    ...createEscrowHandlers(database, books),
+    ...createEscrowHandlers(database, books, check),
     ...createReconciliationHandlers(database, books, noteAct),
     ...createPartyHandlers(database, parties, noteAct),
   };

@@ -5,12 +5,16 @@ import type { BusinessTime } from '../filing-commands.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import type { Outbox } from './outbox.ts';
+import type { RecordCheck } from './record-check.ts';
 import { filing, provenanceRecord } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 
 /** What happened to filings after they were filed. */
 export interface ProvenanceRecords {
-  /** Appends a TRANSFER record to those of the filing, and tells its caller. Runs inside the effect that it belongs to. */
+  /**
+   * Appends a TRANSFER record to those of the filing, and tells its caller. Runs inside the effect that it belongs to. Throws
+   * RecordDamaged if the filing has fewer records than were recorded; so does `transfersOf`.
+   */
   appendTransfer(filingNo: string, at: BusinessTime): void;
   /** How many TRANSFER records a filing has. */
   transfersOf(filingNo: string): number;
@@ -20,18 +24,25 @@ export interface ProvenanceRecords {
 
 /** A record as it is stored. */
 export interface StoredRecord extends LaterRecord {
+  /** Unix seconds; the time of its leaf. */
+  readonly recordedAtS: number;
   readonly salt: Buffer | null;
   readonly leafIndex: number | null;
 }
 
 type StoredRow = Pick<LaterRecord, 'event' | 'at'> &
-  Pick<StoredRecord, 'salt'> & { readonly position: number; readonly leaf_index: number | null };
+  Pick<StoredRecord, 'salt'> & {
+    readonly position: number;
+    readonly leaf_index: number | null;
+    readonly recorded_at_s: number;
+  };
 
 /** Prepares the statements of the records. */
 export function createProvenanceRecords(
   database: Database,
   log: EvidenceLog,
   outbox: Outbox,
+  check: RecordCheck,
 ): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
   // The end of the primary key, and not a count, which would read all records of the filing.
@@ -59,17 +70,23 @@ export function createProvenanceRecords(
 
   function requireCaller(filingNo: string): number {
     const row = selectCaller.get({ filingNo });
-    if (row === undefined) throw new Error(`There is no filing ${filingNo}.`);
-    return row.caller_id;
+    if (row !== undefined) return row.caller_id;
+    check.absence(filingNo);
+    throw new Error(`There is no filing ${filingNo}.`);
   }
 
-  const lastOf = (filingNo: string) => selectLast.get({ filingNo })?.last ?? 1;
+  function transfersOf(filingNo: string): number {
+    const count = (selectLast.get({ filingNo })?.last ?? 1) - 1;
+    check.transferCount(filingNo, count);
+    return count;
+  }
+
   return {
     appendTransfer: (filingNo, { atMs, timestamp }) => {
       const clockS = Math.floor(atMs / 1000);
       // The time of its leaf, which is never before the newest one: a clock that was set back makes nothing older.
       const recordedAtS = Math.max(clockS, log.newestS() ?? clockS);
-      const position = lastOf(filingNo) + 1;
+      const position = transfersOf(filingNo) + 2;
       const record = { event: 'TRANSFER', at: dateOf(timestamp) } as const;
       const evidenceHash = recordHash({ ...record, filingNo, sequence: position });
       const leaf = { kind: 'TRANSFER', number: filingNo, sequence: position, atS: recordedAtS } as const;
@@ -78,13 +95,14 @@ export function createProvenanceRecords(
       const callerId = requireCaller(filingNo);
       outbox.tell({ type: 'provenance.transferred', callerId, atMs, filingNo });
     },
-    transfersOf: (filingNo) => lastOf(filingNo) - 1,
+    transfersOf,
     of: (filingNo) =>
       select
         .all({ filingNo })
-        .map(({ position, event, at, salt, leaf_index }) => ({
+        .map(({ position, event, at, salt, leaf_index, recorded_at_s }) => ({
           ...{ filingNo, sequence: position, event, at, salt },
           leafIndex: leaf_index,
+          recordedAtS: recorded_at_s,
         }))
         .sort((one, other) => one.sequence - other.sequence),
   };

@@ -1,59 +1,114 @@
 import type { InferSelectModel } from 'drizzle-orm';
 import { evidenceHash } from '../../domain/filing.ts';
 import { commitmentTo, recordLeafData, timeOfLeaf } from '../../domain/leaf.ts';
-import { leafHash } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
+import type { EvidenceLog } from './evidence-log.ts';
+import { RecordDamaged } from './failure.ts';
 import type { Incidents } from './incidents.ts';
 import type { Leaves } from './leaves.ts';
 import type { filing, provenanceRecord } from './schema.ts';
 
 type FilingRow = InferSelectModel<typeof filing>;
-type LaterRow = LaterRecord & Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex'>;
+type LaterRow = LaterRecord &
+  Pick<InferSelectModel<typeof provenanceRecord>, 'salt' | 'leafIndex' | 'recordedAtS'>;
 
 /**
- * Holds records against what was recorded whenever they are read for somebody. Throws an error that names the record, of which
- * nothing is told then, and counts it.
+ * Compares what is stored with the evidence log, whenever it is read for a caller or added to. Throws RecordDamaged, which names
+ * the filing, and counts it.
  */
 export interface RecordCheck {
-  /** A filing that is not erased: against its evidence hash, and that against the hash of its leaf in the tree. */
+  /** A filing that is not erased: with its evidence hash, and that with its leaf in the verified tree. */
   filing<Row extends FilingRow>(row: Row): Row;
-  /** A record of such a filing behind it, against its leaf. */
-  later<Row extends LaterRow>(row: Row): Row;
+  /** The TRANSFER records of such a filing: each with its leaf, and that they are as many as were recorded. */
+  transfers<Row extends LaterRow>(filingNo: string, rows: readonly Row[]): readonly Row[];
+  /** One TRANSFER record: with its leaf. */
+  transfer(row: LaterRow): void;
+  /** That a filing has so many TRANSFER records as were recorded. */
+  transferCount(filingNo: string, count: number): void;
+  /** That a filing which is not stored was never recorded. */
+  absence(filingNo: string): void;
+  /** That no filing of a year was recorded between two numbers that follow one another in a list. */
+  adjacency(year: number, after: number, before: number): void;
+  /** That a filing is erased as the log says: an event names its leaf if and only if it is. */
+  erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex' | 'erasedAtS'>): void;
+  /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
+  lastFiling(year: number, sequence: number): void;
 }
 
-export function createRecordCheck(leaves: Leaves, incidents: Incidents): RecordCheck {
-  /** Whether that is the leaf at an index. */
-  function isLeaf(data: string, index: number | null): boolean {
-    const hash = index === null ? undefined : leaves.findHash(index);
-    return hash !== undefined && Buffer.compare(hash, leafHash(data)) === 0;
+export function createRecordCheck(
+  { tree, index }: Pick<EvidenceLog, 'tree' | 'index'>,
+  leaves: Leaves,
+  incidents: Incidents,
+): RecordCheck {
+  /** Throws unless it is so; looks once more when it has read what another process appended. */
+  function require(isSo: () => boolean, filingNo: string, what: string): void {
+    if (isSo()) return;
+    tree.catchUp();
+    if (isSo()) return;
+    incidents.count('damagedRecords');
+    throw new RecordDamaged(
+      `${filingNo} is not what was recorded: ${what}. Nothing of it is returned: see "A record was changed" in docs/operations.md.`,
+    );
   }
 
-  function damaged(filingNo: string, what: string): Error {
-    incidents.count('damagedRecords');
-    return new Error(
-      `${filingNo} is not what was recorded: ${what}. It is told to nobody: see "A record was changed" in docs/operations.md.`,
-    );
+  const isLeaf = (data: string, leafIndex: number | null): boolean =>
+    leafIndex !== null && tree.hasLeaf(leafIndex, data);
+
+  /** Whether an event says that the record of a leaf was erased, and it was old enough by its leaf. */
+  function isErased(leafIndex: number): boolean {
+    const before = index.erasedBefore(leafIndex);
+    if (before === undefined) return false;
+    const [leaf] = leaves.dataFrom(leafIndex, 1);
+    return leaf !== undefined && tree.hasLeaf(leafIndex, leaf) && timeOfLeaf(leaf) <= before;
+  }
+
+  function requireTransfer({ filingNo, sequence, event, at, salt, leafIndex, ...row }: LaterRow): void {
+    const hash = recordHash({ filingNo, sequence, event, at });
+    const commitment = salt === null ? '' : commitmentTo(hash, salt);
+    const leaf = { kind: event, number: filingNo, sequence, timeS: row.recordedAtS, commitment };
+    const data = recordLeafData(leaf);
+    const what = `the leaf of its record ${sequence} in the evidence log is of another one`;
+    require(() => isLeaf(data, leafIndex), filingNo, what);
+  }
+
+  function transferCount(filingNo: string, count: number): void {
+    const what = `it has ${count} TRANSFER records, and the evidence log has ${index.transfersOf(filingNo)}`;
+    require(() => index.transfersOf(filingNo) === count, filingNo, what);
   }
 
   return {
     filing: (row) => {
       const { filingNo: number, hash, salt, leafIndex, filedAtS: timeS } = row;
-      if (evidenceHash(row) !== hash) throw damaged(number, 'its evidence hash is of another record');
+      require(() => evidenceHash(row) === hash, number, 'its evidence hash is of another record');
       const commitment = salt === null ? '' : commitmentTo(hash, salt);
-      if (!isLeaf(recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment }), leafIndex))
-        throw damaged(number, 'its leaf in the evidence log is of another record');
+      const data = recordLeafData({ kind: 'FILING', number, sequence: 1, timeS, commitment });
+      require(() => isLeaf(data, leafIndex), number, 'its leaf in the evidence log is of another record');
       return row;
     },
-    later: (row) => {
-      const { filingNo: number, sequence, event: kind, at, salt, leafIndex } = row;
-      const commitment =
-        salt === null ? '' : commitmentTo(recordHash({ filingNo: number, sequence, event: kind, at }), salt);
-      const [leaf] = leafIndex === null ? [] : leaves.dataFrom(leafIndex, 1);
-      // Its leaf may be later than the record: only it tells.
-      const timeS = leaf === undefined ? 0 : timeOfLeaf(leaf);
-      if (leaf !== recordLeafData({ kind, number, sequence, timeS, commitment }))
-        throw damaged(number, `the leaf of its record ${sequence} in the evidence log is of another one`);
-      return row;
+    transfers: (filingNo, rows) => {
+      transferCount(filingNo, rows.length);
+      for (const row of rows) requireTransfer(row);
+      return rows;
+    },
+    transfer: requireTransfer,
+    transferCount,
+    absence: (filingNo) =>
+      require(() =>
+        !index.hasFiling(filingNo), filingNo, 'the evidence log has it, and the database does not'),
+    adjacency: (year, after, before) => {
+      const what = `the evidence log has filings of ${year} between ${after} and ${before}, and the database does not`;
+      require(() => index.filingsBetween(year, after, before) === 0, `A list of ${year}`, what);
+    },
+    erasure: ({ filingNo, leafIndex, erasedAtS }) => {
+      const what =
+        erasedAtS === null
+          ? 'the evidence log says that it was erased'
+          : 'it is marked as erased, and no event of the evidence log allows that';
+      require(() => leafIndex !== null && isErased(leafIndex) === (erasedAtS !== null), filingNo, what);
+    },
+    lastFiling: (year, sequence) => {
+      const what = `the last filing of ${year} is ${sequence}, and the evidence log has ${index.lastOf(year)}`;
+      require(() => index.lastOf(year) === sequence, `${year}`, what);
     },
   };
 }

@@ -89,6 +89,8 @@ const commands: { readonly [K in Kind]: Command<K> } = {
     ...{ size: 1, note: 'log.example\n', publishedAtS: nowS, timeStamp: Buffer.of(1) },
   },
   FindTimeStamp: { kind: 'FindTimeStamp', leafIndex: 0 },
+  VerifyLog: { kind: 'VerifyLog', leaves: 1 },
+  SaveLogIndex: { kind: 'SaveLogIndex' },
   ReadLogClock: { kind: 'ReadLogClock' },
   AcceptClock: { kind: 'AcceptClock', by: tester },
   GetProvenance: { kind: 'GetProvenance', filingNo: 'AS-2026-000001' },

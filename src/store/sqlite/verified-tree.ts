@@ -1,0 +1,188 @@
+import {
+  inclusionPath,
+  leafHash,
+  rootOfProof,
+  type Subtree,
+  subtreeRoot,
+  subtreesOf,
+  type TreeHead,
+  treeHashBytes,
+} from '../../domain/merkle.ts';
+import { RecordDamaged } from './failure.ts';
+import type { Leaves } from './leaves.ts';
+
+/** A tile is a complete subtree of this level: 256 leaves. */
+const tileLevel = 8;
+const tileLeaves = 2 ** tileLevel;
+const tileBytes = tileLeaves * treeHashBytes;
+
+/** Tiles whose leaf hashes are kept in memory, 8 KiB each: those of a million leaves. */
+const tilesKeptMax = 4_096;
+
+/**
+ * The tree of the evidence log in the memory of this process. It takes in what the tables have once, and then only grows; the
+ * roots of its tiles never leave it. Its root is compared with the signed checkpoint before anything is signed, so what is
+ * compared with this tree is compared with what was published. What is newer is what this process appended.
+ *
+ * Threat: somebody writes to the database file, and changes a record together with its leaf and the hashes of it.
+ */
+export interface VerifiedTree {
+  size(): number;
+  /** Without the leaves of the open transaction. */
+  durableSize(): number;
+  /** Takes in the leaves that another process appended. Throws RecordDamaged if the tables have fewer than the tree. */
+  catchUp(): void;
+  /** Appends a leaf: the hashes of all subtrees that it completes, from the leaf itself upwards. */
+  append(completed: readonly Uint8Array[]): void;
+  /** The hash of a complete subtree. Throws RecordDamaged if the tables do not have its leaves. */
+  hashOf(subtree: Subtree): Uint8Array;
+  /** Whether these data are the leaf at an index. */
+  hasLeaf(index: number, data: string): boolean;
+  head(): TreeHead;
+  /** Keeps what was appended since the last call. */
+  committed(): void;
+  /** Forgets it. */
+  rolledBack(): void;
+}
+
+/** The tree of the leaves in a table; nothing is read before it is needed. */
+export function createVerifiedTree(leaves: Leaves): VerifiedTree {
+  /** The hashes of the complete subtrees from tiles upwards, a list a level. */
+  const levels: Uint8Array[][] = [[]];
+  /** The hashes of the leaves after the last complete tile. */
+  let tail: Uint8Array = new Uint8Array(tileBytes);
+  let size = 0;
+  /** Size and tail as of the last commit; undefined while nothing was appended since. */
+  let durable: { readonly size: number; readonly tail: Uint8Array } | undefined;
+  /** Leaf hashes of complete tiles that have the root of their tile; the oldest one first. */
+  const kept = new Map<number, Uint8Array>();
+
+  const tiles = (): number => levels[0]?.length ?? 0;
+
+  function keep(tile: number, hashes: Uint8Array): void {
+    kept.set(tile, hashes);
+    if (kept.size <= tilesKeptMax) return;
+    for (const oldest of kept.keys()) {
+      kept.delete(oldest);
+      return;
+    }
+  }
+
+  /** Adds the root of a complete tile, and those that it completes above. */
+  function addTile(root: Uint8Array): void {
+    let hash = root;
+    for (let level = 0; ; level += 1) {
+      const row = levels[level] ?? [];
+      levels[level] = row;
+      // A copy: the hash may be a part of a larger buffer, which would be kept with it.
+      row.push(new Uint8Array(hash));
+      const left = row.at(-2);
+      if (row.length % 2 === 1 || left === undefined) return;
+      hash = subtreeRoot(Buffer.concat([left, hash]));
+    }
+  }
+
+  function addLeaf(hash: Uint8Array, tileRoot: Uint8Array | undefined): void {
+    tail.set(hash, (size % tileLeaves) * treeHashBytes);
+    size += 1;
+    if (size % tileLeaves !== 0) return;
+    keep(tiles(), tail);
+    addTile(tileRoot ?? subtreeRoot(tail));
+    tail = new Uint8Array(tileBytes);
+  }
+
+  /** The hashes of the leaves of a tile; undefined if the tables do not have those that its root is of. */
+  function hashesOfTile(tile: number): Uint8Array | undefined {
+    if (tile === tiles()) return tail;
+    const known = kept.get(tile);
+    if (known !== undefined) return known;
+    const hashes = Buffer.concat(leaves.findHashes({ level: 0, place: tile * tileLeaves }, tileLeaves));
+    const root = levels[0]?.[tile];
+    if (root === undefined || hashes.length !== tileBytes || !equal(subtreeRoot(hashes), root))
+      return undefined;
+    keep(tile, hashes);
+    return hashes;
+  }
+
+  /** Whether a leaf leads to the root of its tile by the other hashes in the tables: for a tile of which some are damaged. */
+  function leadsToTile(index: number, leaf: Uint8Array): boolean {
+    const tile = Math.floor(index / tileLeaves);
+    const inTile = index % tileLeaves;
+    const path = inclusionPath(inTile, tileLeaves).flatMap(({ start, end }) => {
+      const width = end - start;
+      const subtree = { level: Math.log2(width), place: (tile * tileLeaves + start) / width };
+      return leaves.findHashes(subtree, 1);
+    });
+    const root = levels[0]?.[tile];
+    return root !== undefined && equal(rootOfProof({ index: inTile, size: tileLeaves, leaf, path }), root);
+  }
+
+  function hashOf({ level, place }: Subtree): Uint8Array {
+    const missing = () => damagedTree(`the hash of subtree ${place} of level ${level} is not there`);
+    if (level >= tileLevel) return levels[level - tileLevel]?.[place] ?? refuse(missing());
+    const tile = Math.floor((place * 2 ** level) / tileLeaves);
+    const width = 2 ** level * treeHashBytes;
+    const from = (place * width) % tileBytes;
+    const isThere = (place + 1) * 2 ** level <= size;
+    const hashes = isThere ? hashesOfTile(tile) : undefined;
+    if (hashes === undefined) throw missing();
+    return subtreeRoot(hashes.subarray(from, from + width));
+  }
+
+  return {
+    size: () => size,
+    durableSize: () => durable?.size ?? size,
+    catchUp: () => {
+      const stored = leaves.size();
+      if (stored < size) throw damagedTree(`it had ${size} leaves, and the database has ${stored}`);
+      while (size < stored) {
+        const isWholeTile = size % tileLeaves === 0 && stored - size >= tileLeaves;
+        const subtree = isWholeTile
+          ? { level: tileLevel, place: size / tileLeaves }
+          : { level: 0, place: size };
+        const [hash = refuse(damagedTree(`leaf ${size} is not there`))] = leaves.findHashes(subtree, 1);
+        if (isWholeTile) {
+          addTile(hash);
+          size += tileLeaves;
+        } else addLeaf(hash, undefined);
+      }
+    },
+    append: (completed) => {
+      durable ??= { size, tail: tail.slice() };
+      const [leaf = refuse(new Error('A leaf completes itself.'))] = completed;
+      addLeaf(leaf, completed[tileLevel]);
+    },
+    hashOf,
+    hasLeaf: (index, data) => {
+      if (index >= size) return false;
+      const hash = leafHash(data);
+      const hashes = hashesOfTile(Math.floor(index / tileLeaves));
+      if (hashes === undefined) return leadsToTile(index, hash);
+      const from = (index % tileLeaves) * treeHashBytes;
+      return equal(hash, hashes.subarray(from, from + treeHashBytes));
+    },
+    head: () => ({ size, roots: subtreesOf({ start: 0, end: size }).map(hashOf) }),
+    committed: () => {
+      durable = undefined;
+    },
+    rolledBack: () => {
+      if (durable === undefined) return;
+      ({ size, tail } = durable);
+      durable = undefined;
+      const whole = Math.floor(size / tileLeaves);
+      for (const [level, row] of levels.entries()) row.length = Math.floor(whole / 2 ** level);
+      for (const tile of kept.keys()) if (tile >= whole) kept.delete(tile);
+    },
+  };
+}
+
+const equal = (one: Uint8Array, other: Uint8Array): boolean => Buffer.compare(one, other) === 0;
+
+const damagedTree = (what: string): RecordDamaged =>
+  new RecordDamaged(
+    `The evidence log is not what it was: ${what}. See "A record was changed" in docs/operations.md.`,
+  );
+
+function refuse(error: Error): never {
+  throw error;
+}

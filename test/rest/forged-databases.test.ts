@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { cpSync, existsSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Refusal } from '../../src/domain/reason.ts';
+import { type Command, perform } from '../../src/store/store.ts';
+import { markFileName } from '../../src/tlog/verification.ts';
+import { time, toFile } from '../store/promises/fixtures.ts';
+import { createManualClock } from '../support/clock.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
+import { type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../support/forging.ts';
+import { publishAll } from '../support/publication.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+/** What a service that is started on a forged database does. */
+interface Noticed {
+  /** The start is refused with these words, or /readyz says them; undefined if it is ready. */
+  readonly start?: RegExp;
+  /** Whether provenance of the forged filing is RECORD_DAMAGED. */
+  readonly read?: boolean;
+  /** Whether a list of all filings is. */
+  readonly list?: boolean;
+  /** Whether the list of the platform is. */
+  readonly ownList?: boolean;
+  /** Whether a new filing is. */
+  readonly file?: boolean;
+}
+
+/** By the names of the forgeries. docs/evidence.md has this table for people. */
+const noticed: Readonly<Record<string, Noticed>> = {
+  'row, leaf text and leaf hash': { start: /does not agree with what was published/ },
+  'whole tree and kept checkpoint': { start: /does not agree with what was published/ },
+  'newest filing deleted': { read: true, list: true, ownList: true, file: true },
+  'middle filing deleted': { read: true, list: true, ownList: true },
+  'transfer deleted': { read: true },
+  'transfer without its salt': { read: true },
+  'faked erasure': { read: true },
+  'faked erasure with its event': { read: true },
+  caller_id: { ownList: true },
+  filed_at_s: { read: true, list: true, ownList: true },
+  recorded_at_s: { read: true },
+  number_gap: {},
+  log_key: { start: /master key does not open the secret of/ },
+};
+
+const registry = await makeForgeableRegistry(fileScope);
+const afternoon = time('2026-11-21T15:00:00+00:00');
+
+/** A service on a copy of the registry, forged if `forge` does. */
+async function startOn(t: TestContext, forge: (file: string) => void, hasMark = true): Promise<TestService> {
+  const dataDir = join(temporaryFolder(t), 'data');
+  cpSync(registry, dataDir, { recursive: true });
+  assert.ok(existsSync(join(dataDir, markFileName)));
+  if (!hasMark) rmSync(join(dataDir, markFileName));
+  forge(join(dataDir, 'artseal.db'));
+  return startService(t, { dataDir, clock: createManualClock(forgeableAtMs) });
+}
+
+async function faultsOf(service: TestService): Promise<string> {
+  const answer = await fetch(`${service.publicUrl}/readyz`);
+  const { evidence } = JSON.parse(await answer.text()).parts ?? {};
+  return answer.status === 200 ? '' : `${evidence} ${service.logLines.join('\n')}`;
+}
+
+async function assertStarts(t: TestContext, start: RegExp | undefined, starting: Promise<TestService>) {
+  const service = await starting.catch((error: Error) => error);
+  if (service instanceof Error) {
+    assert.match(service.message, start ?? /^$/);
+    return undefined;
+  }
+  assert.match(await faultsOf(service), start ?? /^$/);
+  t.after(() => service.close());
+  return service;
+}
+
+/** Whether the store refuses a command with RECORD_DAMAGED, and counts it. */
+async function isDamaged(service: TestService, command: Command): Promise<boolean> {
+  const count = async () => (await service.store.figures()).incidents.damagedRecords;
+  const before = await count();
+  try {
+    await perform(service.store, command);
+    return false;
+  } catch (error) {
+    assert.ok(error instanceof Refusal, String(error));
+    assert.equal(error.reason, 'RECORD_DAMAGED');
+    assert.ok((await count()) > before);
+    return true;
+  }
+}
+
+test('every forgery has a row in the table', () => {
+  assert.deepEqual(
+    forgeries.map(({ name }) => name),
+    Object.keys(noticed),
+  );
+});
+
+test('the registry is ready before anything is forged, with its mark and without', async (t) => {
+  for (const hasMark of [true, false]) {
+    const service = await startOn(t, () => {}, hasMark);
+    assert.equal(await faultsOf(service), '');
+    const filter = { owner: undefined, year: undefined };
+    const listed = await perform(service.store, {
+      kind: 'ListFilings',
+      ...{ filter, page: { from: undefined, size: 100 } },
+    });
+    for (const { filingNo } of listed.items)
+      assert.ok((await perform(service.store, { kind: 'GetProvenance', filingNo })) !== undefined);
+    assert.equal(await isDamaged(service, toFile({ callerId: 1, caller: 'a' }, afternoon)), false);
+    await service.close();
+  }
+});
+
+for (const { name, what, forge } of forgeries) {
+  const expected = noticed[name] ?? {};
+
+  test(`${name}: start, reads and filings are refused as the table says (${what})`, async (t) => {
+    let forged = '';
+    const starting = startOn(t, (file) => {
+      forged = forge(file);
+    });
+    const service = await assertStarts(t, expected.start, starting);
+    if (service === undefined) return;
+    const [filingNo] = /AS-\d{4}-\d{6}/.exec(forged) ?? [];
+    const page = { from: undefined, size: 100 };
+    const list = (owner: number | undefined) =>
+      isDamaged(service, { kind: 'ListFilings', filter: { owner, year: undefined }, page });
+    const by = (callerId: number) => ({ callerId, caller: 'a platform' });
+    const owners = [1, 2];
+    const lists = await Promise.all(owners.map(list));
+    assert.deepEqual(
+      {
+        read: filingNo !== undefined && (await isDamaged(service, { kind: 'GetProvenance', filingNo })),
+        list: await list(undefined),
+        ownList: lists.some(Boolean),
+        file: await isDamaged(service, toFile(by(1), afternoon)),
+      },
+      { read: false, list: false, ownList: false, file: false, ...withoutStart(expected) },
+    );
+  });
+}
+
+const withoutStart = ({ start, ...rest }: Noticed) => rest;
+
+test('a gap that was shortened gives no number out again', async (t) => {
+  const forgery = forgeries.find(({ name }) => name === 'number_gap');
+  const service = await startOn(t, (file) => forgery?.forge(file));
+  const untouched = await startOn(t, () => {});
+  const command = toFile({ callerId: 1, caller: 'a' }, afternoon);
+  const [one, other] = [await perform(service.store, command), await perform(untouched.store, command)];
+  assert.equal(one.filingNo, other.filingNo);
+});
+
+/** More leaves than a tile has. */
+const manyFilings = 300;
+
+/** A registry with so many filings; the second of them was forged together with its leaf. */
+async function makeLargeRegistry(t: TestContext) {
+  const clock = createManualClock(afternoon.atMs);
+  const service = await startService(t, { clock });
+  const { caller } = await service.platform();
+  const found = await perform(service.store, { kind: 'FindPlatform', name: caller });
+  const by = { callerId: found?.callerId ?? 0, caller };
+  const filed = Array.from({ length: manyFilings }, () => perform(service.store, toFile(by, afternoon)));
+  await Promise.all(filed);
+  await publishAll(service, clock);
+  await service.close();
+  const file = join(service.dataDir, 'artseal.db');
+  const [forged, neighbour] = forgeIn(file, (client) => {
+    const select = client.prepare<[number], FilingRow>('SELECT * FROM filing WHERE id = ?');
+    const row = { ...(select.get(2) as FilingRow), author: 'forged' };
+    const { hash, data } = leafOfFiling(row);
+    client.prepare('UPDATE filing SET author = ?, hash = ? WHERE id = 2').run(row.author, hash);
+    rewriteLeaf(client, row.leaf_index, data);
+    return [row.filing_no, select.get(9)?.filing_no ?? ''];
+  });
+  return { ...service, forged, neighbour, start: () => startService(t, { clock, dataDir: service.dataDir }) };
+}
+
+test('a forged leaf of a large log keeps the service from being ready, and its record alone from being read', async (t) => {
+  const { start, dataDir, forged, neighbour } = await makeLargeRegistry(t);
+  const mark = join(dataDir, markFileName);
+  const provenanceOf = (filingNo: string) => ({ kind: 'GetProvenance', filingNo }) as const;
+
+  const marked = await start();
+  assert.equal(await faultsOf(marked), '', 'what the mark covers is compared when it is read');
+  assert.equal(await isDamaged(marked, provenanceOf(forged)), true);
+  assert.equal(await isDamaged(marked, provenanceOf(neighbour)), false);
+  await marked.close();
+
+  for (const replace of [() => rmSync(mark), () => cpSync(join(dataDir, 'master-key'), mark)]) {
+    replace();
+    const service = await start();
+    assert.match(await faultsOf(service), /leaf 2 of the evidence log is not what was recorded/);
+    assert.equal(await isDamaged(service, provenanceOf(forged)), true);
+    assert.equal(await isDamaged(service, provenanceOf(neighbour)), false);
+    await service.close();
+  }
+});
