@@ -256,8 +256,8 @@ describe('what other users of the machine may change is refused', {
   concurrency: 4,
   timeout: 300_000,
 }, () => {
-  const exposed = (dataDir: string, name: string, mode = 0o622): string => {
-    const file = join(dataDir, name);
+  const exposed = (folder: string, name: string, mode = 0o622): string => {
+    const file = join(folder, name);
     chmodSync(file, mode);
     return file;
   };
@@ -266,12 +266,15 @@ describe('what other users of the machine may change is refused', {
     test(`artseal ${words.join(' ')}: the data folder and its files`, async (t) => {
       const { dataDir } = await usedDatabase(t);
       writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}');
-      const files = ['.', 'artseal.db', 'master-key', 'sandbox-credentials.json'].map((name) =>
+      const files = ['artseal.db', 'master-key', 'sandbox-credentials.json'].map((name) =>
         exposed(dataDir, name),
       );
+      // Its owner must be able to open it: without that right, only root reaches the files.
+      const folder = exposed(dataDir, '.', 0o722);
       const result = await runBounded(t, words, { ARTSEAL_DATA_DIR: dataDir }, limitMs);
-      assertOneLine(result, setUpWrong, /mode 0622/, /chmod go-w/);
-      for (const file of files) assert.ok(result.stderr.includes(` '${file}'`), `${file}: ${result.stderr}`);
+      assertOneLine(result, setUpWrong, /mode 0722/, /mode 0622/, /chmod go-w/);
+      for (const path of [folder, ...files])
+        assert.ok(result.stderr.includes(` '${path}'`), `${path}: ${result.stderr}`);
     });
   }
 

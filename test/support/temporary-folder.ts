@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
+// Some systems let the group of an ordinary user change new files, which the service refuses.
+process.umask(0o022);
+
 const leftBehind: string[] = [];
 process.once('exit', () => {
   for (const folder of leftBehind) rmSync(folder, { recursive: true, force: true });
