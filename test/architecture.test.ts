@@ -81,3 +81,12 @@ test('where files of the program are is known in one place, since the executable
   // The launcher is part of the npm package alone.
   assert.deepEqual(knowing, ['src/launcher.ts', 'src/program/packaged-files.ts']);
 });
+
+test('every test that may need root is one that npm run test:root runs', () => {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const named: string[] = scripts['test:root'].split(' ').filter((word: string) => word.endsWith('.test.ts'));
+  const needing = globSync('test/**/*.test.ts', { cwd: root, exclude: ['**/node_modules/**'] }).filter(
+    (file) => /from '.*\/(?:namespaces|machine)\.ts'/.test(readFileSync(join(root, file), 'utf8')),
+  );
+  assert.deepEqual(globSync(named, { cwd: root }).sort(), needing.sort());
+});

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { CommandResult } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
-import { skipUnlessInstalled } from '../support/installed.ts';
+import { skipUnlessUnshared } from '../support/namespaces.ts';
 
 /** What a machine has of its own. */
 const ownNamespaces = ['--mount', '--pid', '--net', '--uts', '--ipc', '--cgroup'];
@@ -26,18 +26,13 @@ export interface Machine {
   run(script: string): Promise<CommandResult>;
 }
 
-/**
- * For a test's `skip`: false where machines can be made, else what is missing for it, as `skipUnlessInstalled` says it, or
- * what this system does not let root do.
- */
+/** For a test's `skip`: false if machines can be made, which takes root, else the reason, as `skipUnlessUnshared` gives it. */
 export function skipUnlessBootable(): string | false {
-  const missing = skipUnlessInstalled('systemctl', 'unshare', 'setpriv', 'nsenter');
-  if (missing !== false) return missing;
   const layers = 'lowerdir=/,upperdir=/mnt/upper,workdir=/mnt/work';
   const mounts = `mount -t tmpfs none /mnt && mkdir /mnt/upper /mnt/work /mnt/disk && mount -t overlay -o ${layers} none /mnt/disk`;
   const where = `$(awk '$3 == "cgroup2" { print $2; exit }' /proc/self/mounts)/artseal-trial-$$`;
   const groups = `mkdir "${where}" && rmdir "${where}" && mount -t cgroup2 none /sys/fs/cgroup`;
-  const words = [
+  const trial = [
     ...ownNamespaces,
     '--fork',
     '--propagation',
@@ -46,8 +41,7 @@ export function skipUnlessBootable(): string | false {
     '-ec',
     `${mounts} && ${groups}`,
   ];
-  const { status, stderr } = spawnSync('unshare', words, { encoding: 'utf8' });
-  return status === 0 ? false : `no machine can be made in namespaces here: ${stderr}`;
+  return skipUnlessUnshared(trial, 'systemctl', 'setpriv', 'nsenter');
 }
 
 /**

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -10,8 +9,8 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { eventually } from '../support/eventually.ts';
-import { skipUnlessInstalled } from '../support/installed.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { skipUnlessUnshared } from '../support/namespaces.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -54,14 +53,7 @@ function drainedMs(service: WatchedService): number {
 /** As root of a namespace of its own, in which a process may mount what others do not see. */
 const ownMounts = ['--map-root-user', '--mount'];
 
-/** Why a disk of a test's own cannot be made here, which a container may forbid; false if it can. */
-function skipUnlessMountable(): string | false {
-  const missing = skipUnlessInstalled('unshare', 'mount');
-  if (missing !== false) return missing;
-  const words = [...ownMounts, 'mount', '-t', 'tmpfs', 'none', tmpdir()];
-  const { status, stderr } = spawnSync('unshare', words, { encoding: 'utf8' });
-  return status === 0 ? false : `a process cannot have mounts of its own here: ${stderr}`;
-}
+const diskIsMounted = [...ownMounts, 'mount', '-t', 'tmpfs', 'none', tmpdir()];
 
 /** Fills the disk to its last byte, or what is left of it. */
 function fill(path: string): void {
@@ -85,7 +77,7 @@ function hasRoom(file: number, bytes: number): boolean {
 }
 
 test('a full disk turns readiness off, and room on it turns it on again', {
-  skip: skipUnlessMountable(),
+  skip: skipUnlessUnshared(diskIsMounted, 'mount'),
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryFolder(t);

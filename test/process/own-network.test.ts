@@ -2,22 +2,15 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { skipUnlessInstalled } from '../support/installed.ts';
+import { skipUnlessUnshared } from '../support/namespaces.ts';
 
 /** As root of a network of its own, which has nothing but loopback. */
 const ownNetwork = ['--map-root-user', '--net'];
 
-/** Why a process cannot have a network of its own here, which a container may forbid; false if it can. */
-function skipUnlessSeparable(): string | false {
-  const missing = skipUnlessInstalled('unshare', 'ip');
-  if (missing !== false) return missing;
-  const words = [...ownNetwork, 'ip', 'address', 'add', '2606:4700::1/128', 'dev', 'lo'];
-  const { status, stderr } = spawnSync('unshare', words, { encoding: 'utf8' });
-  return status === 0 ? false : `a process cannot have a network of its own here: ${stderr}`;
-}
+const addressIsAdded = [...ownNetwork, 'ip', 'address', 'add', '2606:4700::1/128', 'dev', 'lo'];
 
 test('of all addresses only public ones are sent to, tried where each is one of this machine', {
-  skip: skipUnlessSeparable(),
+  skip: skipUnlessUnshared(addressIsAdded, 'ip'),
 }, () => {
   const program = join(import.meta.dirname, '..', 'webhooks', 'own-network.ts');
   // What runs within a test would report to it otherwise.

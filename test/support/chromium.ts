@@ -43,7 +43,7 @@ export async function startChromium(t: Pick<TestContext, 'after'>): Promise<Brow
     installed('chromium') ?? 'chromium',
     [
       ...['--headless', '--remote-debugging-pipe', `--user-data-dir=${temporaryFolder(t)}`],
-      // Its sandbox refuses root, as which CI runs; what it opens here is the project's own.
+      // Its sandbox refuses root, as which the tests may run; what it opens here is the project's own.
       ...['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
       ...['--no-first-run', '--disable-background-networking', '--disable-component-update'],
       'about:blank',
