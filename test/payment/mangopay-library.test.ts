@@ -4,12 +4,8 @@ import { type TestContext, test } from 'node:test';
 import Mangopay from 'mangopay4-nodejs-sdk';
 import type { PaymentOrder } from '../../src/payment/institution.ts';
 import { createMangopayInstitution } from '../../src/payment/mangopay/institution.ts';
-import {
-  type MangopayStandIn,
-  type PartyOfStandIn,
-  type SeenRequest,
-  startMangopayStandIn,
-} from '../support/mangopay-stand-in.ts';
+import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
+import type { PartyOfStandIn, SeenRequest } from '../support/mangopay-world.ts';
 import { instruct, lookUp } from './institution-suite.ts';
 
 /** What this project asks of Mangopay, asked by the library that Mangopay makes. */

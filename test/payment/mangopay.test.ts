@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -8,66 +7,16 @@ import { inspect } from 'node:util';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
 import { Refusal } from '../../src/domain/reason.ts';
-import type {
-  FailureKind,
-  Institution,
-  PaymentOrder,
-  SentNotification,
-} from '../../src/payment/institution.ts';
+import type { FailureKind, Institution, PaymentOrder } from '../../src/payment/institution.ts';
 import { createMangopayInstitution } from '../../src/payment/mangopay/institution.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Fault, type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
+import type { Fault } from '../support/mangopay-stand-in.ts';
 import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './institution-suite.ts';
+import { amount, holdIn, hook, opened } from './mangopay-support.ts';
 
 const hourMs = 3_600_000;
 const limitMs = 60_000;
 const holdRequest = /^POST \/transfers$/;
-const amount = 1_250_000;
-
-type Buyer = 'rich' | 'poor' | 'owner';
-
-/** A stand-in and an institution that takes it for Mangopay. */
-async function opened(t: TestContext, now: () => number = Date.now) {
-  const standIn = await startMangopayStandIn(t);
-  const institution = createMangopayInstitution(standIn, now);
-  t.after(() => institution.close());
-  const buyers = {
-    rich: standIn.party('PAYER', 'EUR', 100 * amount),
-    poor: standIn.party('PAYER', 'EUR', amount - 1),
-    owner: standIn.party('OWNER', 'EUR', 100 * amount),
-  };
-  const seller = standIn.party('OWNER', 'EUR', 0);
-  let orders = 0;
-  const order = (buyer: Buyer = 'rich', more: Partial<PaymentOrder> = {}): PaymentOrder => {
-    orders += 1;
-    return {
-      holdId: randomUUID(),
-      escrowId: `ES-2026-${orders}`,
-      buyerId: buyer,
-      sellerId: 'seller',
-      buyer: buyers[buyer],
-      seller,
-      amount: BigInt(amount),
-      currency: 'EUR',
-      openedAtMs: Date.now(),
-      reference: undefined,
-      ...more,
-    };
-  };
-  const balance = (wallet: string | undefined) =>
-    standIn.wallets.find(({ Id }) => Id === wallet)?.Balance.Amount ?? assert.fail();
-  return { standIn, institution, order, buyers, seller, balance };
-}
-
-const holdIn = ({ transfers }: MangopayStandIn, { holdId, buyer }: PaymentOrder) =>
-  transfers.find(({ Tag, DebitedWalletId }) => Tag === holdId && DebitedWalletId === buyer?.wallet) ??
-  assert.fail();
-
-/** A hook as Mangopay sends it, behind the question mark. */
-function hook(secret: string, eventType: string, resourceId: string, dateS: number): SentNotification {
-  const query = `secret=${secret}&EventType=${eventType}&RessourceId=${resourceId}&Date=${dateS}`;
-  return { method: 'GET', query, headers: {}, body: new Uint8Array(), nowS: dateS };
-}
 
 const engine: InstitutionEngine = {
   has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack'],

@@ -165,6 +165,38 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
     });
   });
 
+  await t.test('staff who move the money elsewhere stop the order, which is no sale', async () => {
+    const elsewhere = standIn.party('OWNER', 'EUR', 0);
+    const heldFor = async () => {
+      const filingNo = await service.file();
+      const { escrowId } = (await service.open(filingNo)).json;
+      return { filingNo, escrowId, hold: standIn.transfers.at(-1) ?? assert.fail() };
+    };
+    const needsPerson = async (escrowId: string) => {
+      const { stdout } = await runCommand(['escrow', 'list', '--review', '--json'], deployment.settings);
+      return stdout.includes(escrowId);
+    };
+    const [looked, released] = [await heldFor(), await heldFor()];
+    for (const { hold } of [looked, released]) {
+      standIn.transferOutside(hold.CreditedWalletId ?? '', elsewhere.wallet, amount, hold.Tag ?? '');
+    }
+    // Mangopay is asked for whatever reason.
+    assert.equal((await service.hook('TRANSFER_NORMAL_SUCCEEDED', looked.hold.Id)).status, 200);
+    await eventually('the order stops', settledWithinMs, () => needsPerson(looked.escrowId));
+    const refused = await service.resolve(released.escrowId, 'release');
+    assertRefused(refused, 402, 'PAYMENT_DECLINED', /left its wallet by other means than this service/);
+    assert.equal(await needsPerson(released.escrowId), true);
+    for (const { filingNo, escrowId } of [looked, released]) {
+      assert.equal((await service.order(escrowId)).state, 'FROZEN');
+      const { records } = (await askProvenance(service, platform, filingNo)).json;
+      assert.deepEqual(
+        records.map(({ event }: { event: string }) => event),
+        ['SUBMITTED'],
+      );
+    }
+    assert.match(service.log(), /took 1280000 EUR to wallet wlt_m_\w+, which is not the seller's/);
+  });
+
   assert.equal(await service.stop('SIGTERM'), 0);
   assert.match(service.log(), /payment notification/);
   for (const secret of [standIn.hookSecret, standIn.apiKey, 'token-1']) {

@@ -51,7 +51,7 @@ export function createMangopayInstitution(settings: MangopaySettings, nowMs: () 
     lookUp: (order, signal) =>
       client.call(signal, async (api) => {
         const ledger = await ledgers.find(api, order);
-        return ledger === undefined ? { status: 'ABSENT' } : snapshotOf(ledger);
+        return ledger === undefined ? { status: 'ABSENT' } : snapshotOf(ledger, order);
       }),
     readNotification: (sent) => readHook(sent, settings.hookSecret),
     subjectOf: (refundId, signal) => client.call(signal, (api) => subjectOf(api, refundId)),
@@ -114,7 +114,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
   ): Promise<PaymentSnapshot> {
     const { walletId } = ledger;
     const sent = await api.post<Transfer>('/transfers', transfer, keyOf('hold', order.holdId));
-    if (sent.kind === 'LOST') return snapshotOf(await ledgers.again(api, ledger));
+    if (sent.kind === 'LOST') return snapshotOf(await ledgers.again(api, ledger), order);
     if (sent.kind === 'REFUSED') {
       await ledgers.close(api, order, walletId);
       return { status: 'VOID', declined: sent.refusal };
@@ -123,22 +123,25 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     if (made.Status === 'FAILED') await ledgers.close(api, order, walletId);
     // Back to the buyer, it is what used the key up.
     if (made.DebitedWalletId !== walletId)
-      return snapshotOf({ walletId, isClosed: false, transfers: [made] });
-    return made.Status === 'FAILED' ? { status: 'VOID' } : snapshotOf(await ledgers.again(api, ledger, made));
+      return snapshotOf({ walletId, isClosed: false, transfers: [made] }, order);
+    return made.Status === 'FAILED'
+      ? { status: 'VOID' }
+      : snapshotOf(await ledgers.again(api, ledger, made), order);
   }
 
   /** What of a ledger is held, moved on by `send`; why that was declined, where it still is held. */
   async function moveOn(
     api: MangopayApi,
+    order: PaymentInstruction,
     ledger: OrderLedger,
-    instructionId: string,
     send: (key: string) => Promise<Posted<Transfer>>,
   ): Promise<PaymentSnapshot> {
+    const { instructionId } = order;
     let sent = await send(keyOf('instruction', instructionId));
     // The key is used up by a fault of Mangopay's, and the money is still there: it can leave but once.
     if (sent.kind === 'LOST') sent = await send(keyOf(`instruction at ${nowMs()}`, instructionId));
     if (sent.kind === 'LOST') throw new InstitutionFailure('FAILED', 'Mangopay: a fault of its own, twice');
-    if (sent.kind === 'REFUSED') return declined(api, ledger, sent.refusal);
+    if (sent.kind === 'REFUSED') return declined(api, order, ledger, sent.refusal);
     const made = sent.isStored ? await currentOf(api, sent.resource) : sent.resource;
     if (made.Status === 'CREATED') {
       throw new InstitutionFailure(
@@ -146,13 +149,14 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
         `Mangopay: ${made.Id} is not carried out yet${whyWaiting(made)}`,
       );
     }
-    if (made.Status === 'FAILED') return declined(api, ledger, declinedBy(made));
-    return snapshotOf(await ledgers.again(api, ledger, made));
+    if (made.Status === 'FAILED') return declined(api, order, ledger, declinedBy(made));
+    return snapshotOf(await ledgers.again(api, ledger, made), order);
   }
 
-  const declined = async (api: MangopayApi, ledger: OrderLedger, why: Declined) => {
-    const payment = snapshotOf(await ledgers.again(api, ledger));
-    return payment.status === 'HELD' ? { ...payment, declined: why } : payment;
+  const declined = async (api: MangopayApi, order: PaymentOrder, ledger: OrderLedger, why: Declined) => {
+    const payment = snapshotOf(await ledgers.again(api, ledger), order);
+    // What was found in the wallet explains more than the refusal that follows from it.
+    return payment.status === 'HELD' ? { declined: why, ...payment } : payment;
   };
 
   const giveBack = (
@@ -169,15 +173,15 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       Fees: { ...funds, Amount: 0 },
       Tag: order.holdId,
     };
-    return moveOn(api, ledger, order.instructionId, (key) =>
+    return moveOn(api, order, ledger, (key) =>
       api.post<Transfer>(`/transfers/${hold?.Id}/refunds`, refund, key),
     );
   };
 
   /** Gives back what is held. What waits for the buyer can still come to be, and cannot be called off. */
   const returned = (api: MangopayApi, order: PaymentInstruction, ledger: OrderLedger) => {
-    const payment = snapshotOf(ledger);
-    if (payment.status === 'HELD') return giveBack(api, order, ledger, payment);
+    const payment = snapshotOf(ledger, order);
+    if (payment.status === 'HELD' && payment.amount !== 0n) return giveBack(api, order, ledger, payment);
     if (payment.status !== 'AWAITING_BUYER') return payment;
     throw new InstitutionFailure(
       'FAILED',
@@ -191,7 +195,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const { user, wallet } = partyOf(order, 'buyer');
       const ledger = await ledgers.open(api, order);
       if ('refusal' in ledger) return { status: 'VOID', declined: ledger.refusal };
-      const payment = snapshotOf(ledger);
+      const payment = snapshotOf(ledger, order);
       if (payment.status !== 'ABSENT') return payment;
       const { walletId } = ledger;
       const held = await underHoldKey(api, order, ledger, transferOf(order, { user, wallet }, walletId));
@@ -201,11 +205,12 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     RELEASE: async (api, order) => {
       const ledger = await ledgers.find(api, order);
       if (ledger === undefined) return { status: 'ABSENT' };
-      const payment = snapshotOf(ledger);
-      if (payment.status !== 'HELD') return payment;
+      const payment = snapshotOf(ledger, order);
+      // Where it is not what was agreed, a person has to look first.
+      if (payment.status !== 'HELD' || payment.amount !== order.amount) return payment;
       const from = { user: escrowUser, wallet: ledger.walletId };
       const transfer = transferOf(order, from, partyOf(order, 'seller').wallet);
-      return moveOn(api, ledger, order.instructionId, (key) => api.post('/transfers', transfer, key));
+      return moveOn(api, order, ledger, (key) => api.post('/transfers', transfer, key));
     },
     REFUND: async (api, order) => {
       const ledger = await ledgers.find(api, order);

@@ -81,7 +81,7 @@ export function createLedgers(escrowUser: string, nowMs: () => number): Ledgers 
     find: async (api, order) => {
       if (order.reference !== undefined) {
         const hold = await api.get<Transfer>(`/transfers/${order.reference}`);
-        return listed(api, { walletId: hold.CreditedWalletId, isClosed: false }, hold);
+        return listed(api, { walletId: walletOf(hold), isClosed: false }, hold);
       }
       const wallet = await search(api, order);
       return wallet && read(api, wallet);
@@ -124,12 +124,23 @@ async function listed(
   return {
     walletId,
     isClosed,
-    transfers: await Promise.all(transfers.map((transfer) => current(api, transfer))),
+    transfers: await Promise.all(transfers.map((transfer) => current(api, transfer, walletId))),
   };
 }
 
-/** A list leaves out where the buyer has to act, and what was stored may be of the past. */
-function current(api: MangopayApi, transfer: Transfer): Promise<Transfer> | Transfer {
-  const isSettled = transfer.Status !== 'CREATED' || transfer.Nature === 'REFUND';
-  return isSettled ? transfer : api.get<Transfer>(`/transfers/${transfer.Id}`);
+/** The wallet that a hold is in. */
+function walletOf({ Id, CreditedWalletId }: Transfer): string {
+  if (CreditedWalletId === null) throw new InstitutionFailure('FAILED', `Mangopay: ${Id} has no wallet`);
+  return CreditedWalletId;
+}
+
+/**
+ * A transaction as it is now, and in full: a list leaves out where the buyer has to act and what a refund is of, and what was
+ * stored may be of the past.
+ */
+function current(api: MangopayApi, transfer: Transfer, walletId: string): Promise<Transfer> | Transfer {
+  const { Id, Type, Nature, Status, CreditedWalletId } = transfer;
+  if (Nature === 'REFUND' && CreditedWalletId === walletId) return api.get<Transfer>(`/refunds/${Id}`);
+  const isWaiting = Status === 'CREATED' && Type === 'TRANSFER' && Nature === 'REGULAR';
+  return isWaiting ? api.get<Transfer>(`/transfers/${Id}`) : transfer;
 }

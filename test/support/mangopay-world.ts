@@ -1,0 +1,444 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+
+/** One request as it arrived. */
+export interface SeenRequest {
+  readonly method: string;
+  /** Behind /v2.01/ and the ClientId. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly idempotencyKey: string | undefined;
+  readonly headers: IncomingMessage['headers'];
+}
+
+/** A user; the members that this project looks at, as Mangopay spells them. */
+export interface StandInUser {
+  readonly Id: string;
+  UserCategory: 'PAYER' | 'OWNER' | 'PLATFORM';
+}
+
+interface Money {
+  readonly Currency: string;
+  readonly Amount: number;
+}
+
+/** A wallet. */
+export interface StandInWallet {
+  readonly Id: string;
+  readonly Owners: readonly [string];
+  readonly Currency: string;
+  readonly Description: string;
+  readonly CreationDate: number;
+  Tag: string | null;
+  Balance: Money;
+}
+
+/** A transfer, a pay-in, a payout, or the refund of one. */
+export interface StandInTransfer {
+  readonly Id: string;
+  readonly Tag: string | null;
+  CreationDate: number;
+  readonly AuthorId: string;
+  readonly DebitedFunds: Money;
+  readonly CreditedFunds: Money;
+  readonly Fees: Money;
+  readonly Type: 'TRANSFER' | 'PAYIN' | 'PAYOUT';
+  readonly Nature: 'REGULAR' | 'REFUND';
+  /** Null of a pay-in. */
+  readonly DebitedWalletId: string | null;
+  /** Null of a payout. */
+  readonly CreditedWalletId: string | null;
+  /** Of a refund. */
+  readonly InitialTransactionId?: string;
+  Status: 'CREATED' | 'SUCCEEDED' | 'FAILED';
+  ResultCode: string | null;
+  ResultMessage: string | null;
+  PendingUserAction: { readonly RedirectUrl: string } | null;
+}
+
+/** A chargeback of a pay-in. */
+export interface StandInDispute {
+  readonly Id: string;
+  readonly InitialTransactionId: string;
+  readonly InitialTransactionType: 'PAYIN';
+  readonly DisputeType: 'CONTESTABLE' | 'NOT_CONTESTABLE' | 'RETRIEVAL';
+  readonly DisputedFunds: Money;
+  readonly CreationDate: number;
+  ContestedFunds: Money | null;
+  Status: 'CREATED' | 'PENDING_CLIENT_ACTION' | 'SUBMITTED' | 'CLOSED';
+  ResultCode: 'LOST' | 'WON' | 'VOID' | '';
+  ClosedDate: number | null;
+}
+
+/** The institution's names for a party. */
+export interface PartyOfStandIn {
+  readonly [name: string]: string;
+  readonly user: string;
+  readonly wallet: string;
+}
+
+/** An answer of Mangopay. */
+export interface Answer {
+  readonly status: number;
+  readonly body: object;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const perPage = { most: 100, unless: 10 } as const;
+
+/** Users, wallets and what moves between them, and what happens there besides requests. */
+export interface World {
+  readonly users: StandInUser[];
+  readonly wallets: StandInWallet[];
+  /** The newest last; refunds are among them. */
+  readonly transfers: StandInTransfer[];
+  /** The newest last. */
+  readonly payIns: StandInTransfer[];
+  readonly disputes: StandInDispute[];
+  carryOut(request: SeenRequest): Answer;
+  /** Makes a user with a wallet that a pay-in of this much fills; the names of a party. */
+  party(category: StandInUser['UserCategory'], currency: string, amount: number): PartyOfStandIn;
+  /** Whoever makes a transfer as this user has to authenticate first. */
+  askToAuthenticate(userId: string): void;
+  /** The user of a transfer has authenticated, or the time for it is over. */
+  authenticated(transferId: string, isConfirmed: boolean): void;
+  /** The wallets of this user are shown only once they have authenticated. */
+  hideWallets(userId: string): void;
+  /** Refunds a transfer from outside, all of it or a part; the refund. */
+  refundOutside(transferId: string, amount?: number): StandInTransfer;
+  /** Staff transfer from a wallet, by the dashboard. */
+  transferOutside(from: string, to: string, amount: number, tag?: string): StandInTransfer;
+  /** Staff pay out of a wallet to a bank account: the wallet is debited at once, and the payout is under way. */
+  payOutOutside(from: string, amount: number): StandInTransfer;
+  /** A card payment fills a wallet. */
+  payIn(wallet: string, amount: number): StandInTransfer;
+  /** The buyer contests a pay-in, all of it or a part; the platform's Repudiation Wallet is debited. */
+  dispute(payInId: string, more?: Partial<StandInDispute>): StandInDispute;
+  /** A dispute ends. */
+  endDispute(disputeId: string, result: 'LOST' | 'WON' | 'VOID'): void;
+}
+
+/** Users, wallets and transfers, and the rules of Mangopay for them. */
+export function createWorld(): World {
+  const users: StandInUser[] = [];
+  const wallets: StandInWallet[] = [];
+  const transfers: StandInTransfer[] = [];
+  const payIns: StandInTransfer[] = [];
+  const payOuts: StandInTransfer[] = [];
+  const disputes: StandInDispute[] = [];
+  const hidden = new Set<string>();
+  const toAuthenticate = new Set<string>();
+  const walletOf = (id: unknown) => wallets.find(({ Id }) => Id === id);
+  const userOf = (id: unknown) => users.find(({ Id }) => Id === id);
+  const nowS = () => Math.floor(Date.now() / 1000);
+  const idOf = (prefix: string) => `${prefix}_${randomUUID().replaceAll('-', '')}`;
+
+  function addWallet(owner: string, currency: string, more: object = {}): StandInWallet {
+    const wallet: StandInWallet = {
+      Id: idOf('wlt_m'),
+      Owners: [owner],
+      Currency: currency,
+      Description: '',
+      CreationDate: nowS(),
+      Tag: null,
+      Balance: { Currency: currency, Amount: 0 },
+      ...more,
+    };
+    wallets.push(wallet);
+    return wallet;
+  }
+
+  function createWallet({ Owners, Currency, Description, Tag }: Record<string, unknown>): Answer {
+    const [owner] = Array.isArray(Owners) && Owners.length === 1 ? Owners : [];
+    if (userOf(owner) === undefined) return refused(400, 'param_error', 'Owners');
+    if (typeof Description !== 'string' || Description === '')
+      return refused(400, 'param_error', 'Description');
+    if (typeof Currency !== 'string' || !/^[A-Z]{3}$/.test(Currency)) {
+      return refused(400, 'param_error', 'Currency');
+    }
+    if (String(Tag).length > 255) return refused(400, 'param_error', 'Tag');
+    return ok(addWallet(owner, Currency, { Description, Tag: Tag ?? null }));
+  }
+
+  /** Moves the money of a transfer if there is enough; that decides its status. */
+  function settle(transfer: StandInTransfer): StandInTransfer {
+    const [from, to] = [walletOf(transfer.DebitedWalletId), walletOf(transfer.CreditedWalletId)];
+    if (from === undefined || to === undefined) throw new Error('a wallet is gone');
+    const { Amount } = transfer.DebitedFunds;
+    if (from.Balance.Amount < Amount) return fail(transfer, '001001', 'Unsufficient wallet balance');
+    from.Balance = { ...from.Balance, Amount: from.Balance.Amount - Amount };
+    to.Balance = { ...to.Balance, Amount: to.Balance.Amount + Amount };
+    const success = { ResultCode: '000000', ResultMessage: 'Success', PendingUserAction: null };
+    return Object.assign(transfer, { Status: 'SUCCEEDED', ...success });
+  }
+
+  const fail = (transfer: StandInTransfer, ResultCode: string, ResultMessage: string) =>
+    Object.assign(transfer, { Status: 'FAILED', ResultCode, ResultMessage, PendingUserAction: null });
+
+  type Members = Pick<
+    StandInTransfer,
+    'AuthorId' | 'DebitedFunds' | 'DebitedWalletId' | 'CreditedWalletId' | 'Tag'
+  > & { InitialTransactionId?: string };
+
+  const transaction = (prefix: string, members: Members): StandInTransfer => ({
+    Id: idOf(prefix),
+    CreationDate: nowS(),
+    ...members,
+    CreditedFunds: members.DebitedFunds,
+    Fees: { ...members.DebitedFunds, Amount: 0 },
+    Type: 'TRANSFER',
+    Nature: 'REGULAR',
+    Status: 'CREATED',
+    ResultCode: null,
+    ResultMessage: null,
+    PendingUserAction: null,
+  });
+
+  function made(Nature: 'REGULAR' | 'REFUND', members: Members): StandInTransfer {
+    const prefix = Nature === 'REFUND' ? 'xfer_refund_c' : 'xfer_c';
+    const transfer: StandInTransfer = { ...transaction(prefix, members), Nature };
+    transfers.push(transfer);
+    return transfer;
+  }
+
+  /** A wallet that is there, for what happens besides requests. */
+  function walletIn(id: string): StandInWallet {
+    const wallet = walletOf(id);
+    if (wallet === undefined) throw new Error(`there is no ${id}`);
+    return wallet;
+  }
+
+  function payIn(id: string, amount: number): StandInTransfer {
+    const wallet = walletIn(id);
+    const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
+    const ends = { DebitedWalletId: null, CreditedWalletId: id };
+    const paid = transaction('wt', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
+    wallet.Balance = { ...wallet.Balance, Amount: wallet.Balance.Amount + amount };
+    payIns.push({ ...paid, Type: 'PAYIN', Status: 'SUCCEEDED' });
+    return payIns.at(-1) as StandInTransfer;
+  }
+
+  function payOutOutside(id: string, amount: number): StandInTransfer {
+    const wallet = walletIn(id);
+    const DebitedFunds = { Currency: wallet.Currency, Amount: amount };
+    const ends = { DebitedWalletId: id, CreditedWalletId: null };
+    const paid = transaction('po', { AuthorId: wallet.Owners[0], DebitedFunds, Tag: null, ...ends });
+    wallet.Balance = { ...wallet.Balance, Amount: wallet.Balance.Amount - amount };
+    payOuts.push({ ...paid, Type: 'PAYOUT' });
+    return payOuts.at(-1) as StandInTransfer;
+  }
+
+  function dispute(payInId: string, more: Partial<StandInDispute> = {}): StandInDispute {
+    const { DebitedFunds } = payIns.find(({ Id }) => Id === payInId) ?? {};
+    if (DebitedFunds === undefined) throw new Error(`there is no ${payInId}`);
+    disputes.push({
+      Id: idOf('dispute_m'),
+      InitialTransactionId: payInId,
+      InitialTransactionType: 'PAYIN',
+      DisputeType: 'CONTESTABLE',
+      DisputedFunds: DebitedFunds,
+      ContestedFunds: null,
+      CreationDate: nowS(),
+      Status: 'PENDING_CLIENT_ACTION',
+      ResultCode: '',
+      ClosedDate: null,
+      ...more,
+    });
+    return disputes.at(-1) as StandInDispute;
+  }
+
+  function createTransfer(body: Record<string, unknown>): Answer {
+    const { AuthorId, DebitedFunds, Fees, DebitedWalletId, CreditedWalletId, Tag } = body;
+    const author = userOf(AuthorId);
+    const [from, to] = [walletOf(DebitedWalletId), walletOf(CreditedWalletId)];
+    if (author === undefined) return refused(400, 'param_error', 'AuthorId');
+    if (from === undefined) return refused(400, 'param_error', 'DebitedWalletId');
+    if (to === undefined || to === from) return refused(400, 'param_error', 'CreditedWalletId');
+    const [funds, fees] = [readMoney(DebitedFunds), readMoney(Fees)];
+    if (funds === undefined || funds.Amount < 1) return refused(400, 'param_error', 'DebitedFunds');
+    if (fees === undefined || fees.Amount !== 0) return refused(400, 'param_error', 'Fees');
+    if (new Set([funds.Currency, fees.Currency, from.Currency, to.Currency]).size > 1) {
+      return refused(400, 'currency_incompatibility_error', 'Currency');
+    }
+    const transfer = made('REGULAR', {
+      AuthorId: author.Id,
+      DebitedFunds: funds,
+      DebitedWalletId: from.Id,
+      CreditedWalletId: to.Id,
+      Tag: typeof Tag === 'string' ? Tag : null,
+    });
+    return ok(structuredClone(begin(transfer, author, from, to)));
+  }
+
+  function begin(
+    transfer: StandInTransfer,
+    author: StandInUser,
+    from: StandInWallet,
+    to: StandInWallet,
+  ): StandInTransfer {
+    if (from.Owners[0] !== author.Id) return fail(transfer, '001002', 'Author is not the wallet owner');
+    if (userOf(to.Owners[0])?.UserCategory === 'PAYER' && to.Owners[0] !== author.Id) {
+      return fail(transfer, '002702', 'Users with category PAYER cannot receive transfers');
+    }
+    if (!toAuthenticate.has(author.Id)) return settle(transfer);
+    const RedirectUrl = `https://sca.sandbox.mangopay.com/?token=sca_${transfer.Id}`;
+    return Object.assign(transfer, { PendingUserAction: { RedirectUrl } });
+  }
+
+  function refund(
+    initial: StandInTransfer,
+    author: string,
+    amount: number,
+    tag: string | null,
+  ): StandInTransfer {
+    const transfer = made('REFUND', {
+      AuthorId: author,
+      DebitedFunds: { ...initial.DebitedFunds, Amount: amount },
+      DebitedWalletId: initial.CreditedWalletId,
+      CreditedWalletId: initial.DebitedWalletId,
+      InitialTransactionId: initial.Id,
+      Tag: tag,
+    });
+    const refunded = transfers
+      .filter(
+        ({ InitialTransactionId, Status }) => InitialTransactionId === initial.Id && Status === 'SUCCEEDED',
+      )
+      .reduce((sum, { DebitedFunds }) => sum + DebitedFunds.Amount, 0);
+    if (refunded + amount > initial.CreditedFunds.Amount) {
+      return fail(transfer, '001401', 'Transaction has already been successfully refunded');
+    }
+    return settle(transfer);
+  }
+
+  function createRefund(id: string, { AuthorId, DebitedFunds, Fees, Tag }: Record<string, unknown>): Answer {
+    const initial = transfers.find(({ Id }) => Id === id);
+    if (initial === undefined) return refused(404, 'ressource_not_found');
+    if (initial.Status !== 'SUCCEEDED') return refused(400, 'param_error', 'TransferId');
+    if (AuthorId !== initial.AuthorId) return refused(400, 'param_error', 'AuthorId');
+    if ((DebitedFunds === undefined) !== (Fees === undefined)) return refused(400, 'param_error', 'Fees');
+    const funds = DebitedFunds === undefined ? initial.DebitedFunds : readMoney(DebitedFunds);
+    if (funds === undefined || funds.Amount < 1) return refused(400, 'param_error', 'DebitedFunds');
+    return ok(refund(initial, initial.AuthorId, funds.Amount, typeof Tag === 'string' ? Tag : null));
+  }
+
+  function page<T extends { readonly CreationDate: number }>(
+    all: readonly T[],
+    query: URLSearchParams,
+  ): Answer {
+    const size = Number(query.get('per_page') ?? perPage.unless);
+    if (!(size >= 1 && size <= perPage.most)) return refused(400, 'param_error', 'per_page');
+    const ordered = query.get('Sort') === 'CreationDate:DESC' ? all.toReversed() : all;
+    const from = (Number(query.get('page') ?? 1) - 1) * size;
+    return ok(ordered.slice(from, from + size));
+  }
+
+  /** A transaction as lists show it: its base alone, without where the buyer has to act. */
+  const inList = ({ PendingUserAction, InitialTransactionId, ...base }: StandInTransfer) => base;
+
+  function carryOut({ method, path, query, body }: SeenRequest): Answer {
+    const [, kind, id, part] = /^\/(\w+)(?:\/([\w-]+)(?:\/(\w+))?)?$/.exec(path) ?? [];
+    switch (`${method} ${kind}${id === undefined ? '' : '/id'}${part === undefined ? '' : `/${part}`}`) {
+      case 'GET users/id':
+        return found(userOf(id));
+      case 'GET users/id/wallets': {
+        const theirs = wallets.filter(({ Owners }) => Owners[0] === id);
+        return userOf(id) === undefined ? refused(404, 'ressource_not_found') : page(theirs, query);
+      }
+      case 'POST wallets':
+        return createWallet(body);
+      case 'GET wallets/id':
+        return hidden.has(walletOf(id)?.Owners[0] ?? '') ? toShow : found(walletOf(id));
+      case 'PUT wallets/id': {
+        const wallet = walletOf(id);
+        if (wallet !== undefined && typeof body.Tag === 'string') wallet.Tag = body.Tag;
+        return found(wallet);
+      }
+      case 'GET wallets/id/transactions': {
+        const through = [...payIns, ...transfers, ...payOuts].filter((one) =>
+          [one.DebitedWalletId, one.CreditedWalletId].includes(id ?? ''),
+        );
+        return page(through.map(inList), query);
+      }
+      case 'GET wallets/id/disputes': {
+        const into = payIns.filter(({ CreditedWalletId }) => CreditedWalletId === id).map(({ Id }) => Id);
+        const theirs = disputes.filter(({ InitialTransactionId }) => into.includes(InitialTransactionId));
+        return walletOf(id) === undefined ? refused(404, 'ressource_not_found') : page(theirs, query);
+      }
+      case 'GET disputes/id':
+        return found(disputes.find(({ Id }) => Id === id));
+      case 'GET payins/id':
+        return found(payIns.find(({ Id }) => Id === id));
+      case 'POST transfers':
+        return createTransfer(body);
+      case 'GET transfers/id':
+        return found(transfers.find(({ Id, Nature }) => Id === id && Nature === 'REGULAR'));
+      case 'POST transfers/id/refunds':
+        return createRefund(id ?? '', body);
+      case 'GET refunds/id':
+        return found(transfers.find(({ Id, Nature }) => Id === id && Nature === 'REFUND'));
+      default:
+        return refused(405, 'no_such_endpoint');
+    }
+  }
+
+  return {
+    ...{ users, wallets, transfers, payIns, disputes, carryOut, payIn, payOutOutside, dispute },
+    party: (category, currency, amount) => {
+      const user = idOf('user_m');
+      users.push({ Id: user, UserCategory: category });
+      const { Id: wallet } = addWallet(user, currency);
+      if (amount > 0) payIn(wallet, amount);
+      return { user, wallet };
+    },
+    askToAuthenticate: (userId) => void toAuthenticate.add(userId),
+    hideWallets: (userId) => void hidden.add(userId),
+    authenticated: (transferId, isConfirmed) => {
+      const transfer = transfers.find(({ Id }) => Id === transferId);
+      if (transfer?.Status !== 'CREATED') throw new Error(`${transferId} waits for nobody`);
+      if (isConfirmed) settle(transfer);
+      else fail(transfer, '007102', 'Transfer authentication expired. Please initiate a new request.');
+    },
+    transferOutside: (from, to, amount, tag) => {
+      const { Owners, Currency } = walletIn(from);
+      const DebitedFunds = { Currency, Amount: amount };
+      const ends = { DebitedWalletId: from, CreditedWalletId: walletIn(to).Id };
+      return settle(made('REGULAR', { AuthorId: Owners[0], DebitedFunds, Tag: tag ?? null, ...ends }));
+    },
+    endDispute: (disputeId, ResultCode) => {
+      const ended = disputes.find(({ Id }) => Id === disputeId);
+      if (ended === undefined) throw new Error(`there is no ${disputeId}`);
+      Object.assign(ended, { Status: 'CLOSED', ResultCode, ClosedDate: nowS() });
+    },
+    refundOutside: (transferId, amount) => {
+      const initial = transfers.find(({ Id }) => Id === transferId);
+      if (initial === undefined) throw new Error(`there is no ${transferId}`);
+      return refund(initial, initial.AuthorId, amount ?? initial.DebitedFunds.Amount, null);
+    },
+  };
+}
+
+/** What is answered of the wallet of somebody who has to authenticate to have it shown. */
+const toShow: Answer = {
+  ...{ status: 401, body: { Message: 'SCA required', Type: 'unauthorized', Id: 'req-standin' } },
+  headers: {
+    'WWW-Authenticate': 'PendingUserAction RedirectUrl=https://sca.sandbox.mangopay.com/?token=sca_w',
+  },
+};
+
+const ok = (body: object): Answer => ({ status: 200, body: structuredClone(body) });
+const found = (body: object | undefined): Answer =>
+  body === undefined ? refused(404, 'ressource_not_found') : ok(body);
+
+/** A sum as Mangopay takes it: an integer, not a string. */
+function readMoney(value: unknown): Money | undefined {
+  const { Currency, Amount } = Object(value);
+  return typeof Currency === 'string' && Number.isSafeInteger(Amount) ? { Currency, Amount } : undefined;
+}
+
+/** A refusal, which repeats a secret as Mangopay might. */
+export function refused(status: number, type: string, field?: string): Answer {
+  const errors = field === undefined ? null : { [field]: `The ${field} field is invalid` };
+  const body = { Message: `No, standin-api-key-0123456789.`, Type: type, Id: 'req-standin', Date: 1, errors };
+  return { status, body };
+}
