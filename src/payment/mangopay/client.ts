@@ -39,6 +39,14 @@ export type Posted<T> =
   /** An earlier request ended in a fault of Mangopay's, and the key is used up: what was done has to be looked for. */
   | { readonly kind: 'LOST' };
 
+/** Mangopay does not show a wallet before its owner has authenticated. */
+export class OwnerHasToAuthenticate extends InstitutionFailure {
+  constructor(what: string) {
+    const why = 'is the user of ARTSEAL_MANGOPAY_ESCROW_USER of the category PLATFORM?';
+    super('FAILED', `Mangopay: ${what}, the owner of the wallet has to authenticate first: ${why}`);
+  }
+}
+
 /** How long one request may take, in milliseconds, should the signal of its call allow for more. */
 const requestTimeoutMs = 20_000;
 /** How long before its end a token is not used any more, in milliseconds; Mangopay recommends half of that. */
@@ -139,11 +147,7 @@ export function createMangopayClient(
       const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
       const answer = await send(`${method} ${path}`, target, init, signal);
       if (answer.status === 401 && asksForTheOwner(answer)) {
-        throw new InstitutionFailure(
-          'FAILED',
-          `Mangopay: ${method} ${path}, the owner of the wallet has to authenticate first: is the user of ` +
-            'ARTSEAL_MANGOPAY_ESCROW_USER of the category PLATFORM?',
-        );
+        throw new OwnerHasToAuthenticate(`${method} ${path}`);
       }
       // It may have been withdrawn before its time: the next request asks for another.
       if (answer.status === 401) token = undefined;

@@ -12,6 +12,7 @@ import {
 import { createMangopayClient, type MangopayApi, type MangopayClient, type Posted } from './client.ts';
 import { createLedgers, keyOf, type Ledgers } from './ledgers.ts';
 import { readHook } from './notification.ts';
+import { sellerFault } from './seller.ts';
 import type { MangopaySettings } from './settings.ts';
 import { declinedBy, holdOf, type OrderLedger, snapshotOf, type Transfer } from './snapshot.ts';
 
@@ -189,6 +190,23 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     );
   };
 
+  /** Gives back what is held, or else sees to it that nothing ever is. */
+  async function cancel(
+    api: MangopayApi,
+    order: PaymentInstruction,
+    ledger: OrderLedger,
+  ): Promise<PaymentSnapshot> {
+    const payment = await returned(api, order, ledger);
+    if (payment.status !== 'ABSENT') return payment;
+    const { walletId } = ledger;
+    const nothing = transferOf(order, { user: escrowUser, wallet: walletId }, partyOf(order, 'buyer').wallet);
+    const { status } = await underHoldKey(api, order, ledger, nothing);
+    if (status === 'ABSENT') await ledgers.close(api, order, walletId);
+    if (status === 'ABSENT' || status === 'VOID') return { status: 'VOID' };
+    // The FREEZE was there first.
+    return returned(api, order, await ledgers.again(api, ledger));
+  }
+
   type Carry = (api: MangopayApi, order: PaymentInstruction) => Promise<PaymentSnapshot>;
   return {
     FREEZE: async (api, order) => {
@@ -197,6 +215,12 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       if ('refusal' in ledger) return { status: 'VOID', declined: ledger.refusal };
       const payment = snapshotOf(ledger, order);
       if (payment.status !== 'ABSENT') return payment;
+      const fault = await sellerFault(api, order, partyOf(order, 'seller'));
+      if (fault !== undefined) {
+        // An earlier FREEZE may be on its way.
+        const cancelled = await cancel(api, order, ledger);
+        return cancelled.status === 'VOID' ? { ...cancelled, declined: fault.declined } : cancelled;
+      }
       const { walletId } = ledger;
       const held = await underHoldKey(api, order, ledger, transferOf(order, { user, wallet }, walletId));
       if (held.status !== 'ABSENT') return held;
@@ -208,8 +232,12 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const payment = snapshotOf(ledger, order);
       // Where it is not what was agreed, a person has to look first.
       if (payment.status !== 'HELD' || payment.amount !== order.amount) return payment;
+      const seller = partyOf(order, 'seller');
+      const fault = await sellerFault(api, order, seller);
+      // A wallet that is hidden now was seen before the hold was made.
+      if (fault !== undefined && !fault.isHidden) return { ...payment, declined: fault.declined };
       const from = { user: escrowUser, wallet: ledger.walletId };
-      const transfer = transferOf(order, from, partyOf(order, 'seller').wallet);
+      const transfer = transferOf(order, from, seller.wallet);
       return moveOn(api, order, ledger, (key) => api.post('/transfers', transfer, key));
     },
     REFUND: async (api, order) => {
@@ -220,19 +248,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const ledger = await ledgers.open(api, order);
       // Without a wallet there is nothing that a FREEZE could move money into.
       if ('refusal' in ledger) return { status: 'VOID' };
-      const payment = await returned(api, order, ledger);
-      if (payment.status !== 'ABSENT') return payment;
-      const { walletId } = ledger;
-      const nothing = transferOf(
-        order,
-        { user: escrowUser, wallet: walletId },
-        partyOf(order, 'buyer').wallet,
-      );
-      const { status } = await underHoldKey(api, order, ledger, nothing);
-      if (status === 'ABSENT') await ledgers.close(api, order, walletId);
-      if (status === 'ABSENT' || status === 'VOID') return { status: 'VOID' };
-      // The FREEZE was there first.
-      return returned(api, order, await ledgers.again(api, ledger));
+      return cancel(api, order, ledger);
     },
   } satisfies Record<PaymentInstruction['kind'], Carry>;
 }
