@@ -45,7 +45,7 @@ export interface Institution {
    */
   readNotification(notification: SentNotification): Notification;
   /**
-   * Asks which order a resource is of, where notifications name such; undefined if it is of none of ours. Rejects as
+   * Asks which orders a resource is of, where notifications name such; undefined if it is of none of ours. Rejects as
    * `lookUp` does.
    */
   subjectOf?(resource: string, signal: AbortSignal): Promise<NotificationSubject | undefined>;
@@ -150,8 +150,18 @@ export interface Notification {
   readonly about: NotificationSubject | { readonly resource: string } | undefined;
 }
 
-/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference. */
-export type NotificationSubject = { readonly holdId: string } | { readonly reference: string };
+/** An order, by PaymentOrder.holdId or by PaymentSnapshot.reference; or what a buyer may contest together. */
+export type NotificationSubject =
+  | { readonly holdId: string }
+  | { readonly reference: string }
+  | OrdersOfBuyer;
+
+/** The RELEASED orders of a buyer who is registered with these of the institution's names, opened since a time. */
+export interface OrdersOfBuyer {
+  readonly buyer: PartyNames;
+  /** Unix milliseconds. */
+  readonly openedSinceMs: number;
+}
 
 /**
  * One of the institutions that a deployment can choose: what has to be set for it, and how it is opened. `Values` is what

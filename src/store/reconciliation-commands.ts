@@ -143,13 +143,16 @@ export interface ReconciliationCommands {
     readonly gives: readonly DueOrder[];
   };
   /**
-   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due: true for the first
-   * time.
+   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due, or the RELEASED orders
+   * of a buyer who is registered with these names, opened since a time: true for the first time.
    */
   TakeNotification: {
     readonly takes: {
       readonly eventId: string;
-      readonly about: { readonly holdId: string } | { readonly reference: string };
+      readonly about:
+        | { readonly holdId: string }
+        | { readonly reference: string }
+        | { readonly buyer: PartyNames; readonly openedSinceMs: number };
       readonly nowMs: number;
     };
     readonly gives: boolean;

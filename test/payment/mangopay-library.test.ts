@@ -33,6 +33,12 @@ async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
   );
   const closed = new library.models.Wallet({ Tag: 'hold closed', Description: 'of an order' });
   await library.Wallets.update(Object.assign(closed, { Id: wallet.Id }));
+  const payIn = standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyer.wallet);
+  const { Id: disputeId } = standIn.dispute(payIn?.Id ?? assert.fail(), {
+    CreationDate: 1,
+    ClosedDate: 2,
+    Status: 'CLOSED',
+  });
   const sorted = { parameters: { page: 1, per_page: 100, Sort: 'CreationDate:DESC' } };
   return {
     stored: await library.Idempotency.get(key),
@@ -42,6 +48,9 @@ async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
     wallets: await library.Users.getWallets(escrowUser, sorted),
     refund: await library.Refunds.get(refund.Id),
     user: await library.Users.get(escrowUser),
+    dispute: await library.Disputes.get(disputeId),
+    disputes: await library.Disputes.getDisputesForWallet(buyer.wallet, { parameters: { per_page: 100 } }),
+    payIn: await library.PayIns.get(payIn?.Id ?? assert.fail()),
     transfer,
   };
 }
@@ -66,7 +75,8 @@ async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: Part
   await instruct(institution, cancelled, 'CANCEL');
   await lookUp(institution, sold);
   const refund = standIn.transfers.find(({ Nature }) => Nature === 'REFUND');
-  await institution.subjectOf?.(refund?.Id ?? assert.fail(), signal);
+  await institution.subjectOf?.(`/refunds/${refund?.Id}`, signal);
+  await institution.subjectOf?.(`/disputes/${standIn.disputes[0]?.Id}`, signal);
 }
 
 /** A request without what differs between any two: its ids, its key and the order of its members. */
@@ -97,6 +107,11 @@ test('the library of Mangopay gets through the stand-in, and asks as this projec
   assert.equal(told.wallets.length, 1);
   assert.equal(told.refund.InitialTransactionId, told.transfer.Id);
   assert.equal(told.user.Id, standIn.escrowUser);
+  assert.equal(told.dispute.InitialTransactionId, told.payIn.Id);
+  assert.deepEqual(
+    told.disputes.map(({ Id }) => Id),
+    [told.dispute.Id],
+  );
 
   const theirs = new Map(standIn.requests.map(shapeOf).map((shape) => [shape.line, shape]));
   const before = standIn.requests.length;

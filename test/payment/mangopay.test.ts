@@ -19,7 +19,7 @@ const limitMs = 60_000;
 const holdRequest = /^POST \/transfers$/;
 
 const engine: InstitutionEngine = {
-  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack'],
+  has: ['tellsWhy', 'awaitsBuyer', 'takesBack', 'takesPartBack', 'disputes'],
   lapses: false,
   open: async (t) => {
     const { standIn, institution, order, buyers } = await opened(t);
@@ -34,6 +34,15 @@ const engine: InstitutionEngine = {
       },
       takesBack: async (asked, event) => {
         const hold = holdIn(standIn, asked);
+        const payIn = standIn.payIns.find(
+          ({ CreditedWalletId }) => CreditedWalletId === hold.DebitedWalletId,
+        );
+        const disputed = standIn.disputes.find(
+          ({ InitialTransactionId }) => InitialTransactionId === payIn?.Id,
+        );
+        if (event === 'DISPUTE') return void standIn.dispute(payIn?.Id ?? assert.fail());
+        if (event === 'DISPUTE_WON') return standIn.endDispute(disputed?.Id ?? assert.fail(), 'WON');
+        if (event === 'DISPUTE_LOST') return standIn.endDispute(disputed?.Id ?? assert.fail(), 'LOST');
         const paidOut = standIn.transfers.find((one) => one.DebitedWalletId === hold.CreditedWalletId);
         const { Id } = paidOut ?? assert.fail();
         const isBack = standIn.transfers.some(({ InitialTransactionId }) => InitialTransactionId === Id);
@@ -505,12 +514,13 @@ describe('what others do at Mangopay', () => {
 
     const sent = hook(standIn.hookSecret, 'TRANSFER_REFUND_SUCCEEDED', part.Id, 1_800_000_000);
     const { about } = institution.readNotification(sent);
-    assert.deepEqual(about, { resource: part.Id });
+    const resource = `/refunds/${part.Id}`;
+    assert.deepEqual(about, { resource });
     const { signal } = new AbortController();
-    assert.deepEqual(await institution.subjectOf?.(part.Id, signal), { holdId: asked.holdId });
-    assert.equal(await institution.subjectOf?.('xfer_refund_gone', signal), undefined);
+    assert.deepEqual(await institution.subjectOf?.(resource, signal), { holdId: asked.holdId });
+    assert.equal(await institution.subjectOf?.('/refunds/xfer_refund_gone', signal), undefined);
     standIn.failNext(/^GET \/refunds/, { status: 503 });
-    await assert.rejects(institution.subjectOf?.(part.Id, signal) ?? assert.fail(), { kind: 'FAILED' });
+    await assert.rejects(institution.subjectOf?.(resource, signal) ?? assert.fail(), { kind: 'FAILED' });
   });
 
   test('a seller who cannot be paid: the RELEASE is declined, and the money stays held', async (t) => {

@@ -40,7 +40,9 @@ async function deployed(t: TestContext) {
     'buyer-2': standIn.party('PAYER', 'EUR', amount - 1),
     'buyer-3': standIn.party('OWNER', 'EUR', 100 * amount),
   };
-  const sellers = { 'seller-1': standIn.party('OWNER', 'EUR', 0) };
+  const seller = standIn.party('OWNER', 'EUR', 0);
+  const { wallet } = standIn.party('OWNER', 'EUR', 0);
+  const sellers = { 'seller-1': seller, mistyped: { ...seller, wallet } };
   const file = join(settings.ARTSEAL_DATA_DIR, 'parties.json');
   writeFileSync(file, JSON.stringify({ buyers, sellers }));
   const registered = await runCommand(['party', 'import', file, '--platform', platform.caller], settings);
@@ -114,6 +116,20 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
     assertRefused(unknown, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
   });
 
+  await t.test(
+    "refused for a seller's wallet that is of somebody else, and opened with one that is right",
+    async () => {
+      const filingNo = await service.file();
+      const before = balance('buyer-1');
+      const wrong = await service.open(filingNo, { sellerId: 'mistyped' });
+      assertRefused(wrong, 402, 'PAYMENT_DECLINED', /seller's wallet wlt_m_\w+ is not a wallet of the user/);
+      assert.equal((await service.order(escrowIdIn(wrong))).state, 'CLOSED');
+      assert.equal(balance('buyer-1'), before);
+      const { escrowId } = (await service.open(filingNo)).json;
+      assert.equal((await service.resolve(escrowId, 'refund')).json.state, 'REFUNDED');
+    },
+  );
+
   await t.test('an answer that is lost is found by asking', async () => {
     standIn.failNext(holdRequest, 'lose-answer');
     const pending = await service.open(await service.file());
@@ -164,6 +180,28 @@ test('orders at Mangopay, from the opening to what follows a release', { timeout
       return /PARTLY_RETURNED/.test(stdout);
     });
   });
+
+  await t.test(
+    'a buyer who contests their pay-in: no release, and a person for what was released',
+    async () => {
+      const { Id: payIn } = standIn.payIns[0] ?? assert.fail();
+      const [released, held] = [await service.file(), await service.file()];
+      const { escrowId } = (await service.open(released)).json;
+      assert.equal((await service.resolve(escrowId, 'release')).json.state, 'RELEASED');
+      const open = (await service.open(held)).json.escrowId;
+      const { Id: dispute } = standIn.dispute(payIn);
+      assert.equal((await service.hook('DISPUTE_CREATED', dispute)).status, 200);
+      await eventually('the order needs a person', settledWithinMs, async () => {
+        const { stdout } = await runCommand(['escrow', 'list', '--review'], deployment.settings);
+        return stdout.includes(escrowId) && /DISPUTED/.test(stdout);
+      });
+      const refused = await service.resolve(open, 'release');
+      assertRefused(refused, 402, 'PAYMENT_DECLINED', /The buyer contests a payment/);
+      standIn.endDispute(dispute, 'WON');
+      assert.equal((await service.hook('DISPUTE_CLOSED', dispute)).status, 200);
+      assert.equal((await service.resolve(open, 'release')).json.state, 'RELEASED');
+    },
+  );
 
   await t.test('staff who move the money elsewhere stop the order, which is no sale', async () => {
     const elsewhere = standIn.party('OWNER', 'EUR', 0);

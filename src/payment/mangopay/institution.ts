@@ -10,6 +10,7 @@ import {
   type Terms,
 } from '../institution.ts';
 import { createMangopayClient, type MangopayApi, type MangopayClient, type Posted } from './client.ts';
+import { ordersOfDispute, paymentOf, whyDisputed } from './disputes.ts';
 import { createLedgers, keyOf, type Ledgers } from './ledgers.ts';
 import { readHook } from './notification.ts';
 import { sellerFault } from './seller.ts';
@@ -52,10 +53,10 @@ export function createMangopayInstitution(settings: MangopaySettings, nowMs: () 
     lookUp: (order, signal) =>
       client.call(signal, async (api) => {
         const ledger = await ledgers.find(api, order);
-        return ledger === undefined ? { status: 'ABSENT' } : snapshotOf(ledger, order);
+        return ledger === undefined ? { status: 'ABSENT' } : paymentOf(api, ledger, order);
       }),
     readNotification: (sent) => readHook(sent, settings.hookSecret),
-    subjectOf: (refundId, signal) => client.call(signal, (api) => subjectOf(api, refundId)),
+    subjectOf: (resource, signal) => client.call(signal, (api) => subjectOf(api, resource)),
     close: async () => client.close(),
   };
 }
@@ -82,9 +83,14 @@ async function checkAccess(client: MangopayClient, escrowUser: string, signal: A
   }
 }
 
-/** A refund has nothing of an order itself, where somebody else made it, but the transfer that it is of has the hold in its Tag. */
-async function subjectOf(api: MangopayApi, refundId: string): Promise<NotificationSubject | undefined> {
-  const refund = await api.find<{ InitialTransactionId?: string }>(`/refunds/${refundId}`);
+/**
+ * The orders that a resource of a hook is about. A refund has nothing of an order itself, where somebody else made it, but the
+ * transfer that it is of has the hold in its Tag.
+ */
+async function subjectOf(api: MangopayApi, resource: string): Promise<NotificationSubject | undefined> {
+  const disputeId = /^\/disputes\/(.+)$/.exec(resource)?.[1];
+  if (disputeId !== undefined) return ordersOfDispute(api, disputeId);
+  const refund = await api.find<{ InitialTransactionId?: string }>(resource);
   const initialId = refund?.InitialTransactionId;
   const initial = initialId === undefined ? undefined : await api.find<Transfer>(`/transfers/${initialId}`);
   return initial?.Tag ? { holdId: initial.Tag } : undefined;
@@ -180,8 +186,8 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
   };
 
   /** Gives back what is held. What waits for the buyer can still come to be, and cannot be called off. */
-  const returned = (api: MangopayApi, order: PaymentInstruction, ledger: OrderLedger) => {
-    const payment = snapshotOf(ledger, order);
+  const returned = async (api: MangopayApi, order: PaymentInstruction, ledger: OrderLedger) => {
+    const payment = await paymentOf(api, ledger, order);
     if (payment.status === 'HELD' && payment.amount !== 0n) return giveBack(api, order, ledger, payment);
     if (payment.status !== 'AWAITING_BUYER') return payment;
     throw new InstitutionFailure(
@@ -213,7 +219,7 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const { user, wallet } = partyOf(order, 'buyer');
       const ledger = await ledgers.open(api, order);
       if ('refusal' in ledger) return { status: 'VOID', declined: ledger.refusal };
-      const payment = snapshotOf(ledger, order);
+      const payment = await paymentOf(api, ledger, order);
       if (payment.status !== 'ABSENT') return payment;
       const fault = await sellerFault(api, order, partyOf(order, 'seller'));
       if (fault !== undefined) {
@@ -229,13 +235,15 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
     RELEASE: async (api, order) => {
       const ledger = await ledgers.find(api, order);
       if (ledger === undefined) return { status: 'ABSENT' };
-      const payment = snapshotOf(ledger, order);
+      const payment = await paymentOf(api, ledger, order);
       // Where it is not what was agreed, a person has to look first.
       if (payment.status !== 'HELD' || payment.amount !== order.amount) return payment;
       const seller = partyOf(order, 'seller');
       const fault = await sellerFault(api, order, seller);
       // A wallet that is hidden now was seen before the hold was made.
       if (fault !== undefined && !fault.isHidden) return { ...payment, declined: fault.declined };
+      const disputed = await whyDisputed(api, ledger);
+      if (disputed !== undefined) return { ...payment, declined: disputed };
       const from = { user: escrowUser, wallet: ledger.walletId };
       const transfer = transferOf(order, from, seller.wallet);
       return moveOn(api, order, ledger, (key) => api.post('/transfers', transfer, key));

@@ -27,7 +27,9 @@ export function readHook({ query }: SentNotification, secret: string): Notificat
 
 function subjectOf(eventType: string, id: string): Notification['about'] {
   if (eventType.startsWith('TRANSFER_NORMAL_')) return { reference: id };
-  return eventType.startsWith('TRANSFER_REFUND_') ? { resource: id } : undefined;
+  if (eventType.startsWith('TRANSFER_REFUND_')) return { resource: `/refunds/${id}` };
+  const isDispute = eventType.startsWith('DISPUTE_') && !eventType.startsWith('DISPUTE_DOCUMENT_');
+  return isDispute ? { resource: `/disputes/${id}` } : undefined;
 }
 
 function one(params: URLSearchParams, name: string, pattern: RegExp): string {

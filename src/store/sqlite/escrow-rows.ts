@@ -7,7 +7,9 @@ import {
   exists,
   getTableColumns,
   gt,
+  gte,
   type InferSelectModel,
+  inArray,
   isNull,
   lt,
   lte,
@@ -17,10 +19,11 @@ import {
 } from 'drizzle-orm';
 import type { EscrowState } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
+import type { PartyNames } from '../../domain/party.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
-import { caller, escrow } from './schema.ts';
+import { caller, escrow, escrowInstruction, party } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
@@ -83,6 +86,8 @@ export interface EscrowRows {
   leaveOpen(id: number, lookUpAtMs: number, notificationCount: number): void;
   /** Makes an order due now, for one notification more. */
   noticed(id: number, nowMs: number): void;
+  /** The same for the RELEASED orders of a buyer who is registered with these names, opened since a time. */
+  noticedOfBuyer(names: PartyNames, openedSinceMs: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
   /** Closes an UNPAID order, whether or not it waits for a person. */
@@ -225,6 +230,33 @@ export function createEscrowRows(database: Database): EscrowRows {
     },
     noticed: (id, nowMs) => {
       noticed.run({ id, lookUpAtMs: nowMs });
+    },
+    noticedOfBuyer: (names, openedSinceMs, nowMs) => {
+      const isNamed = Object.entries(names).map(
+        ([member, name]) => sql`json_extract(${party.names}, ${`$."${member}"`}) = ${name}`,
+      );
+      const buyers = database
+        .select({ id: party.id })
+        .from(party)
+        .where(and(eq(party.role, 'BUYER'), ...isNamed));
+      const isSince = exists(
+        database
+          .select({ id: escrowInstruction.id })
+          .from(escrowInstruction)
+          .where(
+            and(
+              eq(escrowInstruction.orderId, escrow.id),
+              eq(escrowInstruction.kind, 'FREEZE'),
+              gte(escrowInstruction.preparedAtMs, openedSinceMs),
+            ),
+          ),
+      );
+      const notificationCount = sql`${escrow.notificationCount} + 1`;
+      database
+        .update(escrow)
+        .set({ lookUpAtMs: nowMs, notificationCount })
+        .where(and(eq(escrow.state, 'RELEASED'), inArray(escrow.buyerPartyId, buyers), isSince))
+        .run();
     },
     decided: (id, accepted, lookUpAtMs) => {
       // As a notification does, it has an answer that is under way followed by another question.

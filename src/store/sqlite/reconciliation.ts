@@ -122,6 +122,10 @@ export function createReconciliationHandlers(
     }),
     TakeNotification: writes(({ eventId, about, nowMs }) => {
       if (!isNewNotification(eventId, nowMs)) return false;
+      if ('buyer' in about) {
+        rows.noticedOfBuyer(about.buyer, about.openedSinceMs, nowMs);
+        return true;
+      }
       const orderId =
         'holdId' in about ? instructions.find(about.holdId)?.orderId : rows.idOfReference(about.reference);
       if (orderId !== undefined) rows.noticed(orderId, nowMs);

@@ -8,11 +8,19 @@ import {
   caseOf,
   crashCopy,
   due,
+  fileOne,
   frozen,
+  neededNames,
+  noon,
   opened,
   openStore,
+  resolved,
   type StoreEngine,
   settled,
+  stopped,
+  terms,
+  toOpen,
+  toRegister,
 } from './fixtures.ts';
 
 const nowMs = 1_790_000_000_999;
@@ -37,6 +45,38 @@ export function notificationPromises(engine: StoreEngine): void {
     });
     assert.deepEqual(await due(store, nowMs - 1, nowMs + 60_000), []);
     assert.deepEqual(await due(store, nowMs, nowMs + 60_000), [escrowId]);
+  });
+
+  test('a notification about a buyer makes the RELEASED orders due that were opened since', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const others = { customer: 'cus_2', paymentMethod: 'pm_1' };
+    await perform(store, toRegister('gallery'));
+    await perform(store, toRegister('gallery', { partyId: 'buyer-2', names: others }));
+    await perform(store, toRegister('gallery', { role: 'SELLER' }));
+    const hourMs = 3_600_000;
+    const orderOf = async (buyerId: string, atMs: number, isReleased: boolean) => {
+      const filingNo = await fileOne(store, by);
+      const at = { ...noon, atMs };
+      const over = { terms: { ...terms(filingNo), buyerId }, parties: neededNames, at };
+      const { escrowId } = (await perform(store, toOpen(by, filingNo, over))).order;
+      await settled(store, escrowId, { to: 'FROZEN' });
+      if (isReleased) await resolved(store, by, escrowId, 'RELEASE');
+      return escrowId;
+    };
+    const contested = await orderOf('buyer-1', noon.atMs, true);
+    const inReview = await orderOf('buyer-1', noon.atMs + hourMs, true);
+    await stopped(store, inReview, 'The money is contested.');
+    await orderOf('buyer-1', noon.atMs - 1, true);
+    await orderOf('buyer-1', noon.atMs, false);
+    await orderOf('buyer-2', noon.atMs, true);
+    const about = { buyer: { customer: 'cus_1' }, openedSinceMs: noon.atMs };
+    const notify = { kind: 'TakeNotification', eventId: 'event', about, nowMs } as const;
+    const before = await caseOf(store, contested);
+    assert.deepEqual([await perform(store, notify), await perform(store, notify)], [true, false]);
+    assert.deepEqual((await due(store, nowMs, nowMs)).toSorted(), [contested, inReview].toSorted());
+    const notificationCount = before.notificationCount + 1;
+    assert.deepEqual(await caseOf(store, contested), { ...before, notificationCount });
   });
 
   test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
