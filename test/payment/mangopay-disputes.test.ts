@@ -54,6 +54,25 @@ describe('a pay-in that is disputed before the release', () => {
     });
   }
 
+  test('lets nothing be released by an earlier request that arrives later', async (t) => {
+    const { standIn, institution, asked, payIn, seller, balance, found } = await held(t);
+    const [there, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    t.after(() => gate.resolve());
+    const onTheWay = () => {
+      there.resolve();
+      return gate.promise;
+    };
+    standIn.failNext(/^POST \/transfers$/, { onTheWay });
+    const earlier = instruct(institution, asked, 'RELEASE');
+    await there.promise;
+    standIn.dispute(payIn.Id);
+    assert.equal((await instruct(institution, asked, 'RELEASE')).declined?.code, 'disputed');
+    gate.resolve();
+    assert.equal((await earlier).status, 'HELD');
+    assert.equal(balance(seller.wallet), 0);
+    assert.deepEqual(await found(), ['HELD', BigInt(amount)]);
+  });
+
   test('of which Mangopay gives no answer: nothing is released', async (t) => {
     const { standIn, institution, asked, seller, balance } = await held(t);
     standIn.failNext(/\/disputes$/, { status: 503 });

@@ -241,12 +241,13 @@ function createInstructions(ledgers: Ledgers, escrowUser: string, nowMs: () => n
       const seller = partyOf(order, 'seller');
       const fault = await sellerFault(api, order, seller);
       // A wallet that is hidden now was seen before the hold was made.
-      if (fault !== undefined && !fault.isHidden) return { ...payment, declined: fault.declined };
-      const disputed = await whyDisputed(api, ledger);
-      if (disputed !== undefined) return { ...payment, declined: disputed };
+      const why = fault?.isHidden === false ? fault.declined : await whyDisputed(api, ledger);
       const from = { user: escrowUser, wallet: ledger.walletId };
-      const transfer = transferOf(order, from, seller.wallet);
-      return moveOn(api, order, ledger, (key) => api.post('/transfers', transfer, key));
+      // A transfer of nothing is refused and uses the key up: an earlier RELEASE that is on its way pays nobody.
+      const amount = why === undefined ? order.amount : 0n;
+      const transfer = transferOf({ ...order, amount }, from, seller.wallet);
+      const moved = await moveOn(api, order, ledger, (key) => api.post('/transfers', transfer, key));
+      return why !== undefined && moved.status === 'HELD' ? { ...moved, declined: why } : moved;
     },
     REFUND: async (api, order) => {
       const ledger = await ledgers.find(api, order);
