@@ -171,8 +171,6 @@ export interface PaymentSnapshot {
   readonly nextActionUrl?: string | undefined;
   /** Until when they can, Unix milliseconds; undefined where the institution does not say. */
   readonly nextActionExpiresAtMs?: number | undefined;
-  /** Set of PAID_OUT where the institution tells that somebody else than this service had it paid out. */
-  readonly isPaidByOthers?: boolean | undefined;
   /** Why an instruction was not carried out; undefined if it was, or if the institution does not say. */
   readonly declined?: Declined | undefined;
 }
@@ -224,10 +222,9 @@ export function nextTransition(
   const difference = differenceIn(order, payment);
   if (difference !== undefined) return { kind: 'REVIEW', why: difference };
   const move = escrowMoves[state][status];
-  // It was to go back, or nobody had asked for anything: somebody at the institution paid it out, the seller for one.
-  const wasToGoBack = [...openKinds, declined].some(isReturn);
-  const isUnasked = !openKinds.includes('RELEASE') && (wasToGoBack || payment.isPaidByOthers === true);
-  if (move === 'CONTRADICTION' || (state === 'FROZEN' && status === 'PAID_OUT' && isUnasked)) {
+  // Without an open RELEASE somebody else paid the seller, perhaps the seller: a person decides whether that is a sale.
+  const isUnasked = state === 'FROZEN' && status === 'PAID_OUT' && !openKinds.includes('RELEASE');
+  if (move === 'CONTRADICTION' || isUnasked) {
     if (status === accepted?.status) return { ...stays, to: acceptedMoves[state]?.[status] ?? state };
     return { kind: 'REVIEW', why: `The order is ${state}; the institution says ${status}.` };
   }

@@ -69,8 +69,8 @@ test('every state and status is decided, every kind and status as well, and ther
 
 /**
  * What an order comes to, by its state and the status of its money. Of three words the first is where
- * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined (both
- * behind |: beside a RELEASE that is open).
+ * nothing is on its way back, the second where a CANCEL or REFUND is open, the third where it was declined (after |:
+ * beside a RELEASE that is open).
  *
  * A state is what it is in from then on; + is that it gives back what is held. A person has to look at a
  * contradiction (!), at money that does not go back (x), and at another amount or currency (#).
@@ -90,7 +90,7 @@ const documentedTransitions = readTable(`
   FROZEN AWAITING_BUYER     ! FROZEN !                    ! FROZEN !
   FROZEN VOID               ! ! !                         ! ! !
   FROZEN HELD               FROZEN FROZEN FROZEN|x        # FROZEN #
-  FROZEN PAID_OUT           RELEASED !|RELEASED !|RELEASED  # # #
+  FROZEN PAID_OUT           !|RELEASED !|RELEASED !|RELEASED  # # #
   FROZEN PARTLY_RETURNED    ! ! !                         # # #
   FROZEN DISPUTED           ! ! !                         ! ! !
   FROZEN RETURNED           REFUNDED REFUNDED REFUNDED    REFUNDED REFUNDED REFUNDED
@@ -190,15 +190,14 @@ function assertTransition(
   holds: readonly Omit<PaymentSnapshot, 'status'>[],
 ) {
   const [state, status] = pair.split(' ') as [EscrowState, PaymentStatus];
-  const [plain, ...words] = cell.split(' ');
-  const [returning, declining] = words.map((word) => word.split('|'));
+  const [plain, returning, declining] = cell.split(' ').map((word) => word.split('|'));
   for (const held of holds) {
     for (const openKinds of kindSets) {
       for (const declined of [undefined, ...kinds]) {
         const order = { state, amount: 500n, currency: 'CNY', accepted, openKinds };
         const isReturning = openKinds.some((kind) => returns.includes(kind) && kind !== declined);
         const isDeclined = returns.includes(declined);
-        const [alone, beside = alone] = (isReturning ? returning : isDeclined ? declining : [plain]) ?? [];
+        const [alone, beside = alone] = (isReturning ? returning : isDeclined ? declining : plain) ?? [];
         const expected = openKinds.includes('RELEASE') ? beside : alone;
         const word = wordOf(nextTransition(order, { status, ...held }, declined));
         assert.equal(word, expected, `${openKinds} ${declined} ${held.amount} ${held.currency}`);

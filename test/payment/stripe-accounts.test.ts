@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { type OpenInstruction, planUpdate } from '../../src/domain/order-update.ts';
 import type { PaymentOrder } from '../../src/payment/institution.ts';
 import type { StripeStandIn } from '../support/stripe-stand-in.ts';
 import { instruct, lookUp } from './institution-suite.ts';
@@ -25,26 +26,26 @@ describe('a direct charge', () => {
     assert.equal(intent?.transfer_data, null);
   });
 
-  test('that its seller captured is not taken for what the service did', async (t) => {
+  test('that its seller captured is a sale where a RELEASE is open alone, whatever the seller marks it with', async (t) => {
     const { standIn, institution, order } = await opened(t);
-    const [own, sellers] = [order(), order()];
-    await instruct(institution, own, 'FREEZE');
-    await instruct(institution, sellers, 'FREEZE');
-    const paid = await instruct(institution, own, 'RELEASE');
-    assert.deepEqual([paid.status, paid.isPaidByOthers], ['PAID_OUT', undefined]);
-    assert.deepEqual(await lookUp(institution, own), paid);
-
-    const headers = {
-      ...{ authorization: `Bearer ${standIn.apiKey}`, 'stripe-version': '2026-10-28.endive' },
-      'stripe-account': 'acct_1',
-    };
-    const captured = await fetch(`${standIn.url}/v1/payment_intents/pi_2/capture`, {
-      method: 'POST',
-      headers,
-    });
-    assert.equal(captured.status, 200, await captured.text());
-    const found = await lookUp(institution, sellers);
-    assert.deepEqual([found.status, found.isPaidByOthers], ['PAID_OUT', true]);
+    const asked = order();
+    await instruct(institution, asked, 'FREEZE');
+    standIn.captureAsSeller('pi_1', { artseal_captured: 'yes', artseal_released: asked.holdId });
+    const payment = await lookUp(institution, asked);
+    assert.equal(payment.status, 'PAID_OUT');
+    const { amount, currency } = asked;
+    const frozen = {
+      state: 'FROZEN',
+      amount,
+      currency,
+      accepted: undefined,
+      afterPayout: undefined,
+    } as const;
+    const plan = (...open: OpenInstruction[]) => planUpdate({ ...frozen, open }, payment);
+    assert.equal(plan().to, 'FROZEN');
+    assert.match(plan().review ?? '', /FROZEN; the institution says PAID_OUT/);
+    const release = { instructionId: 'released', kind: 'RELEASE', status: 'UNKNOWN' } as const;
+    assert.deepEqual([plan(release).to, plan(release).review], ['RELEASED', undefined]);
   });
 
   test('without its reference it is looked for on the account, then where orders of before are', async (t) => {

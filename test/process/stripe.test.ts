@@ -46,10 +46,12 @@ async function servedByStripe(t: TestContext) {
   const { platforms } = await issueInto(dataDir, 2);
   const [platform = assert.fail(), other = assert.fail()] = platforms;
   const settings = settingsFor(dataDir, standIn);
-  const party = async (...words: readonly string[]) => {
-    const { code, errors } = await runHere(['party', ...words], settings);
+  const artseal = async (...words: readonly string[]) => {
+    const { code, printed, errors } = await runHere(words, settings);
     assert.equal(code, 0, errors.join('\n'));
+    return printed;
   };
+  const party = (...words: readonly string[]) => artseal('party', ...words);
   const parties = join(dataDir, 'parties.json');
   writeFileSync(parties, JSON.stringify(partiesOfBefore));
   await party('import', parties, '--platform', platform.caller);
@@ -65,7 +67,7 @@ async function servedByStripe(t: TestContext) {
     standIn.intents.find(({ metadata }) => metadata.artseal_escrow === escrowId) ?? assert.fail(escrowId);
   let events = 0;
   return {
-    ...{ standIn, service, platform, other, party, order, file, intentOf },
+    ...{ standIn, service, platform, other, artseal, party, order, file, intentOf },
     log: () => log,
     open: async (terms: object = {}) => openEscrow(service, platform, await file(), { amount, ...terms }),
     resolve: (escrowId: string, verb: 'release' | 'refund') =>
@@ -186,6 +188,33 @@ test('a deployment at Stripe', { timeout: 300_000 }, async (t) => {
     const forged = await fetch(address, { method: 'POST', headers, body: '{}' });
     assert.equal(forged.status, 401);
     assert.equal(((await forged.json()) as { code: string }).code, 'SIGNATURE_INVALID');
+  });
+
+  await t.test('makes no sale of what the seller captures, until a person says so', async () => {
+    const filingNo = await at.file();
+    const { escrowId } = (await openEscrow(service, platform, filingNo, { amount })).json;
+    const intent = intentOf(escrowId);
+    standIn.captureAsSeller(intent.id, { artseal_captured: 'yes' });
+    assert.equal((await notify('payment_intent.succeeded', intent)).status, 200);
+    await eventually('the order waits for a person', settledWithinMs, async () => {
+      const waiting = await at.artseal('escrow', 'list', '--review');
+      return waiting.some((line) => line.includes(escrowId) && /FROZEN; .* says PAID_OUT/.test(line));
+    });
+    assert.equal((await order(escrowId)).state, 'FROZEN');
+    const events = async () => {
+      const { records } = (await askProvenance(service, platform, filingNo)).json;
+      return records.map(({ event }: { event: string }) => event);
+    };
+    assert.deepEqual(await events(), ['SUBMITTED']);
+    assertRefused(
+      await resolve(escrowId, 'release'),
+      409,
+      'ESCROW_STATE_CONFLICT',
+      /decision of the operator/,
+    );
+    await at.artseal('escrow', 'resolve', escrowId, '--accept', '--reason', 'the gallery agrees');
+    await becomes(escrowId, 'RELEASED');
+    assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
   });
 
   await t.test('appends to the history what becomes of the money after a release', async () => {

@@ -145,21 +145,55 @@ test('what a buyer can still have held for an order that is CLOSED is not forgot
   assert.deepEqual(told(kit).slice(given), ['REFUND']);
 });
 
-test('what somebody else paid out unasked needs a person, and does not where it was to be released', async (t) => {
-  const kit = await openKit(t);
-  const escrowId = await kit.open();
-  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT', isPaidByOthers: true }));
-  await kit.pass(quietLookUpMs);
-  const { order, review } = await kit.case(escrowId);
+/** An order that its seller was paid for without a RELEASE of ours, which waits for a person; the events of its filing. */
+async function assertNoSale(kit: Kit, escrowId: string) {
+  const { order, review, open } = await kit.case(escrowId);
   assert.equal(order.state, 'FROZEN');
   assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+  assert.deepEqual(open, []);
+  const found = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
+  assert.deepEqual(
+    found?.records.map(({ event }) => event),
+    ['SUBMITTED'],
+  );
+}
+
+test('what was paid out without a RELEASE is no sale until a person accepts it', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  await kit.pass(quietLookUpMs);
+  await assertNoSale(kit, escrowId);
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(2 * pollMs);
+  await assertNoSale(kit, escrowId);
   await decide(kit, escrowId, 'ACCEPT');
   await kit.pass(2 * pollMs);
   assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
-
-  const asked = await openKit(t);
-  const other = await asked.open();
-  asked.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT', isPaidByOthers: true }));
-  await asked.resolve('RELEASE', other);
-  assert.equal((await asked.case(other)).order.state, 'RELEASED');
 });
+
+test('what was paid out after a RELEASE was declined is no sale', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'DECLINED' });
+  assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'DECLINED');
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  await kit.pass(quietLookUpMs);
+  await assertNoSale(kit, escrowId);
+});
+
+for (const stopped of [false, true]) {
+  const after = stopped ? ', that was stopped since and is looked at again' : '';
+  test(`what was paid out is a sale where a RELEASE is open, whose answer was lost${after}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    kit.institution.treat({ RELEASE: 'LOST' });
+    await kit.resolve('RELEASE', escrowId);
+    if (stopped) await decide(kit, escrowId, 'STOP');
+    // Somebody else pays it out, before the RELEASE is given again.
+    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    if (stopped) await decide(kit, escrowId, 'LOOK_AGAIN');
+    await kit.pass(longestRetryMs);
+    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+  });
+}

@@ -108,6 +108,8 @@ export interface StripeStandIn {
   failNext(pattern: RegExp, fault: Fault): void;
   /** Cancels an authorisation that has run out. */
   expire(intentId: string): void;
+  /** Captures what is authorised and sets metadata, as the seller can in a full dashboard. */
+  captureAsSeller(intentId: string, metadata: Readonly<Record<string, string>>): void;
   /** Gives the buyer back an amount of what was captured. */
   refund(intentId: string, amount: number): void;
   /** Has the buyer contest an amount of what was captured; a test may change the status of the dispute. */
@@ -223,6 +225,12 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
       const intent = state.intents.find(({ id }) => id === intentId);
       if (intent?.status !== 'requires_capture') throw new Error(`${intentId} holds nothing`);
       Object.assign(intent, { status: 'canceled', amount_capturable: 0, cancellation_reason: 'automatic' });
+    },
+    captureAsSeller: (intentId, metadata) => {
+      const intent = state.intents.find(({ id }) => id === intentId);
+      const params = Object.entries(metadata).map(([key, value]) => [`metadata[${key}]`, value]);
+      const { status } = capture(intent, Object.fromEntries(params));
+      if (status !== 200) throw new Error(`${intentId} holds nothing`);
     },
     refund: (intentId, amount) => {
       const charge = captured(intentId);

@@ -2,7 +2,7 @@ import type Stripe from 'stripe';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { PaymentOrder } from '../institution.ts';
 import { isKeyInOtherUse, isRefusedByStripe, isSavedAnswer, reasonOf } from './client.ts';
-import { captureKey, holdKey } from './notification.ts';
+import { holdKey } from './notification.ts';
 import { namesOf } from './parties.ts';
 import { type IntentPlace, placeOf } from './reference.ts';
 import { type FoundIntent, snapshotOf, wasDisputed } from './snapshot.ts';
@@ -137,7 +137,7 @@ export function createIntents(
 
   // The amount, so that no more is paid out than was agreed, should the authorisation have been changed at Stripe.
   const capture = (place: IntentPlace, amount: bigint) => {
-    const params = { amount_to_capture: Number(amount), metadata: { [captureKey]: 'yes' }, ...withCharge };
+    const params = { amount_to_capture: Number(amount), ...withCharge };
     return afterwards(place, paymentIntents.capture(place.intentId, params, on(place.account)));
   };
 

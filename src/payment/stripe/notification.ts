@@ -8,9 +8,6 @@ import type { StripeSettings } from './settings.ts';
 /** The metadata that ties a PaymentIntent to its order. */
 export const holdKey = 'artseal_hold';
 
-/** The metadata that a PaymentIntent gets when it is captured by this service, and not by its seller. */
-export const captureKey = 'artseal_captured';
-
 /** How old a notification may be, in seconds. */
 const toleranceS = 300;
 

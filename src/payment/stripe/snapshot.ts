@@ -2,7 +2,6 @@ import type Stripe from 'stripe';
 import { isPage } from '../../domain/address.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import { declinedFor } from './declined.ts';
-import { captureKey } from './notification.ts';
 import { type IntentPlace, referenceOf } from './reference.ts';
 
 /** A PaymentIntent with its latest_charge expanded, and where it is. */
@@ -44,11 +43,7 @@ export function snapshotOf(
       return { status: 'HELD', amount: BigInt(intent.amount_capturable), holdExpiresAtMs, ...told };
     }
     case 'succeeded':
-      return {
-        ...paidSnapshot(intent, disputes),
-        ...told,
-        ...(isCapturedByOthers(intent, place) && { isPaidByOthers: true }),
-      };
+      return { ...paidSnapshot(intent, disputes), ...told };
     case 'canceled':
       return cancelledSnapshot(intent, told);
     case 'requires_action': {
@@ -80,10 +75,6 @@ function paidSnapshot(
   if (kept < received) return { status: 'PARTLY_RETURNED', amount: BigInt(kept) };
   return { status: 'PAID_OUT', amount: BigInt(received) };
 }
-
-/** On the platform's own account, where orders of before are, no seller can capture. */
-const isCapturedByOthers = ({ metadata }: Stripe.PaymentIntent, { account }: IntentPlace): boolean =>
-  account !== undefined && metadata[captureKey] === undefined;
 
 /** What was captured and not refunded. Of what was reserved beyond that, Stripe speaks as of a refund. */
 function notRefunded(intent: Stripe.PaymentIntent): number {
