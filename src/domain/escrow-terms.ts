@@ -67,7 +67,7 @@ export function refuseUnsaleable(filing: FilingForSale, owner: number | undefine
   }
 }
 
-/** What an escrow answers as its clearing: the service holds no funds. */
+/** What an escrow answers as its clearing: a declaration of the operator, which nothing here checks. */
 export const clearing = 'LICENSED_PSP_NO_SECOND_CLEARING';
 
 /** The terms that break their rules; an unknown or unsent type is undefined. */

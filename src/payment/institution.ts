@@ -7,7 +7,7 @@ import type { PaymentSnapshot } from '../domain/payment.ts';
 import type { Violation } from '../domain/violation.ts';
 
 /**
- * A licensed payment institution: it holds the money or has it reserved, the service instructs it and asks it.
+ * A payment institution: it holds the money or has it reserved, the service instructs it and asks it.
  *
  * Idempotence: an instruction is known by its instructionId. Given again under the same id, it has no further
  * effect, whether the first one arrived before, arrives later or is being carried out.

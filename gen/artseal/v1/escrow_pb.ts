@@ -40,7 +40,7 @@ export type Escrow = Message<"artseal.v1.Escrow"> & {
   pending?: Escrow_Instruction | undefined;
 
   /**
-   * Always LICENSED_PSP_NO_SECOND_CLEARING.
+   * Always LICENSED_PSP_NO_SECOND_CLEARING: the operator's declaration, which the software does not check.
    *
    * @generated from field: string clearing = 3;
    */
@@ -184,7 +184,7 @@ export const Escrow_State = {
   FROZEN: 2,
 
   /**
-   * Paid out to the seller.
+   * In the seller's balance at the payment provider.
    *
    * @generated from enum value: RELEASED = 3;
    */
@@ -646,7 +646,7 @@ export const RefundEscrowResponseSchema: GenMessage<RefundEscrowResponse> = /*@_
   messageDesc(file_artseal_v1_escrow, 12);
 
 /**
- * Sells an artwork against a guarantee. A licensed payment institution holds the money, or has it
+ * Sells an artwork against a guarantee. The operator's payment provider holds the money, or has it
  * reserved on the buyer's card; Artseal instructs it and records what it confirmed.
  *
  * @generated from service artseal.v1.EscrowService
