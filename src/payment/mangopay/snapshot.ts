@@ -61,8 +61,7 @@ type OrderTerms = Pick<PaymentOrder, 'holdId' | 'amount' | 'seller'>;
  *
  * A release is a transfer to the seller's own wallet that has the order's tag. Whatever else leaves the wallet, but to the
  * buyer's wallet, makes the amount that is HELD smaller than what was agreed, which stops the order for a person; `declined`
- * says what was found. Staff can copy the tag. So PAID_OUT is always `isPaidByOthers`: the order is RELEASED only if a
- * release was asked for and is under way.
+ * says what was found. Staff can copy the tag, which achieves nothing: an order is RELEASED only while a RELEASE of ours is open.
  *
  * After a release, money that Mangopay was told to take back from the seller is in the order's wallet first, and with the
  * buyer only when the hold was refunded as well: RETURNED is said of the second alone.
@@ -104,7 +103,7 @@ function heldSnapshot(
   const isOver = gone >= credited([hold]);
   if (paid > 0n && isOver && takenBack > 0n)
     return { status: 'PARTLY_RETURNED', amount: paid - takenBack, ...told };
-  if (paid > 0n && isOver) return { status: 'PAID_OUT', amount: paid, isPaidByOthers: true, ...told };
+  if (paid > 0n && isOver) return { status: 'PAID_OUT', amount: paid, ...told };
   const strange = out.filter((one) => !isToBuyer(one) && backOf(one) < credited([one]));
   const declined = strange.length > 0 ? movedElsewhere(strange, sellerWallet, isRelease) : undefined;
   return { status: 'HELD', amount: left, ...told, ...(declined && { declined }) };
