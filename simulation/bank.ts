@@ -40,8 +40,6 @@ export function openBank(
   const { clock, trace, tally } = world;
   const dice = world.dice.fork('bank');
   const reports = new Map<string, { right: number; wrong: number }>();
-  /** Holds of which more is to be heard after the pay-out. */
-  const eventful = new Set<string>();
   let isDown = false;
   const simulator = openSimulator({
     dataDir,
@@ -59,11 +57,7 @@ export function openBank(
     simulator.follow({
       ...script,
       repeats: shape.repeats,
-      course: ({ holdId }) => {
-        const course = courseOf(world.dice.fork(`course of ${holdId}`), shape);
-        if (course.afterPayout !== undefined) eventful.add(holdId);
-        return course;
-      },
+      course: ({ holdId }) => courseOf(world.dice.fork(`course of ${holdId}`), shape),
       instruction: (instruction, attempt) =>
         shape.fault(script.instruction(instruction, attempt), instruction),
     });
@@ -154,8 +148,6 @@ export function openBank(
     calm: () => {
       reopen();
       follow(faultless);
-      // Nothing else makes the service ask about what was paid out, and an institution repeats such news for days.
-      for (const holdId of eventful) simulator.remind(holdId);
     },
     close: simulator.close,
   };

@@ -12,6 +12,8 @@ export const simulatedLimits: ReconciliationLimits = {
   quietLookUpMs: 400_000,
   buyerLookUpMs: 3_000,
   closedLookUpsMs: 2_000_000,
+  releasedLookUpMs: 600_000,
+  releasedLookUpsMs: 1_000_000_000,
   holdWarningMs: 600_000,
   pollMs: 1_000,
   atOnce: 8,

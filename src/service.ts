@@ -15,6 +15,7 @@ import type { ReconciliationLimits } from './reconciliation/limits.ts';
 import { createNotifications, type Notifications } from './reconciliation/notifications.ts';
 import { createReconciler } from './reconciliation/reconciler.ts';
 import { createRecovery } from './reconciliation/recovery.ts';
+import { createReleasedLookUps } from './reconciliation/released-look-ups.ts';
 import { linkPath, type PublicLog, type SharedEvidence } from './rest/log-routes.ts';
 import { createAdminService } from './rpc/admin-service.ts';
 import { createEscrowService } from './rpc/escrow-service.ts';
@@ -99,6 +100,7 @@ export function createService(parts: ServiceParts): Service {
   const parties = membersOf(parts.partyRules);
   const reconciler = createReconciler({ ...parts, execute, now });
   const recovery = createRecovery({ ...parts, execute, reconciler });
+  const releasedLookUps = createReleasedLookUps({ ...parts, execute, reconciler });
   const holdWarnings = createHoldWarnings(execute, clock, parts.log);
   const openReads = createOpenReads(execute);
   const tiles = createTiles({ execute: openReads, publication });
@@ -146,6 +148,7 @@ export function createService(parts: ServiceParts): Service {
     start: async () => {
       await recovery.start();
       await holdWarnings.start();
+      releasedLookUps.start();
       await sender.start();
     },
     endWaiting: feed.end,
@@ -153,6 +156,7 @@ export function createService(parts: ServiceParts): Service {
     sending: sender.figures,
     stop: async () => {
       holdWarnings.stop();
+      releasedLookUps.stop();
       recovery.stop();
       await Promise.all([reconciler.stop(), sender.stop()]);
       outgoing.close();

@@ -33,6 +33,8 @@ export interface OrderUnderWay {
   readonly accepted: PaymentSnapshot | undefined;
   /** What the institution said last of money that it had paid out; undefined as long as that was not in doubt. */
   readonly afterPayout: AfterPayout | undefined;
+  /** Whether it waits for a person. */
+  readonly isInReview: boolean;
   /** Oldest first. */
   readonly open: readonly OpenInstruction[];
 }
@@ -99,16 +101,21 @@ export function planUpdate(
   return { to, ended: settled, givesBack, review, resetsAttempts, awaitsBuyer, afterPayout, nextLookUp };
 }
 
-/** Why a person has to look: what the institution declines or contradicts, and whatever it says after a release. */
+/**
+ * Why a person has to look: what the institution declines or contradicts, and whatever it says after a release. An order that
+ * is in review already gets another one only for news of its money.
+ */
 function reviewOf(
   order: OrderUnderWay,
   payment: PaymentSnapshot,
   transition: Transition,
 ): string | undefined {
+  const { state, isInReview } = order;
+  const isNews = newsAfterPayout(state, order, payment) !== undefined;
+  if (isInReview && !isNews) return undefined;
   if (transition.kind === 'REVIEW')
     return [transition.why, payment.declined?.detail].filter(Boolean).join(' ');
-  const { state } = order;
-  if (state !== 'RELEASED' || newsAfterPayout(state, order, payment) === undefined) return undefined;
+  if (!isNews) return undefined;
   return `The order was RELEASED; the institution says ${payment.status} after ${order.afterPayout?.payment}.`;
 }
 

@@ -17,6 +17,9 @@ export interface ReconciliationLimits {
   readonly buyerLookUpMs: number;
   /** For how long, from its opening, an order is asked about that a person closed without a word of the institution. */
   readonly closedLookUpsMs: number;
+  /** How often the institution is asked about a RELEASED order, and for how long after the last entry of its history. */
+  readonly releasedLookUpMs: number;
+  readonly releasedLookUpsMs: number;
   /** How long before a hold lapses this is logged at each look-up. */
   readonly holdWarningMs: number;
   /** How often to see whether an order is due. */
@@ -42,6 +45,11 @@ export const reconciliationLimits: ReconciliationLimits = {
   buyerLookUpMs: 30_000,
   // As long as an institution may remember an instruction that it has not carried out.
   closedLookUpsMs: 86_400_000,
+  // 50 hours, so that a dispute is known days before it must be answered, which is 7 days at least. Not a multiple of a
+  // day: otherwise a stop at the same hour of each day would always miss the same orders.
+  releasedLookUpMs: 180_000_000,
+  // 180 days.
+  releasedLookUpsMs: 15_552_000_000,
   holdWarningMs: 86_400_000,
   pollMs: 500,
   atOnce: 32,

@@ -28,6 +28,11 @@ export interface Reconciler {
   carryOut(instruction: Instruction): Promise<Instruction>;
   /** Asks the institution about an order and does what is left to do for it. Rejects if it is to be tried again later. */
   recover(escrowId: string): Promise<void>;
+  /**
+   * Asks the institution about a RELEASED order and records news of its money. Rejects if there is no answer, and records
+   * nothing of that.
+   */
+  lookUpReleased(escrowId: string): Promise<void>;
   /** Whether something is under way for an order. */
   isBusy(escrowId: string): boolean;
   /** Waits for no answer any more; resolves when nothing is under way. */
@@ -123,7 +128,24 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     return written;
   }
 
+  /** Asks where the money of an order is. */
+  const lookUp = (found: EscrowCase): Promise<PaymentSnapshot> =>
+    answerTo((signal) => institution.lookUp(paymentOrder(found), signal));
+
   const newInstruction = (kind: InstructionKind) => ({ instructionId: newInstructionId(), kind });
+
+  /** Plans what the institution's word means for an order. */
+  function planFor(before: EscrowCase, payment: PaymentSnapshot, answered?: OpenInstruction): UpdatePlan {
+    const { order, open, accepted, review } = before;
+    const { state, amount, history } = order;
+    const afterPayout = history.findLast(isAfterPayout);
+    const isInReview = review !== undefined;
+    return planUpdate(
+      { state, amount, currency, accepted, afterPayout, isInReview, open },
+      payment,
+      answered,
+    );
+  }
 
   /** Updates an order by what the institution says, which may be the answer to one of its instructions. */
   async function updateOrder(
@@ -131,14 +153,9 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     payment: PaymentSnapshot,
     answered?: OpenInstruction,
   ): Promise<EscrowCase> {
-    const { order, open, accepted, notificationCount } = before;
-    const { escrowId, state: from, amount, history } = order;
-    const afterPayout = history.findLast(isAfterPayout);
-    const plan = planUpdate(
-      { state: from, amount, currency, accepted, afterPayout, open },
-      payment,
-      answered,
-    );
+    const { order, notificationCount } = before;
+    const { escrowId, state: from } = order;
+    const plan = planFor(before, payment, answered);
     const { to, ended, resetsAttempts, review: why } = plan;
     const nextAction = nextActionOf(before, payment, plan);
     logUpdate(before, payment, plan);
@@ -292,12 +309,19 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         // What happens to money after its release is recorded, whether or not a person has decided about the last of it.
         if (before.review !== undefined && before.order.state !== 'RELEASED') return;
         try {
-          const payment = await answerTo((signal) => institution.lookUp(paymentOrder(before), signal));
-          await resumeOpen(await updateOrder(before, payment));
+          await resumeOpen(await updateOrder(before, await lookUp(before)));
         } catch (error) {
           await scheduleRetry(before);
           throw error;
         }
+      }),
+    lookUpReleased: (escrowId) =>
+      turns.run(escrowId, async () => {
+        const before = await caseOf(escrowId);
+        const payment = await lookUp(before);
+        // An institution knows nothing of orders that were released at the one before it.
+        if (payment.status === 'ABSENT' || planFor(before, payment).review === undefined) return;
+        await updateOrder(before, payment);
       }),
     isBusy: turns.isBusy,
     stop: async () => {

@@ -143,6 +143,14 @@ export interface ReconciliationCommands {
     readonly gives: readonly DueOrder[];
   };
   /**
+   * One share of the RELEASED orders whose history has an entry since `sinceMs` of the release or of what came after it:
+   * an order is in the same one of so many `shares`, from 0, for ever, and neighbours are in different ones.
+   */
+  ListReleased: {
+    readonly takes: { readonly share: number; readonly shares: number; readonly sinceMs: number };
+    readonly gives: readonly string[];
+  };
+  /**
    * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due, or the RELEASED orders
    * of a buyer who is registered with these names, opened since a time: true for the first time.
    */

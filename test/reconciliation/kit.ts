@@ -5,6 +5,7 @@ import { createCalendar } from '../../src/domain/calendar.ts';
 import { type ReconciliationLimits, reconciliationLimits } from '../../src/reconciliation/limits.ts';
 import { createReconciler } from '../../src/reconciliation/reconciler.ts';
 import { createRecovery } from '../../src/reconciliation/recovery.ts';
+import { createReleasedLookUps } from '../../src/reconciliation/released-look-ups.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import type { Instruction } from '../../src/store/escrow-commands.ts';
 import type { EscrowCase } from '../../src/store/reconciliation-commands.ts';
@@ -29,6 +30,8 @@ export interface Kit {
   /** Carries a command out, whatever fails for the reconciler. */
   readonly execute: Execute;
   readonly clock: ManualClock;
+  /** The folder of its database. */
+  readonly dataDir: string;
   readonly institution: TestInstitution;
   readonly platform: StoredKey;
   /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
@@ -90,10 +93,16 @@ export async function openKit(
       limits: { ...kitLimits, ...limits },
     };
     const reconciler = createReconciler(parts);
-    return { reconciler, recovery: createRecovery({ ...parts, reconciler }) };
+    const recovery = createRecovery({ ...parts, reconciler });
+    return { reconciler, recovery, releasedLookUps: createReleasedLookUps({ ...parts, reconciler }) };
   };
-  let { reconciler, recovery } = begin();
+  let { reconciler, recovery, releasedLookUps } = begin();
+  const start = async () => {
+    await recovery.start();
+    releasedLookUps.start();
+  };
   const end = async () => {
+    releasedLookUps.stop();
     recovery.stop();
     await reconciler.stop();
   };
@@ -106,7 +115,7 @@ export async function openKit(
     return execute({ kind: 'AddPlatform', by: tester, platform, key: newKey() });
   };
   const platform = await addPlatform('gallery');
-  await recovery.start();
+  await start();
   const ordered = ({ callerId, caller } = platform) => ({
     ...{ at: now(), work: { callerId, caller, instructionId: newInstructionId() }, owner: undefined },
   });
@@ -114,6 +123,7 @@ export async function openKit(
   return {
     execute,
     clock,
+    dataDir,
     institution,
     platform,
     logged,
@@ -152,8 +162,8 @@ export async function openKit(
     },
     restart: async () => {
       await end();
-      ({ reconciler, recovery } = begin());
-      await recovery.start();
+      ({ reconciler, recovery, releasedLookUps } = begin());
+      await start();
     },
   };
 }

@@ -264,6 +264,10 @@ const lookUps: Record<string, [(escrowId: string, holdId: string) => Command, Re
     () => toListDue({ horizonMs: 0 }),
     /escrow USING (COVERING )?INDEX escrow_due \(caller_id=\? AND <expr>=\? AND look_up_at_ms>/,
   ],
+  'the RELEASED orders of a share': [
+    () => ({ kind: 'ListReleased', share: 1, shares: 2, sinceMs: 0 }),
+    /escrow USING INTEGER PRIMARY KEY/,
+  ],
   'the orders of a caller': [
     () => ({ kind: 'ListEscrows', filter: { ...anyOrder, owner: 1 }, page }),
     /escrow USING INDEX escrow_by_caller/,

@@ -23,6 +23,7 @@ import { operationPromises } from './promises/operations.ts';
 import { orderUpdatePromises } from './promises/order-updates.ts';
 import { partyPromises } from './promises/parties.ts';
 import { quotaPromises } from './promises/quotas.ts';
+import { releasedPromises } from './promises/released.ts';
 import { retentionPromises } from './promises/retention.ts';
 import { servingPromises } from './promises/serving.ts';
 import { webhookPromises } from './promises/webhooks.ts';
@@ -49,6 +50,7 @@ const parts = {
   quotas: quotaPromises,
   idempotency: idempotencyPromises,
   institutions: institutionPromises,
+  'released orders': releasedPromises,
   figures: figurePromises,
   webhooks: webhookPromises,
   deliveries: deliveryPromises,

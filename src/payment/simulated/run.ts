@@ -44,7 +44,6 @@ export interface Run {
   holds(): SimulatedHold[];
   lapse(holdId: string): void;
   befall(holdId: string, event: MoneyEvent): void;
-  remind(holdId: string): void;
   /** Lets go of the file; no answer and no notification comes any more. */
   end(): void;
 }
@@ -156,10 +155,6 @@ export function openRun({ dataDir, clock, secret, deliver }: RunOptions, script:
     },
     befall: (holdId, event) => {
       ledger.befall(holdId, event, clock.nowMs());
-      changed();
-    },
-    remind: (holdId) => {
-      ledger.outbox.add(holdId);
       changed();
     },
     end: () => {

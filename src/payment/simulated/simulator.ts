@@ -23,8 +23,6 @@ export interface Simulator {
   lapse(holdId: string): void;
   /** Has an event happen to the money of a hold; nothing happens where it is not where that could be. */
   befall(holdId: string, event: MoneyEvent): void;
-  /** Tells of a hold once more. */
-  remind(holdId: string): void;
   /** Goes on by another script. */
   follow(script: Script): void;
   /**
@@ -78,7 +76,6 @@ export function openSimulator(options: SimulatorOptions): Simulator {
     holds: () => running().holds(),
     lapse: (holdId) => running().lapse(holdId),
     befall: (holdId, event) => running().befall(holdId, event),
-    remind: (holdId) => running().remind(holdId),
     follow: (next) => {
       script = next;
     },

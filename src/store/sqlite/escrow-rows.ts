@@ -23,7 +23,7 @@ import type { PartyNames } from '../../domain/party.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
-import { caller, escrow, escrowInstruction, party } from './schema.ts';
+import { caller, escrow, escrowChange, escrowInstruction, party } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
 const columns = { ...getTableColumns(escrow), caller: caller.name };
@@ -96,6 +96,8 @@ export interface EscrowRows {
   callersWithDue(range: DueRange, after: number, limit: number): number[];
   /** The orders of a caller that are due, longest due first. */
   dueOf(range: DueRange, callerId: number, limit: number): string[];
+  /** The RELEASED orders whose id divided by `shares` leaves `share`, and that came to be so, or had news, since then. */
+  releasedOf(share: number, shares: number, sinceMs: number): string[];
 }
 
 /** Which orders are due: up to a time, or later than another one. */
@@ -276,6 +278,38 @@ export function createEscrowRows(database: Database): EscrowRows {
       database.update(escrow).set(closed).where(eq(escrow.id, id)).run();
     },
     ...prepareDue(database),
+    releasedOf: prepareReleased(database),
+  };
+}
+
+/** Reads single rows by their ids, so that the orders of other shares, and those of years ago, are never sorted through. */
+function prepareReleased(database: Database): EscrowRows['releasedOf'] {
+  const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
+  const isRecent = database
+    .select({ orderId: escrowChange.orderId })
+    .from(escrowChange)
+    .where(
+      and(
+        eq(escrowChange.orderId, escrow.id),
+        sql`${escrowChange.state} = 'RELEASED'`,
+        gte(escrowChange.changedAtS, sql.placeholder('sinceS')),
+      ),
+    );
+  const released = prepareRaw<{ escrow_id: string }>(
+    database,
+    database
+      .select({ escrowId: escrow.escrowId })
+      .from(escrow)
+      .where(and(isThis, sql`${escrow.state} = 'RELEASED'`, exists(isRecent))),
+  );
+  return (share, shares, sinceMs) => {
+    const [last, sinceS] = [lastId.get() ?? 0, Math.ceil(sinceMs / 1_000)];
+    const found: string[] = [];
+    for (let id = share; id <= last; id += shares) {
+      const row = released.get({ id, sinceS });
+      if (row !== undefined) found.push(row.escrow_id);
+    }
+    return found;
   };
 }
 

@@ -120,6 +120,7 @@ export function createReconciliationHandlers(
         rows.dueOf(range, callerId, perCaller).map((escrowId) => ({ escrowId, callerId })),
       );
     }),
+    ListReleased: reads(({ share, shares, sinceMs }) => rows.releasedOf(share, shares, sinceMs)),
     TakeNotification: writes(({ eventId, about, nowMs }) => {
       if (!isNewNotification(eventId, nowMs)) return false;
       if ('buyer' in about) {

@@ -107,6 +107,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   FindRestoration: { kind: 'FindRestoration' },
   NoteServed: { kind: 'NoteServed', atS: nowS },
   ResumeOpen: { kind: 'ResumeOpen', nowMs: 1 },
+  ListReleased: { kind: 'ListReleased', share: 0, shares: 1, sinceMs: 0 },
   ListDue: {
     ...{ kind: 'ListDue', hasFailed: false, nowMs: 0, horizonMs: 1 },
     ...{ after: 0, callers: 1, perCaller: 1 },
