@@ -38,6 +38,7 @@ const dictionary = `
   IDEMPOTENCY_IN_PROGRESS 409 aborted
   FILING_NUMBERS_EXHAUSTED 503 resource_exhausted
   ESCROW_NUMBERS_EXHAUSTED 503 resource_exhausted
+  RECORD_DAMAGED 500 data_loss
   INTERNAL 500 internal
   UNAVAILABLE 503 unavailable
   TIMEOUT 504 deadline_exceeded`;
