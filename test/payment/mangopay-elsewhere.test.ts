@@ -22,7 +22,7 @@ function planOf({ amount: agreed, currency }: PaymentOrder, payment: PaymentSnap
   const release = { instructionId: 'release', kind: 'RELEASE', status: 'SENT' } as const;
   const open = isReleasing ? [release] : [];
   const order = { state: 'FROZEN', amount: agreed, currency, accepted: undefined, open } as const;
-  return planUpdate({ ...order, afterPayout: undefined }, payment);
+  return planUpdate({ ...order, afterPayout: undefined, isInReview: false }, payment);
 }
 
 type Held = Awaited<ReturnType<typeof held>>;

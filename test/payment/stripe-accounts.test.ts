@@ -40,6 +40,7 @@ describe('a direct charge', () => {
       currency,
       accepted: undefined,
       afterPayout: undefined,
+      isInReview: false,
     } as const;
     const plan = (...open: OpenInstruction[]) => planUpdate({ ...frozen, open }, payment);
     assert.equal(plan().to, 'FROZEN');
