@@ -120,6 +120,7 @@ export function beginLife(options: LifeOptions): Life {
     },
     calendar: createCalendar('Asia/Shanghai'),
     clockSetByS: () => 0,
+    isRolledBack: () => false,
     limits: simulatedLimits,
     webhooks: { networks: [], proxy: undefined, authorities: undefined },
     publication: signer,

@@ -98,7 +98,7 @@ export async function startApp(
   const start = { config, log, clock, simulated, traces, opened };
   const registry = await opening;
   const store = await beginServing(start, registry);
-  const publication = await publishLog(start, registry);
+  const { signer: publication, findFault: findRollback } = await publishLog(start, registry);
   const logVerification = createLogVerification({ ...registry, dataDir: config.dataDir, clock, log });
   opened.defer(logVerification.stop);
   const nonceGap = await findNonceGap(registry.execute, clock, log);
@@ -115,11 +115,16 @@ export async function startApp(
   const shared = { store, keyRing: registry.keyRing, clock, calendar: createCalendar(config.timeZone) };
   const service = openService(
     start,
-    { ...shared, publication, clockSetByS: filingClock.setByS },
+    {
+      ...{ ...shared, publication, clockSetByS: filingClock.setByS },
+      isRolledBack: () => findRollback() !== undefined,
+    },
     payments.observed,
   );
-  const verified = { name: 'evidence', findFault: logVerification.findFault };
-  const readiness = await openReadiness(start, store, registry.execute, payments.watch, verified);
+  const readiness = await openReadiness(start, store, registry.execute, payments.watch, [
+    { name: 'evidence', findFault: logVerification.findFault },
+    { name: 'witnesses', findFault: findRollback },
+  ]);
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
@@ -195,12 +200,16 @@ async function beginServing(
   return store;
 }
 
-/** Signs the evidence log, and what it grows to, until what was opened is closed; then once more. Others attest to it if asked to. */
+/**
+ * Signs the evidence log, and what it grows to, until what was opened is closed; then once more. Others attest to it if asked
+ * to. `findFault` says why filings are refused: a witness finds the log rolled back, and the settings say to refuse then.
+ */
 async function publishLog(
   { config, clock, log, opened }: Start,
   { execute, keyRing, store }: Registry,
-): Promise<Signer> {
+): Promise<{ readonly signer: Signer; readonly findFault: () => string | undefined }> {
   const { logWitnesses, logTimeStamps } = config;
+  const refuseRolledBack = logWitnesses?.refuseRolledBack;
   const witnesses = logWitnesses && createWitnesses({ ...logWitnesses, execute, clock, log });
   opened.defer(() => witnesses?.stop());
   const signer = createSigner({
@@ -208,6 +217,8 @@ async function publishLog(
     origin: config.logOrigin,
     madeUpOrigin: madeUpOrigin(store),
     file: createCheckpointFile(config.dataDir),
+    // The first filing must not take a number that is in the log which they know.
+    awaitsWitnesses: refuseRolledBack,
   });
   await signer.start();
   opened.defer(signer.stop);
@@ -215,7 +226,7 @@ async function publishLog(
     const parts = { terms: logTimeStamps, publication: signer, execute, randomBytes, clock, log };
     opened.defer(startTimeStamping(parts).stop);
   }
-  return signer;
+  return { signer, findFault: () => (refuseRolledBack ? witnesses?.rolledBack()[0] : undefined) };
 }
 
 /** Where an institution on this machine sends its notifications, once the doors are open. */
@@ -242,7 +253,10 @@ async function openInstitution(
 /** The service between its store and its institution, until it is stopped. */
 function openService(
   { config, log, simulated, opened }: Start,
-  shared: Pick<ServiceParts, 'store' | 'keyRing' | 'clock' | 'calendar' | 'publication' | 'clockSetByS'>,
+  shared: Pick<
+    ServiceParts,
+    'store' | 'keyRing' | 'clock' | 'calendar' | 'publication' | 'clockSetByS' | 'isRolledBack'
+  >,
   institution: Institution,
 ): Service {
   const service = createService({
@@ -265,14 +279,14 @@ async function openReadiness(
   store: Store,
   execute: Execute,
   institution: InstitutionWatch,
-  evidence: ReadinessPart,
+  logParts: readonly ReadinessPart[],
 ) {
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
     createClockPart(clock, await newestFilingMs(execute)),
     { name: 'institution', findFault: institution.findFault },
-    evidence,
+    ...logParts,
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);

@@ -51,6 +51,8 @@ export interface ServiceParts {
   readonly calendar: Calendar;
   /** By how much the wall clock was set, as `ClockReading.setByS`. */
   readonly clockSetByS: () => number;
+  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  readonly isRolledBack: () => boolean;
   /** ISO 4217 code of all amounts. */
   readonly currency: string;
   /** From 0 to 1. */

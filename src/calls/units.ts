@@ -91,9 +91,11 @@ export class Units {
   }
 
   #unit<K extends Kind>(effect: Command<K> | undefined): Unit<K> {
-    const unit = { admission: this.#admission, effect };
+    const admission = isUnavailable(effect as Command | undefined)
+      ? uncounted(this.#admission)
+      : this.#admission;
     this.#admission = undefined;
-    return unit;
+    return { admission, effect };
   }
 
   /** What came of the effect of a unit. Throws the Refusal of a call that is not let in. */
@@ -118,4 +120,13 @@ export class Units {
         return this.#exceeded(this.#calls ?? 0);
     }
   }
+}
+
+/** Whether all that a command does is to refuse the call for a fault of the service: such a call does not count. */
+function isUnavailable(effect: Command | undefined): boolean {
+  return effect?.kind === 'Refuse' && effect.refusal.reason === 'UNAVAILABLE';
+}
+
+function uncounted(admission: Admission | undefined): Admission | undefined {
+  return admission?.quota ? { ...admission, quota: { ...admission.quota, take: false } } : admission;
 }

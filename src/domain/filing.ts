@@ -137,6 +137,19 @@ export function filingNotFound(): Refusal {
   return new Refusal('FILING_NOT_FOUND', 'filingNo names no filing.');
 }
 
+/** How long a caller is to wait where filings are refused until an operator has acted, in seconds. */
+const rolledBackRetryAfterS = 60;
+
+/** The refusal of a filing while a witness finds that the evidence log was rolled back: its number may have been given out. */
+export function filingsHalted(): Refusal {
+  return new Refusal(
+    'UNAVAILABLE',
+    'Nothing can be filed now: a witness of the evidence log finds that the registry went back to an older state. ' +
+      'Nothing was stored, and nothing is filed until the operator has resolved this.',
+    { retryAfterS: rolledBackRetryAfterS },
+  );
+}
+
 /** The refusal for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
 export function recordNotFound(sequence: number): Refusal {
   if (sequence === 1) return filingNotFound();

@@ -2,8 +2,8 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artseal/v1/filing_pb.ts';
 import { type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { callerOf, ownerScope } from '../calls/principal.ts';
-import { checkArtwork, evidenceChain, type Filing, filingNotFound } from '../domain/filing.ts';
-import type { Violation } from '../domain/violation.ts';
+import { checkArtwork, evidenceChain, type Filing, filingNotFound, filingsHalted } from '../domain/filing.ts';
+import { refusalData, type Violation } from '../domain/violation.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
 import type { Paging } from './paging.ts';
 
@@ -12,6 +12,8 @@ export interface FilingDependencies {
   readonly now: () => BusinessTime;
   /** As `ClockReading.setByS`. */
   readonly clockSetByS: () => number;
+  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  readonly isRolledBack: () => boolean;
   /** ISO 4217 code of all prices. */
   readonly currency: string;
   readonly paging: Paging;
@@ -21,6 +23,7 @@ export interface FilingDependencies {
 export function createFilingService({
   now,
   clockSetByS,
+  isRolledBack,
   currency,
   paging,
 }: FilingDependencies): Implementation {
@@ -32,10 +35,11 @@ export function createFilingService({
         return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
       },
       run: async (artwork, call) => {
-        const filed = await call.execute({
-          ...{ kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) },
-          clockSetByS: clockSetByS(),
-        });
+        const file = { kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) } as const;
+        // In the store, so that a repetition is given what was answered before.
+        const filed = await (isRolledBack()
+          ? call.execute({ kind: 'Refuse', refusal: refusalData(filingsHalted()) })
+          : call.execute({ ...file, clockSetByS: clockSetByS() }));
         const { filingNo, hash, timestamp } = filed;
         return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
       },

@@ -11,7 +11,7 @@ import { institutions } from '../payment/institutions.ts';
 import { parseAuthorities } from '../tlog/time-stamp.ts';
 import type { TimeStampTerms } from '../tlog/time-stamping.ts';
 import type { Witness } from '../tlog/witness.ts';
-import { parseHttpUrl, parseRequiredWitnesses, parseWitnesses } from './log-witnesses.ts';
+import { parseHttpUrl, parseRequiredWitnesses, parseWitnesses, parseYesOrNo } from './log-witnesses.ts';
 import { faultOf, oneOf, type Readers, readAll, readFrom, refuse, type Source, textOf } from './settings.ts';
 
 /** The settings of a deployment, checked. */
@@ -72,6 +72,8 @@ export interface WebhookSettings {
 export interface LogWitnesses {
   readonly witnesses: readonly Witness[];
   readonly required: number;
+  /** Whether filings are refused while one of them finds that the log was rolled back. */
+  readonly refuseRolledBack: boolean;
 }
 
 /** Master keys as given, or a file of the data folder that a sandbox keeps by itself. */
@@ -256,6 +258,13 @@ export const settings = {
     meaning:
       'how many of them have to cosign before anything is published; 0: their cosignatures are taken if they come in time',
     read: parseRequiredWitnesses,
+  },
+  logRefuseRolledBack: {
+    variable: 'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
+    fallback: '',
+    meaning:
+      'yes or no: whether filings are refused while a witness finds that the log was rolled back; unset: yes if witnesses are required',
+    read: parseYesOrNo,
   },
   logTsaUrl: {
     variable: 'ARTSEAL_TLOG_TSA_URL',
@@ -547,11 +556,12 @@ function readBackups({ isSet, read }: Source): RegularBackups | undefined {
 }
 
 function readLogWitnesses({ isSet, read }: Source): LogWitnesses | undefined {
-  const { logWitnesses, logWitnessesRequired } = settings;
+  const { logWitnesses, logWitnessesRequired, logRefuseRolledBack } = settings;
   const isAsked = isSet(logWitnesses);
   const found = readAll({
     witnesses: () => (isAsked ? read(logWitnesses) : []),
     required: () => read(logWitnessesRequired),
+    isRefused: () => (isSet(logRefuseRolledBack) ? read(logRefuseRolledBack) : undefined),
   });
   const count = found.witnesses.length;
   if (found.required > count)
@@ -559,7 +569,10 @@ function readLogWitnesses({ isSet, read }: Source): LogWitnesses | undefined {
       logWitnessesRequired,
       `must be at most the number of witnesses in ${logWitnesses.variable}, which is ${count}`,
     );
-  return isAsked ? found : undefined;
+  if (found.isRefused && !isAsked)
+    refuse(logWitnesses, `is required where ${logRefuseRolledBack.variable} is yes`);
+  const { witnesses, required, isRefused: refuseRolledBack = required > 0 } = found;
+  return isAsked ? { witnesses, required, refuseRolledBack } : undefined;
 }
 
 function readLogTimeStamps({ isSet, read }: Source): TimeStampTerms | undefined {

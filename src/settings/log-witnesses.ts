@@ -1,6 +1,7 @@
 import { SettingRefused } from '../payment/institution.ts';
 import { parseWitnessKey } from '../tlog/cosignature.ts';
 import type { Witness } from '../tlog/witness.ts';
+import { oneOf } from './settings.ts';
 
 /** The most witnesses of a log: each is asked for each checkpoint, and adds a line to it. */
 const witnessesMax = 16;
@@ -39,6 +40,9 @@ export function parseRequiredWitnesses(text: string): number {
   if (required <= witnessesMax) return required;
   throw new SettingRefused(`must be a whole number from 0 to ${witnessesMax}`);
 }
+
+/** Reads whether something is done. Throws SettingRefused. */
+export const parseYesOrNo = oneOf([true, false], (is) => (is ? 'yes' : 'no'));
 
 /**
  * Reads the address of somebody who signs what he answers: so that plain http will do, which most authorities for time stamps

@@ -126,7 +126,7 @@ export interface Commands
     EventCommands,
     WebhookCommands {
   /** Takes no effect and is refused: for a call that is admitted before what is wrong with it is told. */
-  Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: undefined };
+  Refuse: { readonly takes: { readonly refusal: RefusalData }; readonly gives: never };
   /** Changes nothing, yet goes to disk like what does: done, it proves that the store takes writes. */
   RewriteNothing: { readonly takes: object; readonly gives: undefined };
 }

@@ -36,6 +36,8 @@ export interface SignerFigures {
   readonly publishedAtS: number | undefined;
   /** Tries that failed or were refused. */
   readonly failures: number;
+  /** How many witnesses find the log rolled back. */
+  readonly rolledBack: number;
 }
 
 /** What the signer works with. */
@@ -48,13 +50,16 @@ export interface SignerDependencies {
   readonly madeUpOrigin: string;
   readonly file: CheckpointFile;
   /** Has what was signed cosigned before it is published; undefined where nobody is asked to. */
-  readonly witnesses?: Pick<Witnesses, 'cosign'> | undefined;
+  readonly witnesses?: Pick<Witnesses, 'cosign' | 'confirm' | 'rolledBack'> | undefined;
+  /** Whether `start` waits until the witnesses have answered, or were waited for in vain. */
+  readonly awaitsWitnesses?: boolean | undefined;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 export function createSigner(dependencies: SignerDependencies): Signer {
-  const { execute, keyRing, origin, madeUpOrigin, file, witnesses, clock, log } = dependencies;
+  const { execute, keyRing, origin, madeUpOrigin, file, witnesses, awaitsWitnesses, clock, log } =
+    dependencies;
   const openKeys = createSigningKeys(keyRing);
   const waiting = createWaiting(clock);
   let current: PublishedCheckpoint | undefined;
@@ -76,7 +81,8 @@ export function createSigner(dependencies: SignerDependencies): Signer {
     await endKeys(state);
     const tree = await execute({ kind: 'GetTree' });
     leaves = tree.size;
-    if (tree.size === current?.size) return;
+    // A log that does not grow is shown to witnesses as well: what they find decides about the next filing.
+    if (tree.size === current?.size) return witnesses?.confirm(current);
     if (signing.length === 0) throw new Error('The evidence log has no key that signs.');
     await readAgreed({ execute, state, file, last: current });
     const signed = signCheckpoint({ origin: nameOf(state), ...tree }, openKeys(signing));
@@ -140,7 +146,13 @@ export function createSigner(dependencies: SignerDependencies): Signer {
         ? Promise.resolve(current)
         : waiting.until(leafIndex, withinMs),
     verifierKeys: () => signing.map(({ vkey }) => vkey),
-    figures: () => ({ leaves, publishedLeaves: current?.size, publishedAtS, failures }),
+    figures: () => ({
+      leaves,
+      publishedLeaves: current?.size,
+      publishedAtS,
+      failures,
+      rolledBack: witnesses?.rolledBack().length ?? 0,
+    }),
     start: async () => {
       const state = await readState();
       refuseOtherOrigin(state, origin);
@@ -148,8 +160,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       publishedAtS = state.newest?.publishedAtS;
       if (state.names.length === 0) await name(origin ?? madeUpOrigin);
       underWay = run();
-      // Others are not waited for before the doors open.
-      if (witnesses === undefined) await underWay;
+      if (witnesses === undefined || awaitsWitnesses) await underWay;
     },
     stop: async () => {
       callOff();

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import type { Execute } from '../store/store.ts';
+import { withoutCosignatures } from './checkpoint.ts';
 import { type Cosignature, findCosignature, type WitnessKey } from './cosignature.ts';
 import { type Answer, post, refusalOf, refuseOtherTime, textOfNote, withPatience } from './outgoing.ts';
 import type { PublishedCheckpoint } from './publication.ts';
@@ -28,6 +29,16 @@ export interface Witnesses {
    * they are fewer than required. One call at a time.
    */
   cosign(checkpoint: PublishedCheckpoint): Promise<string>;
+  /**
+   * Shows a published checkpoint to each witness that has not judged the log since the process started, and to each that finds it
+   * rolled back. Publishes nothing. Never rejects. Not while `cosign` runs.
+   */
+  confirm(checkpoint: PublishedCheckpoint): Promise<void>;
+  /**
+   * What witnesses say that find the log rolled back, in words for the operator: the log is not a continuation of what they
+   * cosigned. A witness says so until it cosigns again.
+   */
+  rolledBack(): readonly string[];
   /** Waits for no answer any more. */
   stop(): void;
 }
@@ -47,11 +58,16 @@ export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
   const { required, clock } = dependencies;
   const stopped = new AbortController();
   const askers = dependencies.witnesses.map((witness) => createAsker(witness, dependencies, stopped.signal));
+
+  function ask(checkpoint: PublishedCheckpoint, asked: readonly Asker[]) {
+    const nowMs = clock.monotonicMs();
+    const awake = asked.filter((asker) => asker.restsUntilMs() <= nowMs);
+    return Promise.all(awake.map((asker) => asker.ask(checkpoint)));
+  }
+
   return {
     cosign: async (checkpoint) => {
-      const nowMs = clock.monotonicMs();
-      const asked = askers.filter((asker) => asker.restsUntilMs() <= nowMs);
-      const answers = await Promise.all(asked.map((asker) => asker.ask(checkpoint)));
+      const answers = await ask(checkpoint, askers);
       const lines = answers.filter((answer) => answer !== undefined).map(({ line }) => `${line}\n`);
       if (lines.length < required)
         throw new Error(
@@ -59,14 +75,33 @@ export function createWitnesses(dependencies: WitnessDependencies): Witnesses {
         );
       return checkpoint.note + lines.join('');
     },
+    confirm: async (checkpoint) => {
+      const open = askers.filter((asker) => asker.verdict() !== 'CONTINUED');
+      if (open.length > 0) await ask({ ...checkpoint, note: withoutCosignatures(checkpoint) }, open);
+    },
+    rolledBack: () =>
+      askers
+        .map((asker) => asker.verdict())
+        .filter((verdict) => verdict !== undefined && verdict !== 'CONTINUED')
+        .map(({ rolledBack }) => rolledBack),
     stop: () => stopped.abort(new Error('The service stops.')),
   };
+}
+
+/** What a witness says of the log: that it continues what the witness cosigned, or why it does not. */
+type Verdict = 'CONTINUED' | { readonly rolledBack: string };
+
+/** The log is not a continuation of what a witness cosigned. */
+class RolledBack extends Error {
+  override name = 'RolledBack';
 }
 
 /** Asks one witness, and remembers what it cosigned last. */
 interface Asker {
   /** By the monotonic clock. */
   restsUntilMs(): number;
+  /** The last one since the process started; undefined if there was none. */
+  verdict(): Verdict | undefined;
   /** Undefined if it gave none. Never rejects. */
   ask(checkpoint: PublishedCheckpoint): Promise<Cosignature | undefined>;
 }
@@ -88,6 +123,7 @@ function createAsker(
   let failures = 0;
   let restsUntilMs = Number.NEGATIVE_INFINITY;
   let fault: string | undefined;
+  let verdict: Verdict | undefined;
 
   async function cosigned(checkpoint: PublishedCheckpoint, signal: AbortSignal): Promise<Cosignature> {
     let answer = await submit(checkpoint, signal);
@@ -95,6 +131,7 @@ function createAsker(
       cosignedSize = readSize(answer.body.toString(), checkpoint.size);
       answer = await submit(checkpoint, signal);
     }
+    if (answer.status === 422) throw new RolledBack(refusalOf(answer, meanings));
     if (answer.status !== 200) throw new Error(refusalOf(answer, meanings));
     const cosignature = findCosignature(answer.body.toString(), key, textOfNote(checkpoint.note));
     if (cosignature === undefined) throw new Error('it answered without a cosignature of its key');
@@ -105,28 +142,34 @@ function createAsker(
 
   async function submit({ size, note }: PublishedCheckpoint, signal: AbortSignal): Promise<Answer> {
     const proof = await execute({ kind: 'ProveConsistency', from: cosignedSize, to: size });
-    if (proof === undefined)
-      throw new Error(`it has cosigned ${cosignedSize} leaves, and the log has ${size} to be published`);
+    if (proof === undefined) throw rolledBackTo(size, cosignedSize);
     const lines = proof.map((hash) => `${Buffer.from(hash).toString('base64')}\n`).join('');
     const body = `old ${cosignedSize}\n${lines}\n${note}`;
     return post(`${url}/add-checkpoint`, { contentType: 'text/plain; charset=utf-8', body }, signal);
   }
 
-  function failed(why: string): void {
+  function failed(error: Error): void {
+    const why = error.message;
+    if (error instanceof RolledBack) verdict = { rolledBack: `${key.name}: ${why}` };
     restsUntilMs =
       clock.monotonicMs() + Math.min(witnessLimits.restMs * 2 ** failures, witnessLimits.restMaxMs);
     failures = Math.min(failures + 1, 10);
-    if (why !== fault) log.error({ witness: key.name, why }, 'a witness does not cosign the evidence log');
+    const what =
+      error instanceof RolledBack
+        ? 'a witness finds that the evidence log was rolled back'
+        : 'a witness does not cosign the evidence log';
+    if (why !== fault) log.error({ witness: key.name, why }, what);
     fault = why;
   }
 
   function succeeded(): void {
     if (fault !== undefined) log.info({ witness: key.name }, 'a witness cosigns the evidence log again');
-    [failures, fault] = [0, undefined];
+    [failures, fault, verdict] = [0, undefined, 'CONTINUED'];
   }
 
   return {
     restsUntilMs: () => restsUntilMs,
+    verdict: () => verdict,
     ask: async (checkpoint) => {
       try {
         const cosignature = await withPatience(clock, witnessLimits.answerMs, stopped, (signal) =>
@@ -135,7 +178,7 @@ function createAsker(
         succeeded();
         return cosignature;
       } catch (error) {
-        if (!stopped.aborted) failed((error as Error).message);
+        if (!stopped.aborted) failed(error as Error);
         return undefined;
       }
     },
@@ -146,9 +189,11 @@ function createAsker(
 function readSize(body: string, size: number): number {
   const told = /^(0|[1-9]\d{0,15})\n$/.test(body) ? Number(body) : Number.NaN;
   if (!Number.isSafeInteger(told)) throw new Error('it answered 409 without the size that it cosigned');
-  if (told > size)
-    throw new Error(
-      `it has cosigned ${told} leaves, and the log has only ${size}: the database is older than what was signed`,
-    );
+  if (told > size) throw rolledBackTo(size, told);
   return told;
 }
+
+const rolledBackTo = (size: number, cosigned: number) =>
+  new RolledBack(
+    `it has cosigned ${cosigned} leaves, and the log has only ${size}: the database is older than what was signed`,
+  );

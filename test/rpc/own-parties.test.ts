@@ -100,6 +100,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     ...{ environment: 'sandbox', currency: 'CNY', random: () => 0.5, newInstructionId: newName },
     calendar: createCalendar('UTC'),
     clockSetByS: () => 0,
+    isRolledBack: () => false,
     limits: reconciliationLimits,
     webhooks: { networks: [], proxy: undefined, authorities: undefined },
     publication: createTestPublication(),

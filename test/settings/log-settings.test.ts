@@ -67,6 +67,20 @@ test('no more witnesses can be required than there are', () => {
   assert.throws(() => readConfig(env), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
 });
 
+test('a rolled back log refuses filings where witnesses are required, or as set', () => {
+  const text = `${one} https://one.example\n`;
+  const refuses = (required: string, set?: string) =>
+    readConfig({
+      ...witnessesIn(text, required),
+      ...(set !== undefined && { ARTSEAL_TLOG_REFUSE_ROLLED_BACK: set }),
+    }).logWitnesses?.refuseRolledBack;
+  assert.deepEqual([refuses('0'), refuses('1')], [false, true]);
+  assert.deepEqual([refuses('0', 'yes'), refuses('1', 'no'), refuses('1', '')], [true, false, true]);
+  assert.throws(() => refuses('1', 'true'), { message: /ARTSEAL_TLOG_REFUSE_ROLLED_BACK must be yes or no/ });
+  const alone = { ARTSEAL_TLOG_REFUSE_ROLLED_BACK: 'yes' };
+  assert.throws(() => readConfig(alone), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
+});
+
 test('an authority for time stamps has an address, a period and certificates that vouch for it', () => {
   const { certificateFile, certificate } = makeSelfSigned(folder);
   const env = { ARTSEAL_TLOG_TSA_URL: 'http://stamp.example/tsr' };

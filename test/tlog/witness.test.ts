@@ -195,6 +195,89 @@ test('what a witness refuses is told with what to do', async (t) => {
   );
 });
 
+test('a witness that has seen more of the log, or another one, finds it rolled back until it cosigns again', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w']);
+  const { witnesses, clock, lines } = setting;
+  const [one, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  const shown = async (checkpoint: PublishedCheckpoint) => {
+    clock.advance(witnessLimits.restMaxMs);
+    clock.setWall(Date.now());
+    await witnesses.cosign(checkpoint);
+    return witnesses.rolledBack();
+  };
+  const checkpoint = await setting.grown();
+  assert.deepEqual(await shown(checkpoint), []);
+  const cosigned = one.cosigned.get(origin) ?? assert.fail();
+
+  one.cosigned.set(origin, { ...cosigned, size: 9 });
+  const behind = await setting.grown();
+  const [ahead, ...more] = await shown(behind);
+  assert.match(ahead ?? '', /^one.example\/w: it has cosigned 9 leaves, and the log has only 3/);
+  assert.deepEqual(more, []);
+  // What says nothing of the log does not take it back.
+  one.lie = 'ERROR';
+  assert.deepEqual(await shown(behind), [ahead]);
+  one.lie = undefined;
+  two.cosigned.set(origin, { size: 3, root: Buffer.alloc(32) });
+  const [, inconsistent] = await shown(behind);
+  assert.match(inconsistent ?? '', /^two.example\/w: it finds that the log does not begin with .* \(422/);
+  one.cosigned.set(origin, cosigned);
+  two.cosigned.set(origin, cosigned);
+  assert.deepEqual(await shown(behind), []);
+
+  const found = lines.filter(({ msg }) => msg === 'a witness finds that the evidence log was rolled back');
+  assert.deepEqual(
+    found.map(({ witness, level }) => [witness, level]),
+    [
+      ['one.example/w', 50],
+      ['one.example/w', 50],
+      ['two.example/w', 50],
+    ],
+  );
+});
+
+test('no answer but 409 with a greater size and 422 says that the log was rolled back', async (t) => {
+  const setting = await prepare(t, ['liar.example/w']);
+  const [liar] = setting.standIns as [WitnessStandIn];
+  for (const lie of Object.keys(lies) as WitnessLie[]) {
+    if (lie === 'CONFLICT_BEYOND') continue;
+    liar.lie = lie;
+    setting.clock.advance(witnessLimits.restMaxMs);
+    await setting.witnesses.cosign(await setting.grown());
+    assert.deepEqual(setting.witnesses.rolledBack(), [], lie);
+  }
+});
+
+test('a log that does not grow is shown to a witness until it has judged it', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w']);
+  const [one, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  const published = { ...(await setting.grown()) };
+  published.note = await setting.witnesses.cosign(published);
+  const { confirm, rolledBack } = setting.restarted();
+  one.asked.length = 0;
+  two.asked.length = 0;
+  two.lie = 'ERROR';
+  const look = async () => {
+    setting.clock.advance(witnessLimits.restMaxMs);
+    setting.clock.setWall(Date.now());
+    await confirm(published);
+    return [one, two].map(({ asked }) => asked.splice(0).map(({ old, size, status }) => [old, size, status]));
+  };
+  const judged = [
+    [0, 2, 409],
+    [2, 2, 200],
+  ];
+  assert.deepEqual(await look(), [judged, [[0, 2, 500]]]);
+  two.lie = undefined;
+  two.cosigned.set(origin, { size: 7, root: Buffer.alloc(32) });
+  assert.deepEqual(await look(), [[], [[0, 2, 409]]]);
+  assert.equal(rolledBack().length, 1);
+  two.cosigned.set(origin, one.cosigned.get(origin) ?? assert.fail());
+  assert.deepEqual(await look(), [[], judged]);
+  assert.deepEqual(rolledBack(), []);
+  assert.deepEqual(await look(), [[], []]);
+});
+
 test('as long as required witnesses are missing nothing is cosigned', async (t) => {
   const setting = await prepare(t, ['one.example/w', 'two.example/w'], 2);
   const [, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];

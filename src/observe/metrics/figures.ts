@@ -412,6 +412,12 @@ export const figures: readonly Figure[] = [
     read: ({ evidenceLog }) => one(evidenceLog.failures),
   },
   {
+    name: 'artseal_evidence_log_rolled_back',
+    help: 'How many witnesses find that the log was rolled back: it does not continue what they cosigned.',
+    type: 'gauge',
+    read: ({ evidenceLog }) => [{ value: evidenceLog.rolledBack }],
+  },
+  {
     name: 'artseal_event_loop_delay_p99_seconds',
     help: 'How long the main thread kept others waiting, the 99th percentile since the last reading.',
     type: 'gauge',

@@ -25,6 +25,8 @@ export interface EvidenceLogFigures {
   readonly publishedAtS: number | undefined;
   /** Tries to sign that failed. */
   readonly failures: number;
+  /** How many witnesses find the log rolled back. */
+  readonly rolledBack: number;
 }
 
 /** Of those who wait for events. */
