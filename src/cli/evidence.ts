@@ -1,7 +1,7 @@
 import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
 import { type Fork, makeFork, planFork } from '../tlog/fork.ts';
 import { madeUpOrigin } from '../tlog/origin.ts';
-import { mintLogKey, signsAt } from '../tlog/signing-keys.ts';
+import { hasEnded, isAhead, mintLogKey } from '../tlog/signing-keys.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
 import { secondsOf } from './instant.ts';
@@ -13,31 +13,42 @@ const noKey = 'the evidence log has no key yet: the first artseal serve makes it
 const vkey: Action = {
   usage: 'evidence vkey [--json]',
   details: [
-    'prints the verifier keys that checkpoints are signed with now, the newest first: what whoever checks needs.',
-    'Tell them to others by another way than the service itself.',
+    'prints the verifier keys that checkpoints are signed with now, the newest first: what whoever checks needs. Keys that sign',
+    'later follow, each with the time from which on it signs. Tell them to others by another way than the service itself.',
   ],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }) => {
       const { keys } = await execute({ kind: 'GetLog' });
       if (keys.length === 0) throw new Error(noKey);
-      for (const { vkey, addedAtS, endsAtS } of keys.filter((key) => signsAt(key, nowS())))
-        terminal.print(words.has('json') ? JSON.stringify({ vkey, addedAtS, endsAtS }) : vkey);
+      const atS = nowS();
+      const live = keys.filter((key) => !hasEnded(key, atS));
+      for (const key of live.toSorted(
+        (one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)),
+      )) {
+        const { vkey, addedAtS, signsFromS, endsAtS } = key;
+        const line = isAhead(key, atS) ? `${vkey} signs from ${iso(signsFromS ?? atS)}` : vkey;
+        const told = { vkey, addedAtS, signsFromS: signsFromS ?? addedAtS, endsAtS };
+        terminal.print(words.has('json') ? JSON.stringify(told) : line);
+      }
     }),
 };
 
 /** How long the keys before sign on beside a new one. */
 const overlapDefault = '30d';
-const overlapMaxS = 366 * 86_400;
+const durationMaxS = 366 * 86_400;
 
 const rotateKey: Action = {
-  usage: 'evidence rotate-key [--overlap DURATION] [--reason TEXT] [--json]',
+  usage: 'evidence rotate-key [--signs-in DURATION] [--overlap DURATION] [--reason TEXT] [--json]',
   details: [
-    'has a new key sign from now on, and prints its verifier key. Those before sign beside it for 30d unless --overlap says',
-    'otherwise (90m, 12h, 7d; 0s for a key that somebody else has), then never again: their seeds are erased.',
-    'A running server honours it within a second or two.',
+    'makes a new key, and prints its verifier key. It signs from now on, or after --signs-in (90m, 12h, 7d), so that witnesses can',
+    'be given it before. From then on those before sign beside it for 30d unless --overlap says otherwise (0s for a key that',
+    'somebody else has), then never again: their seeds are erased. A running server honours it within a second or two.',
   ],
   run: (words, terminal) => {
-    const overlapS = overlapOf(words);
+    const [signsInS, overlapS] = [
+      durationOf(words, 'signs-in', '0s'),
+      durationOf(words, 'overlap', overlapDefault),
+    ];
     return withRegistry(terminal, async (registry, { dataDir }) => {
       const { execute, keyRing } = registry;
       refuseUnknownToServing(dataDir, registry);
@@ -45,12 +56,17 @@ const rotateKey: Action = {
       const { origin } = await execute({ kind: 'GetLog' });
       if (origin === undefined) throw new Error(noKey);
       const key = mintLogKey(origin, keyRing, by.atS);
-      const othersEndAtS = by.atS + overlapS;
-      await execute({ kind: 'RotateLogKey', by, key, endsAtS: othersEndAtS });
+      const signsFromS = by.atS + signsInS;
+      const othersEndAtS = signsFromS + overlapS;
+      await execute({
+        ...{ kind: 'RotateLogKey', by, key, endsAtS: othersEndAtS },
+        signsFromS: signsInS > 0 ? signsFromS : undefined,
+      });
       const { vkey } = key;
-      if (words.has('json')) return terminal.print(JSON.stringify({ vkey, othersEndAtS }));
+      if (words.has('json')) return terminal.print(JSON.stringify({ vkey, signsFromS, othersEndAtS }));
       terminal.print(vkey);
-      terminal.print(`Those before sign until ${new Date(othersEndAtS * 1000).toISOString()}.`);
+      if (signsInS > 0) terminal.print(`It signs from ${iso(signsFromS)}: give it to witnesses before.`);
+      terminal.print(`Those before sign until ${iso(othersEndAtS)}.`);
       terminal.print('Tell the new one to all who check the log, by another way than the service itself.');
     });
   },
@@ -107,12 +123,15 @@ function described(
   ];
 }
 
-function overlapOf(words: Words): number {
-  const text = words.text('overlap') ?? overlapDefault;
+/** The seconds that a flag names, or those of `fallback` without it. Throws UsageError. */
+function durationOf(words: Words, flag: string, fallback: string): number {
+  const text = words.text(flag) ?? fallback;
   const seconds = secondsOf(text);
-  if (seconds !== undefined && seconds <= overlapMaxS) return seconds;
-  throw new UsageError(`takes --overlap as in 90m, 12h or 30d, of 366d at most, not '${text}'`);
+  if (seconds !== undefined && seconds <= durationMaxS) return seconds;
+  throw new UsageError(`takes --${flag} as in 90m, 12h or 30d, of 366d at most, not '${text}'`);
 }
+
+const iso = (atS: number): string => new Date(atS * 1000).toISOString();
 
 const nowS = (): number => Math.floor(Date.now() / 1000);
 

@@ -32,7 +32,7 @@ export interface RecordLeaf {
  * - LOG_BEGUN: how many records of before it were taken up (`adopted`): the leaves before this one, in whatever order of times.
  * - LOG_FORKED: the log goes on under another origin, since the database was not what had been published: the last
  *   checkpoint of the old one (`previous`: its note), and the new origin.
- * - KEY_ADDED, KEY_RETIRED: a verifier key (`vkey`) that signs from now on, or signs no more.
+ * - KEY_ADDED, KEY_RETIRED: a verifier key (`vkey`) that signs from now on or later (`from`: Unix seconds), or signs no more.
  * - NUMBERS_SKIPPED: filing numbers that are left out for good (`year`, `after`, `through`).
  * - CLOCK_ACCEPTED: a time that an operator said is right although it is behind the newest record, or far ahead (`timeS`).
  * - RECORDS_ERASED: records whose retention is over and whose texts and salts are gone: how many (`records`), their leaves

@@ -13,11 +13,16 @@ export interface LogCommands {
     readonly gives: undefined;
   };
   /**
-   * Adds a key, from now on beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. Refused with
-   * VALIDATION_FAILED if `logKeysMax` sign already and go on beside it.
+   * Adds a key beside the others, which end at `endsAtS` or sooner: a leaf KEY_ADDED. It signs from `signsFromS` on, which the
+   * leaf says, or from now on without. Refused with VALIDATION_FAILED if there are `logKeysMax` already that go on beside it.
    */
   RotateLogKey: {
-    readonly takes: { readonly by: Actor; readonly key: NewLogKey; readonly endsAtS: number };
+    readonly takes: {
+      readonly by: Actor;
+      readonly key: NewLogKey;
+      readonly endsAtS: number;
+      readonly signsFromS?: number | undefined;
+    };
     readonly gives: undefined;
   };
   /**
@@ -82,6 +87,8 @@ export interface NewLogKey {
 
 /** A key of the log. */
 export interface LogKey extends NewLogKey {
+  /** Unix seconds from which on it signs, as its leaf says; null if it signs since it was added. */
+  readonly signsFromS: number | null;
   /** Unix seconds as of which it is to sign no more; null if that is not decided. */
   readonly endsAtS: number | null;
   /** Whether it signs no more; its seed is empty then. */

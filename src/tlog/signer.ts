@@ -7,7 +7,7 @@ import { LogRefused, readAgreed, refuseOtherOrigin } from './agreement.ts';
 import { signCheckpoint } from './checkpoint.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 import type { Publication, PublishedCheckpoint } from './publication.ts';
-import { createSigningKeys, mintLogKey, signsAt } from './signing-keys.ts';
+import { createSigningKeys, hasEnded, mintLogKey, signsAt } from './signing-keys.ts';
 import { createWaiting } from './waiting.ts';
 import type { Witnesses } from './witness.ts';
 
@@ -105,7 +105,7 @@ export function createSigner(dependencies: SignerDependencies): Signer {
   async function endKeys({ keys }: LogState): Promise<void> {
     const atS = nowS();
     for (const key of keys)
-      if (!key.isRetired && !signsAt(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
+      if (!key.isRetired && hasEnded(key, atS)) await execute({ kind: 'EndLogKey', vkey: key.vkey, atS });
   }
 
   /** Names the log, and makes its first key. */

@@ -11,8 +11,18 @@ export function mintLogKey(name: string, keyRing: KeyRing, addedAtS: number): Ne
 }
 
 /** Whether a key signs at `nowS`, Unix seconds. */
-export function signsAt({ isRetired, endsAtS }: LogKey, nowS: number): boolean {
-  return !isRetired && (endsAtS === null || nowS < endsAtS);
+export function signsAt(key: LogKey, nowS: number): boolean {
+  return !hasEnded(key, nowS) && !isAhead(key, nowS);
+}
+
+/** Whether a key is to sign later than `nowS`, Unix seconds. */
+export function isAhead({ signsFromS }: LogKey, nowS: number): boolean {
+  return signsFromS !== null && nowS < signsFromS;
+}
+
+/** Whether a key signs no more at `nowS`, Unix seconds. */
+export function hasEnded({ isRetired, endsAtS }: LogKey, nowS: number): boolean {
+  return isRetired || (endsAtS !== null && nowS >= endsAtS);
 }
 
 /** Opens keys for signing, each once. Throws SecretNotOpened. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { newMasterKeyText } from '../../src/keys/key-ring.ts';
@@ -8,14 +9,15 @@ import { runHere } from '../support/artseal.ts';
 import { createManualClock } from '../support/clock.ts';
 import { eventually } from '../support/eventually.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startWitness } from '../support/witness-stand-in.ts';
 import { signedBy, startPublishing } from './publishing.ts';
 
 /** The longest wait for something that has to happen. */
 const patienceMs = 60_000;
 
 /** A service, and what `artseal` does beside it. */
-async function withCommands(t: TestContext) {
-  const service = await startPublishing(t, { clock: createManualClock(Date.now()) });
+async function withCommands(t: TestContext, env: Record<string, string> = {}) {
+  const service = await startPublishing(t, { clock: createManualClock(Date.now()), env });
   const { dataDir, publication, execute, clock } = service;
   const artseal = async (...words: string[]) => {
     const { code, printed, errors } = await runHere(words, { ARTSEAL_DATA_DIR: dataDir });
@@ -72,6 +74,71 @@ test('a new key signs beside the old one, which ends after the overlap', async (
   assert.deepEqual([act.action, act.subject, act.reason], ['evidence rotate-key', added, 'each year']);
 });
 
+test('a new key is shown to a witness before it signs, which cosigns without a break', async (t) => {
+  const witness = await startWitness(t, 'one.example/w');
+  const witnessesFile = join(temporaryFolder(t), 'witnesses');
+  writeFileSync(witnessesFile, `${witness.vkey} ${witness.url}\n`);
+  const env = {
+    ARTSEAL_TLOG_WITNESSES_FILE: witnessesFile,
+    ARTSEAL_TLOG_WITNESSES_REQUIRED: '1',
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+  };
+  const { publication, clock, artseal, acts, file, execute } = await withCommands(t, env);
+  const [old = ''] = publication.verifierKeys();
+  witness.logs.add(old);
+  /** Files, and moves the clock on until the witness has cosigned that; the ids of the keys that signed it. */
+  const signersOfNext = async () => {
+    const leaf = await file();
+    const { note = '' } = await eventually('a checkpoint', patienceMs, () => {
+      clock.advance(1_000);
+      const current = publication.current();
+      return (current?.size ?? 0) > leaf && current;
+    });
+    assert.ok(note.includes(`\n— ${witness.name} `));
+    return [old, added].filter(
+      (vkey) => vkey !== '' && readCheckpoint(note, [readVerifierKey(vkey)]).isSigned,
+    );
+  };
+  let added = '';
+  assert.deepEqual(await signersOfNext(), [old]);
+
+  const words = ['evidence', 'rotate-key', '--signs-in', '2m', '--overlap', '1m'];
+  const rotated = await artseal(...words);
+  added = rotated[0] ?? '';
+  const [from = ''] = /\d{4}-\S+Z/.exec(rotated[1] ?? '') ?? [];
+  assert.match(rotated[1] ?? '', /^It signs from .*: give it to witnesses before\.$/);
+  assert.deepEqual(await artseal('evidence', 'vkey'), [old, `${added} signs from ${from}`]);
+  const told = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
+  const signsFromS = Date.parse(from) / 1_000;
+  assert.deepEqual(
+    told.map((key) => [key.vkey, key.signsFromS - key.addedAtS, key.endsAtS]),
+    [
+      [old, 0, signsFromS + 60],
+      [added, 120, null],
+    ],
+  );
+  // The log says so before: who reads it knows the key when it signs first.
+  assert.deepEqual(await signersOfNext(), [old]);
+  assert.deepEqual(publication.verifierKeys(), [old]);
+  assert.deepEqual(await acts(), [
+    ['KEY_ADDED', old],
+    ['KEY_ADDED', added],
+  ]);
+  const { size } = await execute({ kind: 'GetTree' });
+  const leaves = (await execute({ kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+  const [announced] = leaves.map((leaf) => JSON.parse(leaf)).filter(({ detail }) => detail?.vkey === added);
+  assert.deepEqual(announced.detail, { from: signsFromS, vkey: added });
+
+  witness.logs.add(added);
+  clock.advance(120_000);
+  assert.deepEqual(await signersOfNext(), [old, added]);
+  assert.deepEqual(publication.verifierKeys(), [added, old]);
+  clock.advance(60_000);
+  assert.deepEqual(await signersOfNext(), [added]);
+  // 403 is the answer to a key that it does not know.
+  assert.ok(!witness.asked.some(({ status }) => status === 403));
+});
+
 test('without an overlap the old key signs nothing any more', async (t) => {
   const { publication, artseal, signedWith, dataDir, close } = await withCommands(t);
   const [old] = publication.verifierKeys();
@@ -94,6 +161,8 @@ test('an overlap that is none is refused, and more keys than may sign', async (t
     assert.equal(code, 2);
     assert.match(errors[0] ?? '', /takes --overlap as in 90m, 12h or 30d, of 366d at most/);
   }
+  const later = await runHere(['evidence', 'rotate-key', '--signs-in', 'soon'], env);
+  assert.match(later.errors[0] ?? '', /takes --signs-in as in 90m, 12h or 30d, of 366d at most, not 'soon'/);
   for (let keys = 1; keys < 4; keys += 1) await artseal('evidence', 'rotate-key');
   const { code, errors } = await runHere(['evidence', 'rotate-key'], env);
   assert.deepEqual(
@@ -101,7 +170,7 @@ test('an overlap that is none is refused, and more keys than may sign', async (t
     [
       1,
       [
-        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.',
+        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.',
       ],
     ],
   );

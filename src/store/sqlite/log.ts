@@ -19,7 +19,21 @@ import { prepareRaw } from './statement.ts';
 /** All keys that the log had, the newest first. */
 export function logKeysIn(database: Database): readonly LogKey[] {
   const rows = database.select().from(logKey).orderBy(desc(logKey.id)).all();
-  return rows.map(({ id: _, ...key }) => ({ ...key, isRetired: key.sealedSeed.length === 0 }));
+  const from = announcedIn(database);
+  return rows.map(({ id: _, ...key }) => ({
+    ...key,
+    signsFromS: from.get(key.vkey) ?? null,
+    isRetired: key.sealedSeed.length === 0,
+  }));
+}
+
+/** From when keys sign that were added before they did, Unix seconds: only the act of the log tells it. */
+function announcedIn(database: Database): ReadonlyMap<string, number> {
+  const vkey = sql<string>`${logAct.detail} ->> 'vkey'`;
+  const fromS = sql<number>`${logAct.detail} ->> 'from'`;
+  const added = and(eq(logAct.kind, 'KEY_ADDED'), isNotNull(fromS));
+  const acts = database.select({ vkey, fromS }).from(logAct).where(added).all();
+  return new Map(acts.map((act) => [act.vkey, act.fromS]));
 }
 
 /** What the log is called, signed with and has published. */
@@ -104,10 +118,10 @@ export function createLogHandlers(
       .limit(1),
   );
 
-  function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey): void {
+  function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey, signsFromS?: number): void {
     const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS };
     database.insert(logKey).values(row).run();
-    log.appendAct('KEY_ADDED', addedAtS, { vkey });
+    log.appendAct('KEY_ADDED', addedAtS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
   }
 
   const toldOfKeys = () => ({
@@ -138,7 +152,7 @@ export function createLogHandlers(
       noteAct(by, 'evidence fork', origin, { before, after: { origin, ...toldOfKeys() } });
       return undefined;
     }),
-    RotateLogKey: writes(({ by, key, endsAtS }) => {
+    RotateLogKey: writes(({ by, key, endsAtS, signsFromS }) => {
       const before = toldOfKeys();
       // Where the others end at once, because somebody else has one of them, the new one signs alone.
       if (endsAtS > by.atS && before.keys.length >= logKeysMax) throw tooManyKeys();
@@ -147,8 +161,9 @@ export function createLogHandlers(
         .set({ endsAtS: sql`min(coalesce(${logKey.endsAtS}, ${endsAtS}), ${endsAtS})` })
         .where(ne(logKey.sealedSeed, Buffer.alloc(0)))
         .run();
-      addKey(key);
-      noteAct(by, 'evidence rotate-key', key.vkey, { before, after: toldOfKeys() });
+      addKey(key, signsFromS);
+      const after = { ...toldOfKeys(), ...(signsFromS !== undefined && { signsFromS }) };
+      noteAct(by, 'evidence rotate-key', key.vkey, { before, after });
       return undefined;
     }),
     EndLogKey: writes(({ vkey, atS }) => {
@@ -183,5 +198,5 @@ export function createLogHandlers(
 const tooManyKeys = () =>
   new Refusal(
     'VALIDATION_FAILED',
-    `${logKeysMax} keys sign the evidence log already: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.`,
+    `${logKeysMax} keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.`,
   );

@@ -45,7 +45,7 @@ export function logPromises(engine: StoreEngine): void {
     assert.deepEqual(names, [{ origin: 'log.example', firstSize: 2 }]);
     assert.deepEqual(
       keys.map(({ sealedSeed, ...rest }) => ({ ...rest, sealedSeed: Buffer.from(sealedSeed) })),
-      [{ ...key, endsAtS: null, isRetired: false }],
+      [{ ...key, signsFromS: null, endsAtS: null, isRetired: false }],
     );
     assert.deepEqual(await actLeaves(store), [
       ['LOG_BEGUN', undefined],
@@ -82,6 +82,27 @@ export function logPromises(engine: StoreEngine): void {
       ['KEY_ADDED', third.vkey],
       ['KEY_RETIRED', first.vkey],
     ]);
+  });
+
+  test('a key that signs later is known by its leaf, which says from when', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const [first, second, third] = [newLogKey(), newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: first });
+    const rotate = { kind: 'RotateLogKey', by: tester, endsAtS: 900 } as const;
+    await perform(store, { ...rotate, key: second, signsFromS: 800 });
+    await perform(store, { ...rotate, key: third });
+    const { keys } = await perform(await openStore(t, engine, crashCopy(t, dataDir)), { kind: 'GetLog' });
+    assert.deepEqual(
+      keys.map(({ vkey, signsFromS, endsAtS }) => [vkey, signsFromS, endsAtS]),
+      [
+        [third.vkey, null, null],
+        [second.vkey, 800, 900],
+        [first.vkey, null, 900],
+      ],
+    );
+    const leaf = await perform(store, { kind: 'ReadLeaves', index: 2, width: 1 });
+    assert.deepEqual(JSON.parse(leaf?.[0] ?? '').detail, { from: 800, vkey: second.vkey });
   });
 
   test('a forked log has another name, one key, no checkpoint, and a leaf that names the last one of before', async (t) => {
