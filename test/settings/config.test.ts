@@ -436,6 +436,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_TLOG_ORIGIN',
         'ARTSEAL_TLOG_WITNESSES_FILE',
         'ARTSEAL_TLOG_WITNESSES_REQUIRED',
+        'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
         'ARTSEAL_TLOG_TSA_URL',
         'ARTSEAL_TLOG_TSA_EVERY',
         'ARTSEAL_TLOG_TSA_CA',
