@@ -8,7 +8,9 @@ import { privateMode } from '../store/sqlite/durable-files.ts';
 import { databaseName } from '../store/sqlite/location.ts';
 import { faultsInLog } from '../store/sqlite/log-check.ts';
 import { logSchema, migrationNames } from '../store/sqlite/migrations.ts';
-import { damagesIn, factsOf, falsifiedIn, sealedSecretsOf } from '../store/sqlite/snapshot.ts';
+import { checkpointsOf, damagesIn, factsOf, falsifiedIn, sealedSecretsOf } from '../store/sqlite/snapshot.ts';
+import { readCheckpoint } from '../tlog/checkpoint.ts';
+import { NoteMalformed, readVerifierKey } from '../tlog/note.ts';
 import {
   type BackedUpFile,
   checksumsName,
@@ -137,8 +139,26 @@ function checkDatabase(
     JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
   return [
     ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
-    ...(facts.schema < logSchema ? falsifiedIn(file).map(isFalsified) : faultsInLog(file)),
+    ...(facts.schema < logSchema
+      ? falsifiedIn(file).map(isFalsified)
+      : [...faultsInLog(file), ...unsignedIn(file)]),
   ];
+}
+
+/** The kept checkpoints that no key of the log has signed, a line each. */
+function unsignedIn(file: string): readonly string[] {
+  const { notes, vkeys } = checkpointsOf(file);
+  const isSigned = (note: string) => {
+    try {
+      return readCheckpoint(note, vkeys.map(readVerifierKey)).isSigned;
+    } catch (error) {
+      if (error instanceof NoteMalformed) return false;
+      throw error;
+    }
+  };
+  return notes
+    .filter(({ note }) => !isSigned(note))
+    .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
 }
 
 const isFalsified = (filingNo: string): string => `${filingNo} is not what its evidence hash was made of`;

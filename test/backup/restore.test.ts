@@ -262,10 +262,12 @@ test('where a year has too few numbers left for a safe gap, the last number is a
   await original.file();
   await original.store.close();
   const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
-  raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, 1);
+  raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, NULL);
     INSERT INTO number_gap VALUES ('FILING', 2026, 1, 999989, 1)`);
   raw.close();
-  assert.equal(await (await openRegistryIn(t, original.dataDir)).file(), 'AS-2026-999990');
+  const { store, file } = await openRegistryIn(t, original.dataDir);
+  await perform(store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+  assert.equal(await file(), 'AS-2026-999990');
   const backup = await backedUp(t, original.dataDir);
   await assert.rejects(
     restored(t, backup),

@@ -24,6 +24,7 @@ import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { perform } from '../../src/store/store.ts';
 import { acceptClock, resolved, settled } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
+import { noteKey } from '../support/evidence-example.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import {
   addSandboxFiles,
@@ -329,12 +330,13 @@ async function loggedRegistry(t: TestContext): Promise<string> {
   await settled(store, escrowId, { to: 'FROZEN' });
   await resolved(store, by, escrowId, 'RELEASE');
   await perform(store, { kind: 'EraseFilings', by: tester, filingNos: [erased] });
-  const key = { vkey: 'log.example+01234567+AA==', sealedSeed: Buffer.from('main\0sealed'), addedAtS: 5 };
+  const { vkey, sign } = noteKey('log.example', '2'.repeat(64));
+  const key = { vkey, sealedSeed: Buffer.from('main\0sealed'), addedAtS: 5 };
   await perform(store, { kind: 'NameLog', origin: 'log.example', key });
   await original.file();
   const { size, root } = await perform(store, { kind: 'GetTree' });
   assert.equal(size, 8);
-  const note = `log.example\n${size}\n${Buffer.from(root).toString('base64')}\n\n— signature\n`;
+  const note = sign(`log.example\n${size}\n${Buffer.from(root).toString('base64')}\n`);
   await perform(store, { kind: 'KeepCheckpoint', size, note, publishedAtS: 5 });
   await store.close();
   return original.dataDir;
@@ -381,11 +383,11 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
   ],
   'a leaf that was changed': [
     `UPDATE log_leaf SET data = replace(data, 'commitment":"', 'commitment":"0') WHERE id = ${leafOf(last)}`,
-    'leaf 7 of the evidence log is not what its hashes were made of',
+    `leaf 7 of the evidence log (${last}) is not what its hashes were made of`,
   ],
   'a hash that was changed': [
     'UPDATE log_leaf SET hashes = zeroblob(length(hashes)) WHERE id = 4',
-    'leaf 4 of the evidence log is not what its hashes were made of',
+    `leaf 4 of the evidence log (record 2 of ${sold}) is not what its hashes were made of`,
   ],
   'leaves that were taken away from the end': [
     `DELETE FROM log_leaf WHERE id = 7; DELETE FROM filing WHERE filing_no = '${last}'`,
@@ -400,12 +402,12 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
     'the published checkpoint of 8 leaves is not of this evidence log',
   ],
   'an act that was changed': [
-    'UPDATE log_act SET detail = \'{"records":9,"before":1}\' WHERE sequence = 3',
-    'leaf 5 of the evidence log is of no act that the database has',
+    'UPDATE log_act SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
+    'leaf 6 of the evidence log is of no act that the database has',
   ],
   'an act that is no JSON': [
-    "UPDATE log_act SET detail = 'x' WHERE sequence = 3",
-    'leaf 5 of the evidence log is of no act that the database has',
+    "UPDATE log_act SET detail = 'x' WHERE sequence = 4",
+    'leaf 6 of the evidence log is of no act that the database has',
   ],
   'an act that was put in': [
     "INSERT INTO log_act VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
@@ -417,11 +419,13 @@ const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | 
 const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly string[]]>> = {
   'a leaf that was changed': [
     `UPDATE log_leaf SET data = replace(data, 'AS-2026-000003', 'AS-2026-000999')`,
-    ['leaf 3 of the evidence log is not what its hashes were made of'],
+    ['leaf 3 of the evidence log (AS-2026-000999) is not what its hashes were made of'],
   ],
   'a hash that was changed': [
     `UPDATE log_leaf SET hashes = CAST(substr(hashes, 1, length(hashes) - 32) || zeroblob(32) AS blob)`,
-    ['leaf 9 of the evidence log is not what its hashes were made of'],
+    [
+      'the leaves 8 to 9 of the evidence log (AS-2026-000008 to AS-2026-000009) are not what their hashes were made of',
+    ],
   ],
   'a leaf too many': [
     "UPDATE log_leaf SET data = data || char(10) || '{}'",
@@ -429,7 +433,9 @@ const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly
   ],
   'a hash too few': [
     'UPDATE log_leaf SET hashes = substr(hashes, 1, length(hashes) - 32)',
-    ['leaf 9 of the evidence log is not what its hashes were made of'],
+    [
+      'the leaves 8 to 9 of the evidence log (AS-2026-000008 to AS-2026-000009) are not what their hashes were made of',
+    ],
   ],
   'rows over each other': [
     `INSERT INTO log_leaf SELECT 10, '{}', zeroblob(32), 9 FROM log_leaf`,

@@ -8,25 +8,32 @@ import {
   type RecordLeaf,
   recordLeafData,
 } from '../../domain/leaf.ts';
-import { appendLeaf, emptyTree, leafHash, rootOf } from '../../domain/merkle.ts';
+import { appendLeaf, emptyTree, leafHash, rootOf, treeHashBytes } from '../../domain/merkle.ts';
 import { type LaterRecord, recordHash } from '../../domain/provenance.ts';
+import { faultsInChains } from './chain-check.ts';
+import { type Erasure, type Erasures, readErasures } from './erasure-check.ts';
 import { firstOf, type IndexedLeaf, type LeafRow, leavesIn } from './leaves.ts';
+import { faultsInLogTables } from './log-tables-check.ts';
 
 /** Faults after which no more are looked for. */
 const faultsMax = 100;
 
-interface FilingRow extends Omit<Evidence, 'price'> {
-  readonly price: number;
-  readonly hash: string;
+/** What a record keeps beside what it says. */
+interface Kept {
   readonly salt: Buffer | null;
   readonly leafIndex: number | null;
+  /** When it was recorded, Unix seconds. */
+  readonly timeS: number;
+  /** When its filing was erased; null if it was not. */
   readonly erasedAtS: number | null;
 }
 
-interface TransferRow extends LaterRecord {
-  readonly salt: Buffer | null;
-  readonly leafIndex: number | null;
+interface FilingRow extends Omit<Evidence, 'price'>, Kept {
+  readonly price: number;
+  readonly hash: string;
 }
+
+interface TransferRow extends LaterRecord, Kept {}
 
 interface ActRow {
   readonly kind: LogActKind;
@@ -50,7 +57,8 @@ type Told = Omit<RecordLeaf, 'kind'>;
  * Computes the evidence log of a database that nobody changes again from its leaves, one after the other, and holds it
  * against the records and acts: what is wrong, a line each and about `faultsMax` of them at most. The hashes of all subtrees are
  * those of the leaves, published checkpoints have their roots; each leaf is that of one record or act, and each of those has a
- * leaf; filings are what their evidence hashes were made of.
+ * leaf; filings are what their evidence hashes were made of; what is erased is what the log says was. Where all of that is right, the
+ * other tables that acts tell of are looked at, and the chains of filings.
  */
 export function faultsInLog(file: string): readonly string[] {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
@@ -62,11 +70,11 @@ export function faultsInLog(file: string): readonly string[] {
 }
 
 function check(client: Sqlite.Database): readonly string[] {
-  const filing = client.prepare<[string], FilingRow>(selectFiling);
-  const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
-  const act = client.prepare<[number], ActRow>(selectAct);
-  const published = publishedIn(client);
-  const faults: string[] = [];
+  const leafFrom = client.prepare<[number], LeafRow>(selectLeaf);
+  const { roots: published, faults: faultsInNotes } = publishedIn(client);
+  const erasures = readErasures(client);
+  const faultOfContent = createContentCheck(client, erasures);
+  const faults: string[] = [...faultsInNotes, ...erasures.faults];
   let tree = emptyTree;
 
   for (const row of client.prepare<[], LeafRow>(selectLeaves).iterate()) {
@@ -83,41 +91,104 @@ function check(client: Sqlite.Database): readonly string[] {
   }
   for (const size of published.keys())
     faults.push(`a checkpoint of ${size} leaves was published, and the evidence log has ${tree.size}`);
-  return faults.length > 0 ? faults : faultsOfSpare(client, tree.size);
+  return faults.length > 0 ? faults : faultsBesides(client, tree.size);
 
   /** Appends the next leaf to the tree: what is wrong with it, and with the checkpoint of the tree that it ends. */
   function faultsOfLeaf(leaf: IndexedLeaf): readonly string[] {
     const appended = appendLeaf(tree, leafHash(leaf.data));
     tree = appended.tree;
-    const fault = Buffer.concat(appended.completed).equals(leaf.hashes)
-      ? faultOfContent(leaf)
-      : `leaf ${leaf.index} of the evidence log is not what its hashes were made of`;
+    const level = wrongLevel(appended.completed, leaf.hashes);
+    const fault = level === undefined ? faultOfContent(leaf) : faultOfHashes(leaf, level, leafFrom);
     const root = published.get(tree.size);
     published.delete(tree.size);
     const isAsPublished = root === undefined || root === Buffer.from(rootOf(tree.roots)).toString('base64');
     const faultOfRoot = `the published checkpoint of ${tree.size} leaves is not of this evidence log`;
     return [...(fault === undefined ? [] : [fault]), ...(isAsPublished ? [] : [faultOfRoot])];
   }
+}
 
-  /** What is wrong with the record or act that a leaf is of. */
-  function faultOfContent({ index, data }: IndexedLeaf): string | undefined {
+/** Says what is wrong with the record or act that a leaf is of. Leaves are to be given in their order. */
+function createContentCheck(
+  client: Sqlite.Database,
+  erasures: Erasures,
+): (leaf: IndexedLeaf) => string | undefined {
+  const filing = client.prepare<[string], FilingRow>(selectFiling);
+  const transfer = client.prepare<[string, number], TransferRow>(selectTransfer);
+  const act = client.prepare<[number], ActRow>(selectAct);
+
+  return ({ index, data }) => {
     const told = toldBy(data);
     if (told === undefined) return `leaf ${index} of the evidence log is none that artseal makes`;
     const { number, sequence } = told;
-    if (number === 'LOG') return faultOfAct(index, data, act.get(sequence));
+    const erasure = erasures.of(index);
+    if (number === 'LOG')
+      return erasure === undefined
+        ? faultOfAct(index, data, act.get(sequence))
+        : `act ${erasure.act} says that leaf ${index} was erased, which is of no record`;
     const name = nameOf(told);
     const row = sequence === 1 ? filing.get(number) : transfer.get(number, sequence);
     if (row === undefined || row.leafIndex !== index)
       return `leaf ${index} of the evidence log is of ${name}, which is not there or names another leaf`;
-    const isErased = row.salt === null;
     const hash = 'hash' in row ? hashOfFiling(row) : recordHash(row);
     if (hash === undefined) return `${name} is not what its evidence hash was made of`;
-    const commitment = isErased ? told.commitment : commitmentTo(hash, row.salt);
+    const { salt, timeS } = row;
+    const commitment = salt === null ? told.commitment : commitmentTo(hash, salt);
     const kind = 'hash' in row ? 'FILING' : row.event;
-    return recordLeafData({ kind, number, sequence, timeS: told.timeS, commitment }) === data
-      ? undefined
-      : `${name} is not what leaf ${index} of the evidence log commits to`;
-  }
+    if (recordLeafData({ kind, number, sequence, timeS, commitment }) !== data)
+      return `${name} is not what leaf ${index} of the evidence log commits to`;
+    if ('hash' in row && Date.parse(row.timestamp) !== timeS * 1_000)
+      return `${name} has a timestamp of another time than leaf ${index} of the evidence log`;
+    return faultOfErasure(name, row, erasure);
+  };
+}
+
+/** The lowest level of which the stored hash is another one than was computed; undefined if all are the same. */
+function wrongLevel(completed: readonly Uint8Array[], stored: Buffer): number | undefined {
+  const place = completed.findIndex(
+    (hash, level) =>
+      Buffer.compare(hash, stored.subarray(level * treeHashBytes, (level + 1) * treeHashBytes)) !== 0,
+  );
+  if (place >= 0) return place;
+  return stored.length === completed.length * treeHashBytes ? undefined : 0;
+}
+
+/** Names the leaves of the subtree that a leaf completes, by what they say themselves: one of them or their hash was changed. */
+function faultOfHashes(
+  { index, data }: IndexedLeaf,
+  level: number,
+  leafFrom: Sqlite.Statement<[number], LeafRow>,
+): string {
+  const first = index + 1 - 2 ** level;
+  if (first === index)
+    return `leaf ${index} of the evidence log (${nameIn(data)}) is not what its hashes were made of`;
+  const row = leafFrom.get(first);
+  const firstLeaf = (row && leavesIn(row))?.find((leaf) => leaf.index === first);
+  const names = `${nameIn(firstLeaf?.data ?? '')} to ${nameIn(data)}`;
+  return `the leaves ${first} to ${index} of the evidence log (${names}) are not what their hashes were made of`;
+}
+
+/** What is wrong with whether and when a record was erased: it is if an act of the log says so, which its retention allows. */
+function faultOfErasure(
+  name: string,
+  { salt, erasedAtS, timeS, leafIndex }: Kept,
+  erasure: Erasure | undefined,
+): string | undefined {
+  if (erasure === undefined)
+    return salt === null || erasedAtS !== null
+      ? `${name} is erased, and no act of the evidence log says so of leaf ${leafIndex}`
+      : undefined;
+  const { act, timeS: erasedS, latestS } = erasure;
+  if (salt !== null || erasedAtS === null) return `act ${act} says that ${name} was erased, which is there`;
+  if (erasedAtS !== erasedS) return `${name} was erased at another time than act ${act} says`;
+  return timeS > latestS ? `act ${act} says that ${name} was erased, which was to be kept then` : undefined;
+}
+
+/** What is wrong with the rest, where the leaves and what they are of are right. */
+function faultsBesides(client: Sqlite.Database, size: number): readonly string[] {
+  const spare = faultsOfSpare(client, size);
+  // A filing too many breaks a chain as well.
+  const ofRows = spare.length > 0 ? spare : faultsInChains(client).take(faultsMax);
+  return [...ofRows, ...faultsInLogTables(client)];
 }
 
 /** What is wrong with records and acts whose leaf is that of another one, or not there: each leaf is that of one that names it. */
@@ -144,13 +215,32 @@ function nameOf({ number, sequence }: Pick<Told, 'number' | 'sequence'>): string
   return sequence === 1 ? number : `record ${sequence} of ${number}`;
 }
 
-/** The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has none. */
-function hashOfFiling({ hash, salt, leafIndex, erasedAtS, price, ...row }: FilingRow): string | undefined {
+/** The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has none, nor any texts. */
+function hashOfFiling({
+  hash,
+  salt,
+  leafIndex,
+  timeS,
+  erasedAtS,
+  price,
+  ...row
+}: FilingRow): string | undefined {
   const isErased = erasedAtS !== null;
   if (isErased !== (salt === null)) return undefined;
-  if (isErased) return hash === '' ? hash : undefined;
+  if (isErased) {
+    const { author, era, size, material, condition } = row;
+    return price === 0 && [hash, author, era, size, material, condition].every((text) => text === '')
+      ? hash
+      : undefined;
+  }
   const computed = evidenceHash({ ...row, price: BigInt(price) });
   return computed === hash ? hash : undefined;
+}
+
+/** The record or act that the data of a leaf name. */
+function nameIn(data: string): string {
+  const told = toldBy(data);
+  return told === undefined ? 'unreadable' : nameOf(told);
 }
 
 function faultOfAct(index: number, data: string, row: ActRow | undefined): string | undefined {
@@ -179,23 +269,31 @@ function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** What checkpoints under the name in force say, by their sizes: roots, base64. */
-function publishedIn(client: Sqlite.Database): Map<number, string> {
-  const rows = client.prepare<[], { size: number; note: string }>(selectCheckpoints).all();
-  return new Map(rows.map(({ size, note }) => [size, note.split('\n')[2] ?? '']));
+/** The roots of the checkpoints that are kept, base64, by their sizes; and those that are not of this log. */
+function publishedIn(client: Sqlite.Database) {
+  const origin = client.prepare<[], string>(selectOrigin).pluck().get();
+  const roots = new Map<number, string>();
+  const faults: string[] = [];
+  for (const { size, note } of client.prepare<[], { size: number; note: string }>(selectCheckpoints).all()) {
+    const [name, sizeText, root = ''] = note.split('\n');
+    if (name === origin && sizeText === String(size)) roots.set(size, root);
+    else faults.push(`the kept checkpoint of ${size} leaves is of another log or size`);
+  }
+  return { roots, faults };
 }
 
 const selectLeaves = 'SELECT * FROM log_leaf ORDER BY id';
 
-const selectCheckpoints = `SELECT size, note FROM log_checkpoint JOIN log_origin
-  ON log_origin.id = (SELECT max(id) FROM log_origin) AND substr(note, 1, length(origin) + 1) = origin || char(10)
-  ORDER BY size`;
+const selectOrigin = 'SELECT origin FROM log_origin ORDER BY id DESC LIMIT 1';
+
+const selectCheckpoints = 'SELECT size, note FROM log_checkpoint ORDER BY size';
 
 const selectFiling = `SELECT author, era, size, material, condition, price, hash, timestamp, filing_no AS filingNo, salt,
-  leaf_index AS leafIndex, erased_at_s AS erasedAtS FROM filing WHERE filing_no = ?`;
+  leaf_index AS leafIndex, filed_at_s AS timeS, erased_at_s AS erasedAtS FROM filing WHERE filing_no = ?`;
 
-const selectTransfer = `SELECT filing_no AS filingNo, position AS sequence, event, at, salt, leaf_index AS leafIndex
-  FROM provenance_record WHERE filing_no = ? AND position = ?`;
+const selectTransfer = `SELECT record.filing_no AS filingNo, position AS sequence, event, at, record.salt,
+  record.leaf_index AS leafIndex, recorded_at_s AS timeS, erased_at_s AS erasedAtS
+  FROM provenance_record AS record LEFT JOIN filing USING (filing_no) WHERE record.filing_no = ? AND position = ?`;
 
 const selectAct = `SELECT kind, sequence, detail, time_s AS timeS, leaf_index AS leafIndex FROM log_act WHERE sequence = ?`;
 

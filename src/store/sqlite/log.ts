@@ -119,9 +119,11 @@ export function createLogHandlers(
   );
 
   function addKey({ vkey, sealedSeed, addedAtS }: NewLogKey, signsFromS?: number): void {
-    const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS };
+    // The time of the leaf that says so.
+    const atS = Math.max(addedAtS, log.newestS() ?? addedAtS);
+    const row = { vkey, sealedSeed: Buffer.from(sealedSeed), addedAtS: atS };
     database.insert(logKey).values(row).run();
-    log.appendAct('KEY_ADDED', addedAtS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
+    log.appendAct('KEY_ADDED', atS, { vkey, ...(signsFromS !== undefined && { from: signsFromS }) });
   }
 
   const toldOfKeys = () => ({

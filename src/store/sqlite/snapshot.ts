@@ -122,6 +122,19 @@ export function sealedSecretsOf(file: string): readonly Uint8Array[] {
   });
 }
 
+/** The checkpoints that a copy keeps, by their sizes, and the verifier keys that its log ever had. */
+export function checkpointsOf(file: string): {
+  readonly notes: readonly { readonly size: number; readonly note: string }[];
+  readonly vkeys: readonly string[];
+} {
+  return read(file, (client) => ({
+    notes: client
+      .prepare<[], { size: number; note: string }>('SELECT size, note FROM log_checkpoint ORDER BY size')
+      .all(),
+    vkeys: client.prepare<[], string>('SELECT vkey FROM log_key ORDER BY id').pluck().all(),
+  }));
+}
+
 type FilingRow = Omit<Evidence, 'price'> & { readonly price: number; readonly hash: string };
 
 const selectEvidence =
