@@ -15,7 +15,8 @@ export interface Verdict {
 
 /**
  * Looks at every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every
- * filing, and the evidence log with all that it commits to. It is unpacked into a folder of the system's temporary one meanwhile. Throws BackupRefused if it cannot be opened.
+ * filing, the evidence log with all that it commits to, and the signatures of the checkpoints that it keeps. It is
+ * unpacked into a folder of the system's temporary one meanwhile. Throws BackupRefused if it cannot be opened.
  */
 export async function verifyBackup(file: string, progress: Progress): Promise<Verdict> {
   const backup = await openBackup(file);

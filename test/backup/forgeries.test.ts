@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import type Sqlite from 'better-sqlite3';
 import { takeBackup } from '../../src/backup/take.ts';
 import { verifyBackup } from '../../src/backup/verify.ts';
 import { actLeafData, type LogActDetail } from '../../src/domain/leaf.ts';
@@ -148,18 +149,37 @@ const wrongErasures: readonly (readonly [detail: LogActDetail, fault: RegExp])[]
   [{ records: 1, leaves: '4', before }, /^act 6 says that AS-2015-000003 was erased, which is there$/],
 ];
 
+test('an erasure before the retention is over is named, whatever time its event tells', (t) => {
+  const database = databaseCopy(t);
+  const filingNo = 'AS-2026-000003';
+  forgeIn(database, (client) => {
+    const index = client.prepare('SELECT leaf_index FROM filing WHERE filing_no = ?').pluck().get(filingNo);
+    const detail = { records: 1, leaves: String(index), before: eventTimeS };
+    appendEvent(client, detail);
+    client
+      .prepare(
+        `UPDATE filing SET author = '', era = '', size = '', material = '', condition = '', price = 0, hash = '',
+          salt = NULL, erased_at_s = ? WHERE filing_no = ?`,
+      )
+      .run(eventTimeS, filingNo);
+  });
+  assert.deepEqual(faultsInLog(database), [
+    `act 6 says that ${filingNo} was erased, which was to be kept then`,
+  ]);
+});
+
+/** Appends the sixth event of the log, an erasure, as the product would. */
+function appendEvent(client: Sqlite.Database, detail: LogActDetail): void {
+  const act = { kind: 'RECORDS_ERASED', sequence: 6, timeS: eventTimeS, detail } as const;
+  client
+    .prepare('INSERT INTO log_act VALUES (?, ?, ?, ?, ?)')
+    .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, actLeafData(act)));
+}
+
 test('an erasure that is not so is named', (t) => {
   for (const [detail, fault] of wrongErasures) {
     const database = databaseCopy(t);
-    forgeIn(database, (client) => {
-      const index = appendForged(
-        client,
-        actLeafData({ kind: 'RECORDS_ERASED', sequence: 6, timeS: eventTimeS, detail }),
-      );
-      client
-        .prepare("INSERT INTO log_act VALUES (6, 'RECORDS_ERASED', ?, ?, ?)")
-        .run(JSON.stringify(detail), eventTimeS, index);
-    });
+    forgeIn(database, (client) => appendEvent(client, detail));
     assert.match(faultsInLog(database)[0] ?? '', fault, JSON.stringify(detail));
   }
 });

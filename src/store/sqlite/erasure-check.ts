@@ -37,7 +37,7 @@ export function readErasures(client: Sqlite.Database): Erasures {
     const read = readErased(row);
     if (read === undefined)
       faults.push(`act ${row.sequence} does not say which leaves before it were erased`);
-    else spans.push(...read);
+    for (const span of read ?? []) spans.push(span);
   }
   spans.sort((one, other) => one.first - other.first);
   for (const [place, { first, act }] of spans.entries()) {
@@ -67,7 +67,7 @@ function readErased({ sequence, detail, timeS, leafIndex }: ErasedRow): readonly
   return spans.map((span) => ({ ...span, ...erasure }));
 }
 
-/** The latest time of which the retention is over at another one, Unix seconds. */
+/** The latest time of which the retention is over at another one, Unix seconds; NaN where that is no date. */
 function endOfRetention(timeS: number): number {
   const date = new Date(timeS * 1_000);
   return date.setUTCFullYear(date.getUTCFullYear() - retentionYears) / 1_000;

@@ -180,7 +180,7 @@ function faultOfErasure(
   const { act, timeS: erasedS, latestS } = erasure;
   if (salt !== null || erasedAtS === null) return `act ${act} says that ${name} was erased, which is there`;
   if (erasedAtS !== erasedS) return `${name} was erased at another time than act ${act} says`;
-  return timeS > latestS ? `act ${act} says that ${name} was erased, which was to be kept then` : undefined;
+  return timeS <= latestS ? undefined : `act ${act} says that ${name} was erased, which was to be kept then`;
 }
 
 /** What is wrong with the rest, where the leaves and what they are of are right. */
@@ -215,7 +215,10 @@ function nameOf({ number, sequence }: Pick<Told, 'number' | 'sequence'>): string
   return sequence === 1 ? number : `record ${sequence} of ${number}`;
 }
 
-/** The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has none, nor any texts. */
+/**
+ * The hash of what a filing says now; undefined if it is another one than it was given. One that is erased has no hash, and no
+ * texts.
+ */
 function hashOfFiling({
   hash,
   salt,

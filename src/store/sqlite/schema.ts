@@ -214,7 +214,7 @@ export const filing = sqliteTable('filing', {
   price: money().notNull(),
   hash: text().notNull(),
   timestamp: text().notNull(),
-  /** The instant of `timestamp`, for retention. */
+  /** The instant of `timestamp`, which is the time of its leaf. */
   filedAtS: integer('filed_at_s').notNull(),
   /** The id of the caller's filing before this one in the year of the number; null for the first. It may be deleted. */
   previousId: integer('previous_id'),
@@ -222,7 +222,7 @@ export const filing = sqliteTable('filing', {
   salt: blob({ mode: 'buffer' }),
   /** Its leaf in the evidence log, from 0. */
   leafIndex: integer('leaf_index'),
-  /** When texts, hash and salt were erased, its retention being over: Unix seconds; null if they are there. */
+  /** When texts, hash and salt were erased, its retention being over: the time of the leaf that says so; null if they are there. */
   erasedAtS: integer('erased_at_s'),
 });
 
@@ -252,6 +252,7 @@ export const provenanceRecord = sqliteTable(
     position: integer().notNull(),
     event: text().$type<Exclude<ProvenanceEvent, 'SUBMITTED'>>().notNull(),
     at: text().notNull(),
+    /** The time of its leaf, Unix seconds. */
     recordedAtS: integer('recorded_at_s').notNull(),
     /** What its leaf is salted with, 32 random bytes; null once it is erased. */
     salt: blob({ mode: 'buffer' }),
@@ -299,6 +300,7 @@ export const logKey = sqliteTable('log_key', {
   vkey: text().notNull().unique(),
   /** The seed of the private key, sealed like the secrets of API keys. */
   sealedSeed: blob('sealed_seed', { mode: 'buffer' }).notNull(),
+  /** The time of the leaf that says so, Unix seconds. */
   addedAtS: integer('added_at_s').notNull(),
   /** As of when it signs no more, Unix seconds; null if that is not decided. */
   endsAtS: integer('ends_at_s'),
