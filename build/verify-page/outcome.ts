@@ -1,6 +1,6 @@
 import { readBundle } from '../../src/verifier/bundle.ts';
 import { logSignersOf, readCheckpoint } from '../../src/verifier/checkpoint.ts';
-import { readUtf8 } from '../../src/verifier/encoding.ts';
+import { isSame, readUtf8 } from '../../src/verifier/encoding.ts';
 import { type FailureKind, VerificationFailure } from '../../src/verifier/failure.ts';
 import { readVerifierKey, signatureTypes } from '../../src/verifier/note.ts';
 import type { EvidenceRecord } from '../../src/verifier/record.ts';
@@ -36,7 +36,7 @@ const checkNames = {
   HASH_MISMATCH: 'The record',
   NOT_INCLUDED: 'Its place in the log',
   BAD_SIGNATURE: 'The signature of the log',
-  FORKED: 'The checkpoint that you kept',
+  FORKED: 'One log, without contradictions',
 } as const satisfies Record<FailureKind, string>;
 const order = Object.keys(checkNames) as readonly FailureKind[];
 
@@ -87,7 +87,7 @@ function failed(kind: FailureKind, what: string, text: string | undefined): Outc
     if (place === at) return { name: checkNames[name], state: 'failed', words: `${what}.` };
     return { name: checkNames[name], state: 'open', words: 'what comes before has failed.' };
   });
-  const advice = kind === 'FORKED' ? ' Keep both files: they are proof against the log.' : '';
+  const advice = kind === 'FORKED' ? ' Keep all of these files: they are proof against the log.' : '';
   const verdict = `Not proven: ${what}.${advice}`;
   return { isProven: false, verdict, checks, proven: [], notProven: [], ...recordOf(text) };
 }
@@ -107,12 +107,14 @@ function succeeded(proven: Proven, trust: Trust, text: string): Outcome {
   const isCompared = pin?.isCompared === true;
   const doubt = doubtOf(proven);
   const silent = trust.keys.filter(
-    (key) => key.type === signatureTypes.cosignature && cosignatures.every(({ witness }) => witness !== key),
+    (key) =>
+      key.type === signatureTypes.cosignature &&
+      cosignatures.every(({ witness }) => !isSame(witness.publicKey, key.publicKey)),
   );
   const checks = order.map((kind): Check => {
     const name = checkNames[kind];
     if (kind !== 'FORKED' || isCompared) return { name, state: 'passed', words: passedWords[kind] };
-    const why = pin?.isCompared === false ? pin.why : 'you gave none';
+    const why = pin?.isCompared === false ? pin.why : 'you gave no checkpoint that you kept';
     return { name, state: 'open', words: `${why}.` };
   });
   return {

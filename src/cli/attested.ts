@@ -1,5 +1,9 @@
 import {
+  type Attestation,
   type Cosignature,
+  checkDated,
+  clockToleranceS,
+  hex,
   type Proven,
   signatureTypes,
   VerificationFailure,
@@ -15,6 +19,8 @@ export interface Attested {
   readonly cosignatures: readonly Cosignature[];
   /** Undefined if the bundle bears no time stamp; NOT_CHECKED if nobody is trusted for it. */
   readonly stamped: Stamped | 'NOT_CHECKED' | undefined;
+  /** When a certificate ended that the time stamp relies on, Unix seconds; undefined if none has ended. */
+  readonly expiredAtS?: number | undefined;
 }
 
 /** Bytes of a file of certificates. */
@@ -26,6 +32,8 @@ export const attestedHelp = [
   'checkpoint. --witnesses-required says how many of those given have to have cosigned, 1 if it is not given.',
   '--tsa-ca names a PEM file of certificates that vouch for authorities for time stamps: the one in the bundle is then',
   'required, and checked. It tells before what time the record was in the log, by another clock than that of the log.',
+  'A certificate that ended after the time of the stamp is accepted, and the output says so.',
+  `A leaf that is dated more than ${clockToleranceS} s after a cosignature or time stamp that covers it is refused.`,
 ];
 
 /** The witnesses of the command line; undefined if there are none. Throws UsageError. */
@@ -35,7 +43,7 @@ export function readWitnesses(words: Words): WitnessPolicy | undefined {
   if (other !== undefined)
     throw new UsageError(`cannot use --witness ${other.vkey}: it is a key of a log, not of a witness`);
   const text = words.text('witnesses-required') ?? '1';
-  const count = new Set(keys.map(({ vkey }) => vkey)).size;
+  const count = new Set(keys.map(({ publicKey }) => hex(publicKey))).size;
   if (count === 0) {
     if (words.text('witnesses-required') !== undefined)
       throw new UsageError('needs --witness, of whom to require it');
@@ -48,8 +56,15 @@ export function readWitnesses(words: Words): WitnessPolicy | undefined {
   return { keys, required: Number(text) };
 }
 
-/** Checks the time stamp of what is proven so far, if there is somebody to trust for it. Throws VerificationFailure. */
-export async function readAttested({ cosignatures, timeStamp }: Proven, words: Words): Promise<Attested> {
+/**
+ * Checks the time stamp of what is proven so far, if there is somebody to trust for it, and that the leaf is not dated after it.
+ * Throws VerificationFailure.
+ */
+export async function readAttested(
+  { cosignatures, timeStamp, timeS }: Proven,
+  words: Words,
+  nowS: number,
+): Promise<Attested> {
   const file = words.text('tsa-ca');
   if (file === undefined) return { cosignatures, stamped: timeStamp && 'NOT_CHECKED' };
   // The libraries for it are only loaded where it is asked for.
@@ -61,7 +76,14 @@ export async function readAttested({ cosignatures, timeStamp }: Proven, words: W
       'BAD_SIGNATURE',
       'the bundle bears no time stamp: a newer one of the same record may, if the log is stamped',
     );
-  return { cosignatures, stamped: await verifyTimeStamp(timeStamp, authorities) };
+  const stamped = await verifyTimeStamp(timeStamp, authorities);
+  checkDated('the leaf', timeS, [attestationOf(stamped)]);
+  return { cosignatures, stamped, expiredAtS: stamped.endsAtS < nowS ? stamped.endsAtS : undefined };
+}
+
+/** What a time stamp says of when the tree was there. */
+export function attestationOf({ beforeS, authority }: Stamped): Attestation {
+  return { by: `the time stamp of ${authority}`, timeS: beforeS };
 }
 
 /** What is wrong with the file of those who are trusted says nothing of the bundle. */
@@ -75,7 +97,7 @@ function trusted<T>(read: () => T, file: string): T {
 }
 
 /** The lines that tell it. */
-export function linesOf({ cosignatures, stamped }: Attested): readonly string[] {
+export function linesOf({ cosignatures, stamped, expiredAtS }: Attested): readonly string[] {
   const lines = cosignatures.map(({ witness, timeS }) => `cosigned by ${witness.vkey} at ${instant(timeS)}`);
   if (stamped === undefined) return lines;
   return [
@@ -83,18 +105,28 @@ export function linesOf({ cosignatures, stamped }: Attested): readonly string[] 
     stamped === 'NOT_CHECKED'
       ? 'bears a time stamp, which was not checked: --tsa-ca says who is trusted for it'
       : `existed before ${instant(stamped.beforeS)} according to ${stamped.authority}`,
+    ...(expiredAtS === undefined
+      ? []
+      : [
+          `note: the time stamp relies on a certificate that ended ${instant(expiredAtS)}, after the stamp was made`,
+        ]),
   ];
 }
 
 /** The same for programs. */
-export function attestedAsJson({ cosignatures, stamped }: Attested) {
+export function attestedAsJson({ cosignatures, stamped, expiredAtS }: Attested) {
   return {
     cosignedBy: cosignatures.map(({ witness, timeS }) => ({ witness: witness.vkey, time: instant(timeS) })),
     ...(stamped && {
       timeStamp:
         stamped === 'NOT_CHECKED'
           ? { isChecked: false }
-          : { isChecked: true, existedBefore: instant(stamped.beforeS), authority: stamped.authority },
+          : {
+              isChecked: true,
+              existedBefore: instant(stamped.beforeS),
+              authority: stamped.authority,
+              ...(expiredAtS !== undefined && { certificateEnded: instant(expiredAtS) }),
+            },
     }),
   };
 }

@@ -1,15 +1,15 @@
 import {
   bundleLengthMax,
   type Checkpoint,
-  compareWithPin,
-  consistencyPath,
+  checkContinued,
   doubtOf,
   type JsonValue,
+  logSignersOf,
   malformed,
-  type PinComparison,
   type Proven,
   prove,
   readBundle,
+  readCheckpoint,
   readUtf8,
   type Trust,
   VerificationFailure,
@@ -35,29 +35,29 @@ const bundleBytesMax = 4 * bundleLengthMax;
 /** `artseal verify` */
 export const verify: Command = {
   usage:
-    'verify BUNDLE --key VKEY... [--pin FILE] [--log URL|FOLDER] [--witness VKEY...] [--witnesses-required N] ' +
+    'verify BUNDLE --key VKEY... [--log URL|FOLDER] [--pin FILE] [--witness VKEY...] [--witnesses-required N] ' +
     '[--tsa-ca FILE] [--json]',
   summary: 'check evidence that somebody handed over, without trusting who made it',
   details: [
     'BUNDLE is the file, or - for standard input. Nothing else is read: no data folder, no settings, no network.',
     '--key is a verifier key of the log, got elsewhere than the bundle; several are given by several --key, or a line each.',
-    '--pin names a file that keeps the newest checkpoint that was seen, and is made if it is not there. What contradicts it',
-    'is found: a log that shows different people different trees, or took something back. Between trees of different',
-    'sizes only the log can prove that one continues the other: --log has it fetched, or read from a folder with the files',
-    'of the log. Without it a tree of another size is not compared with the pin, which the output says; the pin stays.',
+    '--log is the address of the log, or a folder with a copy of its files: its newest checkpoint has to continue the tree of',
+    'the bundle. What contradicts it is found: a log that shows different people different trees, or took something back.',
+    '--pin names a file that keeps the newest checkpoint of a bundle that was seen, and is made if it is not there. The log',
+    'has to continue that as well, so --pin needs --log.',
     ...attestedHelp,
     ...verdictCodesHelp,
   ],
   run: async (words, terminal) => {
     const keys = readKeys(words.texts('key'));
     const witnesses = readWitnesses(words);
-    if (words.text('log') !== undefined && words.text('pin') === undefined)
-      throw new UsageError('needs --pin, to which the log of --log is to prove itself');
+    if (words.text('pin') !== undefined && words.text('log') === undefined)
+      throw new UsageError('needs --log with --pin: only the log can prove that it continues what was seen');
     try {
       const proven = await proveFile(words.required('BUNDLE'), { keys, witnesses });
-      const attested = await readAttested(proven, words);
-      const pin = await pinned(words, keys, proven.checkpoint);
-      tell(proven, attested, pin, words, terminal);
+      const attested = await readAttested(proven, words, Math.floor(Date.now() / 1000));
+      const compared = await compareWithLog(words, keys, proven.checkpoint);
+      tell(proven, attested, compared, words, terminal);
     } catch (error) {
       if (error instanceof VerificationFailure) return tellFailure(error, words.has('json'), terminal);
       throw error;
@@ -72,62 +72,61 @@ async function proveFile(file: string, trust: Trust): Promise<Proven> {
   return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);
 }
 
-/** What became of the pin: how the checkpoint stands to it, unless it is the first, and whether it is the pin now. */
-interface Pinned {
-  readonly comparison: PinComparison | undefined;
-  readonly isMoved: boolean;
+/** What the log proved, and what became of the pin. */
+interface Compared {
+  /** How many leaves the newest checkpoint of the log has. */
+  readonly size: number;
+  /** FIRST: it was made; MOVED: it is the checkpoint of the bundle now; KEPT: it stays. Undefined without --pin. */
+  readonly pin: 'FIRST' | 'MOVED' | 'KEPT' | undefined;
 }
 
-/** Compares a checkpoint with the pin, if there is one, and makes it the pin if it is newer. */
-async function pinned(
+/** Has the log prove that it continues the checkpoint of the bundle and the pin, and moves the pin if that is older. */
+async function compareWithLog(
   words: Words,
   keys: readonly VerifierKey[],
   checkpoint: Checkpoint,
-): Promise<Pinned | undefined> {
-  const file = words.text('pin');
-  if (file === undefined) return undefined;
-  const pin = await readPin(file, keys);
-  const comparison = pin && (await compare(pin, checkpoint, words.text('log')));
-  const isMoved = comparison === undefined || (comparison.isCompared && comparison.isNewer);
-  if (isMoved) writePin(file, checkpoint);
-  return { comparison, isMoved };
+): Promise<Compared | undefined> {
+  const [place, file] = [words.text('log'), words.text('pin')];
+  if (place === undefined) return undefined;
+  const pin = file === undefined ? undefined : await readPin(file, keys);
+  const size = await continuedSize(place, keys, checkpoint, pin);
+  if (file === undefined) return { size, pin: undefined };
+  if (pin !== undefined && pin.size >= checkpoint.size) return { size, pin: 'KEPT' };
+  writePin(file, checkpoint);
+  return { size, pin: pin === undefined ? 'FIRST' : 'MOVED' };
 }
 
-async function compare(
-  pin: Checkpoint,
+/** How many leaves a log has that continues the checkpoint of the bundle and the pin. */
+async function continuedSize(
+  place: string,
+  keys: readonly VerifierKey[],
   checkpoint: Checkpoint,
-  log: string | undefined,
-): Promise<PinComparison> {
-  const isOtherSize = pin.origin === checkpoint.origin && pin.size !== checkpoint.size;
-  if (log === undefined || !isOtherSize) return compareWithPin(pin, checkpoint);
-  const sizes = [pin.size, checkpoint.size] as const;
-  const path = await pathFrom(log, Math.min(...sizes), Math.max(...sizes));
-  return compareWithPin(pin, checkpoint, path);
-}
-
-/** What the log has to prove it with; that it has none is no fault of the bundle. */
-async function pathFrom(log: string, older: number, newer: number): Promise<readonly Uint8Array[]> {
+  pin: Checkpoint | undefined,
+): Promise<number> {
+  const log = openPublished(place, '--log');
   try {
-    return await consistencyPath(openPublished(log, '--log'), older, newer);
+    const newest = readCheckpoint(await log.checkpoint(), 'the checkpoint of the log');
+    logSignersOf(newest, keys, 'the checkpoint of the log');
+    if (pin !== undefined) await checkContinued(log, newest, pin, 'the pin');
+    await checkContinued(log, newest, checkpoint, 'the bundle');
+    return newest.size;
   } catch (cause) {
-    if (!(cause instanceof VerificationFailure)) throw cause;
-    throw new Error('the bundle itself is good, but the log could not prove its agreement with the pin', {
-      cause,
-    });
+    // What the log lacks is no fault of the bundle.
+    if (!(cause instanceof VerificationFailure) || cause.kind !== 'MALFORMED') throw cause;
+    throw new Error('the bundle itself is good, but the log could not prove that it continues it', { cause });
   }
 }
 
 function tell(
   proven: Proven,
   attested: Attested,
-  pin: Pinned | undefined,
+  compared: Compared | undefined,
   words: Words,
   { print, printError }: Terminal,
 ): void {
   const { record, checkpoint, signers } = proven;
-  const uncompared = pin?.comparison?.isCompared === false ? pin.comparison.why : undefined;
   if (words.has('json')) {
-    print(JSON.stringify({ ...asJson(proven, pin, words.text('pin')), ...attestedAsJson(attested) }));
+    print(JSON.stringify({ ...asJson(proven, compared, words.text('pin')), ...attestedAsJson(attested) }));
     return;
   }
   const subject =
@@ -141,26 +140,25 @@ function tell(
   print(`log ${checkpoint.origin}: leaf ${proven.index} of ${checkpoint.size}`);
   for (const { vkey } of signers) print(`signed by ${vkey}`);
   for (const line of linesOf(attested)) print(line);
-  if (pin === undefined) return;
-  if (uncompared !== undefined) {
-    printError(`not compared with the pin: ${uncompared} (--log has it fetched)`);
-  } else {
-    print(pin.comparison === undefined ? 'pinned as the first checkpoint that was seen' : agreement(pin));
-  }
+  if (compared === undefined) return;
+  print(`the log continues it, and has ${compared.size} leaves now`);
+  if (compared.pin !== undefined) print(pinLines[compared.pin]);
 }
+
+const pinLines = {
+  FIRST: 'pinned as the first checkpoint that was seen',
+  MOVED: 'agrees with the pin, and is the pin now',
+  KEPT: 'agrees with the pin',
+} as const;
 
 /** A value that cannot pass for further lines of what is printed here. */
 function onOneLine(value: JsonValue): string {
   return /\p{Cc}/u.test(String(value)) ? JSON.stringify(value) : String(value);
 }
 
-function agreement({ isMoved }: Pinned): string {
-  return `agrees with the pin${isMoved ? ', and is the pin now' : ''}`;
-}
-
 function asJson(
   { record, hash, timeS, index, checkpoint, signers }: Proven,
-  pin: Pinned | undefined,
+  compared: Compared | undefined,
   file?: string,
 ) {
   return {
@@ -178,13 +176,9 @@ function asJson(
       size: checkpoint.size,
       signedBy: signers.map(({ vkey }) => vkey),
     },
-    ...(pin && {
-      pin: {
-        file,
-        isMoved: pin.isMoved,
-        ...(pin.comparison && { isCompared: pin.comparison.isCompared }),
-        ...(pin.comparison?.isCompared === false && { why: pin.comparison.why }),
-      },
+    ...(compared && { logSize: compared.size }),
+    ...(compared?.pin && {
+      pin: { file, isMoved: compared.pin !== 'KEPT', isCompared: compared.pin !== 'FIRST' },
     }),
   };
 }

@@ -4,7 +4,7 @@ import { isSame } from './encoding.ts';
 import { VerificationFailure } from './failure.ts';
 import { readLeafBytes } from './leaf.ts';
 import type { VerifierKey } from './note.ts';
-import { compareWithPin } from './pin.ts';
+import { checkNotBehind } from './pin.ts';
 import { fold, hashesOfLevel, type PublishedLog, tileWidth } from './published-log.ts';
 import { emptyRoot, leafHash, nodeHash, type Tree } from './tree.ts';
 
@@ -68,15 +68,6 @@ export async function auditLog(log: PublishedLog, options: AuditOptions): Promis
     return auditLog(log, { ...options, state: undefined });
   }
   return { checkpoint, signers, from: state?.contents.size ?? 0, contents };
-}
-
-function checkNotBehind(pin: Checkpoint, checkpoint: Checkpoint): void {
-  const { isCompared } = compareWithPin(pin, checkpoint);
-  if (isCompared || checkpoint.size > pin.size) return;
-  throw new VerificationFailure(
-    'FORKED',
-    `the log has ${checkpoint.size} leaves, and had ${pin.size} in the checkpoint of the pin: it went back`,
-  );
 }
 
 /** The state, if an audit can go on from it: one of this log, and not of leaves behind a pin that it was not compared with. */

@@ -1,3 +1,4 @@
+import { instant } from './dating.ts';
 import { VerificationFailure } from './failure.ts';
 import { type ActLeaf, filingNumber, type Leaf, type RecordLeaf } from './leaf.ts';
 
@@ -243,5 +244,3 @@ const zonesS = [-12 * 3600, 14 * 3600];
 function mayBeYear(year: number, timeS: number): boolean {
   return zonesS.some((offsetS) => new Date((timeS + offsetS) * 1000).getUTCFullYear() === year);
 }
-
-const instant = (s: number): string => new Date(s * 1000).toISOString().replace('.000', '');

@@ -1,4 +1,6 @@
 import type { Checkpoint } from './checkpoint.ts';
+import type { Attestation } from './dating.ts';
+import { hex } from './encoding.ts';
 import { VerificationFailure } from './failure.ts';
 import { isEd25519, signatureTypes, type VerifierKey } from './note.ts';
 
@@ -20,8 +22,8 @@ export interface Cosignature {
 const timeBytes = 8;
 
 /**
- * The cosignatures of known witnesses under a checkpoint (c2sp.org/tlog-cosignature, Ed25519), one of each; those of others are
- * ignored. Throws VerificationFailure BAD_SIGNATURE if there are fewer than required, or one does not verify.
+ * The cosignatures of known witnesses under a checkpoint (c2sp.org/tlog-cosignature, Ed25519), the earliest of each; those of
+ * others are ignored. A public key is one witness, whatever names it is given under. Throws VerificationFailure BAD_SIGNATURE if there are fewer than required, or one does not verify.
  */
 export function cosignaturesOf(
   { note }: Checkpoint,
@@ -31,9 +33,11 @@ export function cosignaturesOf(
   const found = new Map<string, Cosignature>();
   for (const { keyName, keyId, signature } of note.signatures) {
     for (const witness of keys) {
-      const { vkey, name, id, type } = witness;
+      const { name, id, type, publicKey } = witness;
       if (type !== signatureTypes.cosignature || name !== keyName || id !== keyId) continue;
-      found.set(vkey, { witness, timeS: readCosignature(signature, note.text, witness, what) });
+      const timeS = readCosignature(signature, note.text, witness, what);
+      const known = found.get(hex(publicKey));
+      if (known === undefined || timeS < known.timeS) found.set(hex(publicKey), { witness, timeS });
     }
   }
   if (found.size < required) {
@@ -44,6 +48,11 @@ export function cosignaturesOf(
     );
   }
   return [...found.values()];
+}
+
+/** What cosignatures say of when the tree was there. */
+export function attestationsOf(cosignatures: readonly Cosignature[]): readonly Attestation[] {
+  return cosignatures.map(({ witness, timeS }) => ({ by: `the cosignature of ${witness.name}`, timeS }));
 }
 
 /** The time of a cosignature that verifies, Unix seconds. */

@@ -4,7 +4,7 @@
  * - HASH_MISMATCH: the record is not the one that the leaf commits to.
  * - NOT_INCLUDED: the leaf is not in the tree of the checkpoint, where the proof says it is.
  * - BAD_SIGNATURE: no key that was given signed the checkpoint, or a signature of one of them does not verify.
- * - FORKED: two checkpoints of the log contradict each other, or the log contradicts itself.
+ * - FORKED: two checkpoints of the log contradict each other, or the log contradicts itself or what others attest to.
  */
 export type FailureKind = 'MALFORMED' | 'HASH_MISMATCH' | 'NOT_INCLUDED' | 'BAD_SIGNATURE' | 'FORKED';
 

@@ -19,6 +19,8 @@ export interface Stamped {
   readonly beforeS: number;
   /** Who says so: the name in the certificate that signed the token. */
   readonly authority: string;
+  /** When the first of the certificates ends that it relies on, Unix seconds. All of them were valid at the time of the token. */
+  readonly endsAtS: number;
 }
 
 /** The object identifiers that are looked for. */
@@ -93,7 +95,7 @@ async function verifiedToken(
   if ((signed.certificates ?? []).length > certificatesMax) throw new Error('it bears too many certificates');
   const [signer, ...others] = signed.signerInfos;
   if (signer === undefined || others.length > 0) throw new Error('it is not signed by exactly one');
-  const { signatureVerified, signerCertificate } = await signed.verify({
+  const { signatureVerified, signerCertificate, certificatePath } = await signed.verify({
     ...{ signer: 0, extendedMode: true, checkChain: true, passedWhenNotRevValues: true },
     data: copied(text).buffer,
     trustedCerts: [...authorities],
@@ -102,7 +104,14 @@ async function verifiedToken(
   checkPurpose(signerCertificate);
   if (!names(signer, signerCertificate))
     throw new Error('its signature does not say by which certificate it is');
-  return { beforeS: latestS(info), authority: nameOf(signerCertificate) };
+  const ends = [signerCertificate, ...(certificatePath ?? [])].map(({ notAfter }) =>
+    notAfter.value.getTime(),
+  );
+  return {
+    beforeS: latestS(info),
+    authority: nameOf(signerCertificate),
+    endsAtS: Math.floor(Math.min(...ends) / 1000),
+  };
 }
 
 function readToken(token: Uint8Array): SignedData {

@@ -1,6 +1,7 @@
 import { type Bundle, readBundle, type TimeStamp } from './bundle.ts';
 import { type Checkpoint, logSignersOf } from './checkpoint.ts';
-import { type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
+import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
+import { checkDated, instant } from './dating.ts';
 import { hex, isSame, utf8 } from './encoding.ts';
 import { type FailureKind, VerificationFailure } from './failure.ts';
 import { leafBytes, type RecordLeaf } from './leaf.ts';
@@ -48,7 +49,8 @@ export type Verdict =
  * Checks a bundle, offline. In this order, and the first thing that is wrong is the verdict: its form and that of all parts
  * and the canonical JSON of record and leaf (MALFORMED); that the record has the hash, that the leaf commits to it, and that
  * both say the same number, sequence and time (HASH_MISMATCH); that the leaf is in the tree (NOT_INCLUDED); that a given key
- * signed the tree, and as many witnesses as required cosigned it (BAD_SIGNATURE); that the tree does not contradict the pin (FORKED). Throws nothing.
+ * signed the tree, and as many witnesses as required cosigned it (BAD_SIGNATURE); that the tree contradicts neither that of
+ * the time stamp nor the pin, and no cosignature is earlier than the leaf that it covers (FORKED). Throws nothing.
  */
 export function verifyBundle(text: string, trust: Trust): Verdict {
   return verdictOf(() => prove(readBundle(text), trust));
@@ -72,6 +74,8 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
   if (timeStamp !== undefined) checkIncluded(bundle, timeStamp.proof, 'the checkpoint of the time stamp');
   const signers = logSignersOf(proof.checkpoint, keys, 'the checkpoint');
   if (timeStamp !== undefined) checkStamped(timeStamp.proof.checkpoint, proof.checkpoint, keys);
+  const cosignatures = witnesses ? cosignaturesOf(proof.checkpoint, witnesses, 'the checkpoint') : [];
+  checkDated('the leaf', leaf.timeS, attestationsOf(cosignatures));
   return {
     record,
     hash: hex(bundle.hash),
@@ -79,7 +83,7 @@ export function prove(bundle: Bundle, { keys, pin, witnesses }: Trust): Proven {
     index: proof.index,
     checkpoint: proof.checkpoint,
     signers,
-    cosignatures: witnesses ? cosignaturesOf(proof.checkpoint, witnesses, 'the checkpoint') : [],
+    cosignatures,
     pin: pin && compareWithPin(pin, proof.checkpoint),
     timeStamp,
   };
@@ -122,11 +126,15 @@ function checkIncluded({ leafText, proof: { index } }: Bundle, proof: Bundle['pr
 }
 
 /**
- * That what was stamped is a checkpoint of the same log, and no signature of a given key under it is forged. That it bears one
- * is not asked: the key of that time may have been retired, and that the leaf was there then needs nobody's word but the
- * authority's.
+ * Checks that what was stamped is a checkpoint of the same log, that no signature of a given key under it is forged, and that
+ * it is the same tree if it has the same size. It need not bear a signature of a given key: the key of that time may have been
+ * retired, and the authority's word alone proves that the leaf was there.
  */
-function checkStamped(stamped: Checkpoint, { origin }: Checkpoint, keys: readonly VerifierKey[]): void {
+function checkStamped(
+  stamped: Checkpoint,
+  { origin, size, root }: Checkpoint,
+  keys: readonly VerifierKey[],
+): void {
   const what = 'the checkpoint of the time stamp';
   if (stamped.origin !== origin)
     throw new VerificationFailure('BAD_SIGNATURE', `${what} is of another log, ${stamped.origin}`);
@@ -134,6 +142,13 @@ function checkStamped(stamped: Checkpoint, { origin }: Checkpoint, keys: readonl
     keys.some(({ name, id }) => name === keyName && id === keyId),
   );
   if (known) logSignersOf(stamped, keys, what);
+  if (stamped.size !== size || isSame(stamped.root, root)) return;
+  throw known
+    ? new VerificationFailure('FORKED', `the log signed two different trees of ${size} leaves: both are here`)
+    : new VerificationFailure(
+        'BAD_SIGNATURE',
+        `${what} is another tree of ${size} leaves than the checkpoint, and no given key signed it`,
+      );
 }
 
 /** How far the earliest time zone is ahead of UTC: a day begins there first. */
@@ -149,6 +164,5 @@ export function doubtOf({ record, timeS }: Pick<Proven, 'record' | 'timeS'>): st
 }
 
 const dayOf = (s: number): string => new Date(s * 1000).toISOString().slice(0, 10);
-const instant = (s: number): string => new Date(s * 1000).toISOString().replace('.000', '');
 
 const mismatch = (what: string): VerificationFailure => new VerificationFailure('HASH_MISMATCH', what);

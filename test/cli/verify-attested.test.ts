@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -6,15 +7,21 @@ import { runHere } from '../support/artseal.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
-import { createWitness, textOf, tokenOver } from '../verifier/attesting.ts';
-import { type SmallBundle, smallLog } from '../verifier/small-log.ts';
+import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
+import { cosignedAtS, createWitness, textOf, tokenOver } from '../verifier/attesting.ts';
+import { filingAt, type SmallBundle, SmallLog, smallLog } from '../verifier/small-log.ts';
+import { publicationOf, writePublication } from '../verifier/small-publication.ts';
 
 const folder = temporaryFolder(fileScope);
 const authority = await startTimeStampAuthority(fileScope);
-const log = smallLog(5);
+const ended = await startTimeStampAuthority(fileScope, { hasEnded: true });
+// Before the clock of the machine, by which the authority stamps.
+const log = smallLog(5, Date.UTC(2025, 0, 1) / 1000);
 const plain = log.bundle(3);
-const [one, two] = [createWitness('one.example/w'), createWitness('two.example/w')];
+const seed = randomBytes(32);
+const [one, two] = [createWitness('one.example/w', seed), createWitness('two.example/w')];
+/** The same key under another name. */
+const alias = createWitness('alias.example/w', seed);
 const cosigned = { ...plain, proof: plain.proof + one.line(textOf(plain.proof)) };
 const stampedProof = log.proof(3, 5);
 const token = await tokenOver(textOf(stampedProof), authority);
@@ -30,10 +37,10 @@ function verify(bundle: SmallBundle, ...words: readonly string[]) {
 test('verify names the witnesses that cosigned, and when', async () => {
   const { code, printed } = await verify(cosigned, '--witness', one.vkey, '--witness', two.vkey);
   assert.equal(code, 0);
-  assert.ok(printed.includes(`cosigned by ${one.vkey} at 2025-11-20T00:53:20Z`), printed.join('\n'));
+  assert.ok(printed.includes(`cosigned by ${one.vkey} at 2026-11-21T02:15:00Z`), printed.join('\n'));
   const json = await verify(cosigned, '--witness', one.vkey, '--json');
   const { cosignedBy } = JSON.parse(json.printed[0] ?? '');
-  assert.deepEqual(cosignedBy, [{ witness: one.vkey, time: '2025-11-20T00:53:20Z' }]);
+  assert.deepEqual(cosignedBy, [{ witness: one.vkey, time: '2026-11-21T02:15:00Z' }]);
 });
 
 test('verify fails with 6 where too few of the given witnesses cosigned', async () => {
@@ -69,13 +76,14 @@ test('verify fails with 6 where the time stamp is not good or not there, and pin
   const { certificateFile } = makeSelfSigned(folder);
   const moved = { ...stamped, timeStamp: { proof: log.proof(3), token } };
   const pin = join(folder, 'pin');
+  const published = writePublication(join(folder, 'log'), publicationOf(log));
   const cases: readonly (readonly [SmallBundle, string, RegExp])[] = [
     [stamped, certificateFile, /the time stamp is not valid: Validation of signer's certificate failed/],
     [moved, authority.caFile, /the time stamp is not valid: it is over something else/],
     [cosigned, authority.caFile, /bears no time stamp/],
   ];
   for (const [bundle, file, expected] of cases) {
-    const { code, errors } = await verify(bundle, '--tsa-ca', file, '--pin', pin);
+    const { code, errors } = await verify(bundle, '--tsa-ca', file, '--pin', pin, '--log', published);
     assert.equal(code, 6);
     assert.match(errors[0] ?? '', expected);
   }
@@ -92,6 +100,10 @@ test('what verify cannot use of its command line is named', async () => {
     [['--witnesses-required', '1'], /needs --witness/],
     [['--witness', one.vkey, '--witnesses-required', '2'], /whole number from 0 to 1/],
     [['--witness', one.vkey, '--witness', one.vkey, '--witnesses-required', '2'], /whole number from 0 to 1/],
+    [
+      ['--witness', one.vkey, '--witness', alias.vkey, '--witnesses-required', '2'],
+      /whole number from 0 to 1/,
+    ],
     [['--tsa-ca', text], /cannot use --tsa-ca .*no certificate in PEM/],
   ];
   for (const [words, expected] of wrong) {
@@ -100,4 +112,58 @@ test('what verify cannot use of its command line is named', async () => {
     assert.match(errors.join('\n'), expected);
   }
   assert.equal((await verify(stamped, '--tsa-ca', join(folder, 'none'))).code, 1);
+});
+
+/** A log with one filing of that time, and its bundle with a stamp of the authority whose certificates ended. */
+async function stampedLongAgo(filedS: number) {
+  const old = new SmallLog();
+  const index = old.record(filingAt(filedS));
+  const proof = old.proof(index);
+  const bundle = { ...old.bundle(index), timeStamp: { proof, token: await tokenOver(textOf(proof), ended) } };
+  const file = join(folder, 'old.json');
+  writeFileSync(file, JSON.stringify(bundle));
+  return (...words: readonly string[]) =>
+    runHere(['verify', file, ...old.keyWords, '--tsa-ca', ended.caFile, ...words], {});
+}
+
+test('verify accepts a time stamp whose certificate has ended since, and says so', async () => {
+  const verifyOld = await stampedLongAgo(endedStampS - 86_400);
+  const { code, printed, errors } = await verifyOld();
+  assert.equal(code, 0, errors.join('\n'));
+  assert.deepEqual(printed.slice(-2), [
+    'existed before 2020-06-01T00:00:01Z according to CN=authority of the test',
+    'note: the time stamp relies on a certificate that ended 2021-01-01T00:00:00Z, after the stamp was made',
+  ]);
+  const { timeStamp } = JSON.parse((await verifyOld('--json')).printed.join());
+  assert.equal(timeStamp.certificateEnded, '2021-01-01T00:00:00Z');
+  // While the certificates are valid there is nothing to say.
+  const { printed: now } = await verify(stamped, '--tsa-ca', authority.caFile);
+  assert.doesNotMatch(now.join('\n'), /note:/);
+});
+
+test('verify fails with 7 where the leaf is dated after the time stamp that covers it', async () => {
+  const dayS = 86_400;
+  for (const [aheadS, code] of [
+    [301, 0],
+    [302, 7],
+    [20 * dayS, 7],
+    [400 * dayS, 7],
+  ] as const) {
+    const found = await (await stampedLongAgo(endedStampS + aheadS))();
+    assert.equal(found.code, code, `${aheadS}: ${found.errors.join()}`);
+    if (code === 7)
+      assert.match(found.errors.join(), /FORKED.*leaf is dated .*, after the time stamp of CN=auth/);
+  }
+});
+
+test('verify fails with 7 where the leaf is dated after a cosignature that covers it', async () => {
+  const late = new SmallLog();
+  const bundle = late.bundle(late.record(filingAt(cosignedAtS + 20 * 86_400)));
+  const file = join(folder, 'late.json');
+  writeFileSync(file, JSON.stringify({ ...bundle, proof: bundle.proof + one.line(textOf(bundle.proof)) }));
+  const words = ['verify', file, ...late.keyWords];
+  assert.equal((await runHere(words, {})).code, 0);
+  const { code, errors } = await runHere([...words, '--witness', one.vkey], {});
+  assert.equal(code, 7);
+  assert.match(errors.join(), /FORKED.*after the cosignature of one\.example\/w that covers it/);
 });

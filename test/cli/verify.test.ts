@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
@@ -57,30 +57,63 @@ test('what is verified is told to programs as JSON, and so is what is not', asyn
 test('the pin is the newest checkpoint that was seen: it is made, kept, and moved once the log proves that it may', async (t) => {
   const { verify, pin, folder } = verifier(t);
   const older = log.bundle(7, 100);
-  assert.equal((await verify(older, '--pin', pin)).code, 0);
-  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(100));
-  // Without the log, trees of different sizes are not compared.
-  const alone = await verify(good, '--pin', pin);
-  assert.equal(alone.code, 0);
-  assert.match(
-    alone.errors.join(),
-    /^not compared with the pin: the pin is of 100 leaves, this checkpoint of 301: only the log/,
-  );
-  assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(100));
   const copy = writePublication(join(folder, 'log'), publicationOf(log));
-  const grown = await verify(good, '--pin', pin, '--log', copy);
+  const words = ['--pin', pin, '--log', copy];
+  const first = await verify(older, ...words);
+  assert.deepEqual([first.code, first.errors, readFileSync(pin, 'utf8')], [0, [], log.checkpoint(100)]);
+  assert.match(
+    first.printed.join('\n'),
+    /^the log continues it, and has 301 leaves now\npinned as the first/m,
+  );
+  const grown = await verify(good, ...words);
   assert.deepEqual([grown.code, grown.errors], [0, []]);
   assert.match(grown.printed.join('\n'), /^agrees with the pin, and is the pin now$/m);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
   // An older bundle is as good as ever, and does not take the pin back.
-  const again = await verify(older, '--pin', pin, '--log', copy);
+  const again = await verify(older, ...words);
   assert.deepEqual([again.code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], again.errors.join());
   assert.match(again.printed.join('\n'), /^agrees with the pin$/m);
+  const json = JSON.parse((await verify(older, ...words, '--json')).printed.join());
+  assert.deepEqual([json.logSize, json.pin], [301, { file: pin, isMoved: false, isCompared: true }]);
+});
+
+test('a log that was cut off before the bundle or the pin went back', async (t) => {
+  const { verify, pin, folder } = verifier(t);
+  const cutOff = writePublication(join(folder, 'cut'), publicationOf(log, 100));
+  const whole = writePublication(join(folder, 'log'), publicationOf(log));
+  for (const words of [[], ['--pin', pin]]) {
+    assertRefused(
+      await verify(good, '--log', cutOff, ...words),
+      7,
+      /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the bundle: it went back/,
+    );
+  }
+  assert.ok(!existsSync(pin));
+  assert.equal((await verify(good, '--log', whole, '--pin', pin)).code, 0);
+  const older = log.bundle(7, 100);
+  assertRefused(
+    await verify(older, '--log', cutOff, '--pin', pin),
+    7,
+    /FORKED.*the log has 100 leaves, and had 301 in the checkpoint of the pin/,
+  );
+  // Without a pin nothing contradicts the older bundle.
+  assert.equal((await verify(older, '--log', cutOff)).code, 0);
+});
+
+test('a log whose checkpoint none of the keys signed proves nothing', async (t) => {
+  const { verify, folder } = verifier(t);
+  const copy = writePublication(join(folder, 'log'), publicationOf(otherLog()));
+  assertRefused(
+    await verify(good, '--log', copy),
+    6,
+    /no key that was given signed the checkpoint of the log/,
+  );
 });
 
 test('a log that shows somebody another tree than the pinned one is caught', async (t) => {
   const { verify, pin, folder } = verifier(t);
-  assert.equal((await verify(good, '--pin', pin)).code, 0);
+  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
   // The same leaves but one, signed by the same key.
   const forked = new SmallLog(log.origin, log.keys);
   forked.leaves.push(...log.leaves);
@@ -88,20 +121,22 @@ test('a log that shows somebody another tree than the pinned one is caught', asy
   forked.leaves.pop();
   assert.equal(forked.record(filingAt(begunS + 300, 300, { author: 'Zhang Daqian' })), other);
   const bundle = forked.bundle(other);
-  assertRefused(await verify(bundle, '--pin', pin), 7, /FORKED.*two different trees of 301 leaves/);
+  const twoTrees = /FORKED.*two different trees of 301 leaves/;
+  assertRefused(await verify(bundle, '--log', own), 7, twoTrees);
+  const copy = join(folder, 'forked');
+  writePublication(copy, publicationOf(forked));
+  assertRefused(await verify(bundle, '--pin', pin, '--log', copy), 7, twoTrees);
   // One leaf later the log has to prove what it cannot.
   forked.record(filingAt(begunS + 301, 301));
-  const later = { ...forked.bundle(301) };
-  const copy = writePublication(join(folder, 'forked'), publicationOf(forked));
+  writePublication(copy, publicationOf(forked));
   assertRefused(
-    await verify(later, '--pin', pin, '--log', copy),
+    await verify(forked.bundle(301), '--pin', pin, '--log', copy),
     7,
-    /FORKED.*does not begin with the one of 301/,
+    /FORKED.*does not begin with the one of 301 of the pin/,
   );
-  // An older tree than the pinned one, signed anew with something else in it.
+  // An older tree than the pinned one, signed again with something else in it.
   const resigned = { ...log.bundle(7, 100), ...rewritten() };
-  const own = writePublication(join(folder, 'own'), publicationOf(log));
-  assertRefused(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED/);
+  assertRefused(await verify(resigned, '--pin', pin, '--log', own), 7, /FORKED.*100 of the bundle/);
   assert.equal(readFileSync(pin, 'utf8'), log.checkpoint(301));
 });
 
@@ -116,10 +151,12 @@ function rewritten(): Partial<SmallBundle> {
 
 test('a log that goes on under another name is another log', async (t) => {
   const { verify, pin, folder } = verifier(t);
-  assert.equal((await verify(good, '--pin', pin)).code, 0);
+  const own = writePublication(join(folder, 'own'), publicationOf(log));
+  assert.equal((await verify(good, '--pin', pin, '--log', own)).code, 0);
   const next = otherLog(`${log.origin}/2`);
   const bundle = { ...good, proof: next.proof(7) };
-  const words = [...next.keyWords, '--pin', pin];
+  const copy = writePublication(join(folder, 'next'), publicationOf(next));
+  const words = [...next.keyWords, '--pin', pin, '--log', copy];
   assertRefused(
     await verifyWith(folder, bundle, words),
     7,
@@ -128,7 +165,8 @@ test('a log that goes on under another name is another log', async (t) => {
 });
 
 test('a pin that was damaged, or that none of the keys signed, accuses nobody', async (t) => {
-  const { verify, pin } = verifier(t);
+  const { verify, pin, folder } = verifier(t);
+  const own = writePublication(join(folder, 'own'), publicationOf(log));
   for (const content of [
     '',
     'nonsense',
@@ -136,7 +174,7 @@ test('a pin that was damaged, or that none of the keys signed, accuses nobody', 
     otherLog().checkpoint(),
   ]) {
     writeFileSync(pin, content);
-    const { code, errors } = await verify(good, '--pin', pin);
+    const { code, errors } = await verify(good, '--pin', pin, '--log', own);
     assert.equal(code, 1, errors.join());
     assert.match(errors.join(), /^artseal: the pin file .*pin cannot be used, since /);
     assert.equal(readFileSync(pin, 'utf8'), content);
@@ -145,13 +183,15 @@ test('a pin that was damaged, or that none of the keys signed, accuses nobody', 
 
 test('agreement with the pin is proven over the network as well, and nothing is said where that fails', async (t) => {
   const { verify, pin } = verifier(t);
-  await verify(log.bundle(7, 200), '--pin', pin);
+  writeFileSync(pin, log.checkpoint(200));
   const publication = publicationOf(log);
   const { url } = await servePublication(t, publication);
-  for (const path of publication.keys()) if (path.startsWith('tile/0')) publication.delete(path);
-  const lacking = await verify(good, '--pin', pin, '--log', url);
-  assert.equal(lacking.code, 1);
-  assert.match(lacking.errors.join(), /the bundle itself is good, but the log could not prove/);
+  for (const lack of ['tile/0', 'checkpoint']) {
+    for (const path of publication.keys()) if (path.startsWith(lack)) publication.delete(path);
+    const lacking = await verify(good, '--pin', pin, '--log', url);
+    assert.equal(lacking.code, 1);
+    assert.match(lacking.errors.join(), /the bundle itself is good, but the log could not prove/);
+  }
   for (const [path, bytes] of publicationOf(log)) publication.set(path, bytes);
   const { code, errors } = await verify(good, '--pin', pin, '--log', url);
   assert.deepEqual([code, readFileSync(pin, 'utf8')], [0, log.checkpoint(301)], errors.join());
@@ -164,7 +204,7 @@ test('careless command lines are told what is wrong with them', async () => {
     [['verify', 'b.json'], 'verify needs --key VKEY'],
     [['verify', 'b.json', '--key', vkey.slice(0, -4)], 'verify cannot use --key'],
     [['verify', 'b.json', '--key', ' \n'], 'verify cannot use --key'],
-    [['verify', 'b.json', '--key', vkey, '--log', '.'], 'verify needs --pin, to which the log of --log'],
+    [['verify', 'b.json', '--key', vkey, '--pin', 'pin'], 'verify needs --log with --pin'],
     [['log', 'audit', '--key', vkey], 'log audit needs an URL'],
     [
       ['log', 'audit', 'ftp://log.example', '--key', vkey],

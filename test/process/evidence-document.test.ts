@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -18,13 +18,15 @@ import { skipUnlessInstalled } from '../support/installed.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
+import { textOf, tokenOver } from '../verifier/attesting.ts';
 
 const skip = skipUnlessInstalled('python3', 'openssl');
 const document = documentText('docs/evidence.md');
 
 const blocks = (language: string) => codeBlocks(document, language);
 const [example = ''] = blocks('json');
-const [bySteps = '', byProgram = ''] = blocks('sh');
+const [byOpenssl = '', bySteps = '', byProgram = ''] = blocks('sh');
 const [printed = ''] = blocks('text');
 const [program = ''] = blocks('python');
 
@@ -58,6 +60,26 @@ test('the worked example is what its records, salts and key make', () => {
     const digest = Buffer.from(leafHash(leaf)).toString('hex');
     assert.ok(document.includes(`\n    ${index}  ${leaf}\n       ${digest}\n`), `entry ${index}`);
   }
+});
+
+test('the openssl command proves a time stamp whose certificates have ended, and no other text', {
+  skip,
+}, async (t) => {
+  const authority = await startTimeStampAuthority(t, { hasEnded: true });
+  const { proof } = exampleBundle(2);
+  const token = await tokenOver(textOf(proof), authority);
+  const cwd = folderOf(t, JSON.stringify({ ...exampleBundle(2), timeStamp: { proof, token } }));
+  copyFileSync(authority.caFile, join(cwd, 'authorities.pem'));
+  const run = (commands: string) => promisify(execFile)('sh', ['-euc', commands], { cwd });
+  const { stdout, stderr } = await run(byOpenssl);
+  assert.match(stdout + stderr, /^Verification: OK$/m);
+  // Without the time of the stamp the certificates are held against today.
+  await assert.rejects(run(byOpenssl.replace(/ -attime .*/, '')), /certificate has expired/);
+  writeFileSync(
+    join(cwd, 'bundle.json'),
+    JSON.stringify({ timeStamp: { proof: proof.replace('\n5\n', '\n6\n'), token } }),
+  );
+  await assert.rejects(run(byOpenssl), /message imprint mismatch/);
 });
 
 test('the steps print what the page says', { skip }, async (t) => {

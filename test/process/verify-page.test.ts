@@ -167,7 +167,7 @@ test('what is wrong is told in words, with the check that failed, and nothing is
     [[files.good, files.wrongKey], /^Not proven: no key that was given signed the checkpoint; /, '✓✓✓✗–'],
     [
       [files.good, files.key, files.forkedPin],
-      /^Not proven: .* two different trees .* Keep both files/,
+      /^Not proven: .* two different trees .* Keep all of these files/,
       '✓✓✓✓✗',
     ],
     [[files.huge], /^huge\.json is too large: it has 2000951 bytes, and at most 1000000 are read\.$/, ''],

@@ -66,7 +66,20 @@ default_policy = 1.2.3.4.1
 digests = sha256
 ess_cert_id_alg = ess
 accuracy = secs:1
+[ past ]
+database = index.txt
+new_certs_dir = .
+default_md = sha256
+policy = any
+rand_serial = yes
+[ any ]
+commonName = supplied
 `;
+
+/** When an authority that has ended stamps, Unix seconds: within the year that its certificates were valid. */
+export const endedStampS = Date.UTC(2020, 5, 1) / 1000;
+/** That time, and the first and the last of its certificates, as ASN.1 has them. */
+const [endedStamp, endedFrom, endedTo] = ['20200601000000Z', '20200101000000Z', '20210101000000Z'] as const;
 
 const run = promisify(execFile);
 
@@ -75,12 +88,14 @@ export interface AuthorityTerms {
   /** The hash by which it names its certificate. */
   readonly ess?: 'sha1' | 'sha256' | 'sha512';
   readonly keys?: 'ec' | 'rsa';
+  /** Whether its certificates ended years ago; then the time of all that it stamps is from before that. */
+  readonly hasEnded?: boolean;
 }
 
 /** An authority that listens until the test is over. */
 export async function startTimeStampAuthority(
   test: Pick<TestContext, 'after'>,
-  { ess = 'sha256', keys = 'ec' }: AuthorityTerms = {},
+  { ess = 'sha256', keys = 'ec', hasEnded = false }: AuthorityTerms = {},
 ): Promise<TimeStampAuthority> {
   const folder = temporaryFolder(test);
   const file = (name: string) => join(folder, name);
@@ -94,8 +109,29 @@ export async function startTimeStampAuthority(
       ...['-subj', `/CN=${name} of the test`, '-days', '2', '-config', 'ts.cnf', '-extensions', section],
       ...(by === undefined ? [] : ['-CA', `${by}.pem`, '-CAkey', `${by}.key`]),
     );
-  made('ca', 'ca');
-  made('authority', 'stamping', 'ca');
+  /** The same, by the command that can set the dates of a certificate. */
+  const madeLongAgo = (name: string, section: string, by?: string) => {
+    const named = [
+      '-nodes',
+      '-keyout',
+      `${name}.key`,
+      '-subj',
+      `/CN=${name} of the test`,
+      '-config',
+      'ts.cnf',
+    ];
+    openssl('req', '-new', '-newkey', ...newKey, ...named, '-out', `${name}.csr`);
+    openssl(
+      ...['ca', '-batch', '-notext', '-config', 'ts.cnf', '-name', 'past', '-extensions', section],
+      ...['-startdate', endedFrom, '-enddate', endedTo, '-in', `${name}.csr`, '-out', `${name}.pem`],
+      ...(by === undefined ? ['-selfsign'] : ['-cert', `${by}.pem`]),
+      ...['-keyfile', `${by ?? name}.key`],
+    );
+  };
+  if (hasEnded) writeFileSync(file('index.txt'), '');
+  const make = hasEnded ? madeLongAgo : made;
+  make('ca', 'ca');
+  make('authority', 'stamping', 'ca');
 
   let asked = 0;
   let queries = 0;
@@ -104,7 +140,10 @@ export async function startTimeStampAuthority(
     caFile: file('ca.pem'),
     asked: () => asked,
     lie: undefined,
-    reply: (query, lie) => (lie === undefined ? reply(query) : lies[lie](Buffer.from(query))),
+    reply: (query, lie) => {
+      if (lie !== undefined) return lies[lie](Buffer.from(query));
+      return hasEnded ? signedOtherwise(Buffer.from(query), 'authority', '-cades') : reply(query);
+    },
   };
   /** By what to make them of a query. */
   const lies: Record<TimeStampReplyLie, (query: Buffer) => Promise<Buffer>> = {
@@ -224,6 +263,11 @@ export async function startTimeStampAuthority(
       '-out',
       'content.der',
     );
+    if (hasEnded) {
+      const content = readFileSync(file('content.der'));
+      const at = content.toString('latin1').search(/\d{14}Z/);
+      writeFileSync(file('content.der'), content.fill(endedStamp, at, at + endedStamp.length));
+    }
     const content = ['-in', 'content.der', '-econtent_type', '1.2.840.113549.1.9.16.1.4', '-nodetach'];
     cms(
       '-sign',

@@ -2,9 +2,10 @@ import { createPrivateKey, createPublicKey, randomBytes, sign } from 'node:crypt
 import { makeQuery, nonceBytes } from '../../src/tlog/time-stamp.ts';
 import type { TimeStampAuthority, TimeStampReplyLie } from '../support/time-stamp-authority.ts';
 import { vkeyOf } from '../support/witness-stand-in.ts';
+import { begunS } from './small-log.ts';
 
-/** When witnesses of tests cosign, Unix seconds. */
-export const cosignedAtS = 1_763_600_000;
+/** When witnesses of tests cosign, Unix seconds: an hour after the small log was begun. */
+export const cosignedAtS = begunS + 3_600;
 
 /** The text of the checkpoint of a tlog-proof. */
 export function textOf(proof: string): string {

@@ -278,3 +278,17 @@ test('a time stamp belongs to a tree of the same log with the same leaf at the s
   assertRefused(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
   assertRefused({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
 });
+
+test('a bundle with two trees of one size is a fork if the log signed both, and else no evidence', () => {
+  const forkedBy = (keys: SmallLog['keys']) => {
+    const other = new SmallLog(log.origin, keys);
+    other.leaves.push(...log.leaves.slice(0, -1), leafOf(filingAt(begunS + 20, 20)));
+    return { ...good, timeStamp: { proof: other.proof(7), token: 'AAAA' } };
+  };
+  assertRefused(forkedBy(log.keys), /^FORKED: the log signed two different trees of 21 leaves/);
+  assertRefused(forkedBy([createKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
+  const same = { ...good, timeStamp: { proof: log.proof(7), token: 'AAAA' } };
+  assert.equal(typeof verdict(same), 'object');
+});
+
+const leafOf = (record: Parameters<typeof commit>[0]): string => commit(record).data;

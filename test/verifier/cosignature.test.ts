@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readVerifierKey, verifyBundle } from '../../src/verifier/index.ts';
+import { clockToleranceS, readVerifierKey, verifyBundle } from '../../src/verifier/index.ts';
 import { cosignedAtS as atS, createWitness, textOf } from './attesting.ts';
-import { type SmallBundle, smallLog } from './small-log.ts';
+import { filingAt, type SmallBundle, smallLog } from './small-log.ts';
 
 const log = smallLog(5);
 const good = log.bundle(3);
@@ -35,6 +35,40 @@ test('cosignatures of known witnesses are verified, and tell when', () => {
 test('a witness counts once, however often it or its key is named', () => {
   const bundle = cosigned(one.line(text), one.line(text, atS + 1));
   assert.match(String(verdict(bundle, [one, one, two], 2)), /^BAD_SIGNATURE: .*by 1 of the given witnesses/);
+});
+
+test('one key under two names is one witness', () => {
+  const seed = Buffer.alloc(32, 7);
+  const [here, there] = [createWitness('here.example/w', seed), createWitness('there.example/w', seed)];
+  const bundle = cosigned(here.line(text, atS + 9), there.line(text));
+  assert.match(String(verdict(bundle, [here, there], 2)), /^BAD_SIGNATURE: .*by 1 of the given witnesses/);
+  assert.deepEqual(verdict(bundle, [here, there], 1), [['there.example/w', atS]]);
+});
+
+test('a leaf that is dated after a cosignature that covers it is a contradiction', () => {
+  for (const [aheadS, isProven] of [
+    [0, true],
+    [clockToleranceS, true],
+    [clockToleranceS + 1, false],
+    [20 * 86_400, false],
+    [400 * 86_400, false],
+  ] as const) {
+    const own = smallLog(3);
+    const index = own.record(filingAt(atS + aheadS, 1));
+    const plain = own.bundle(index);
+    const bundle = { ...plain, proof: plain.proof + one.line(textOf(plain.proof)) };
+    const found = verifyBundle(JSON.stringify(bundle), {
+      keys: own.keys.map(({ vkey }) => readVerifierKey(vkey)),
+      witnesses: { keys: [readVerifierKey(one.vkey)], required: 1 },
+    });
+    assert.equal(found.isProven, isProven, String(aheadS));
+    if (found.isProven) continue;
+    assert.equal(found.kind, 'FORKED');
+    assert.match(
+      found.what,
+      /^the leaf is dated 202\d-.*, after the cosignature of one.example\/w that covers it/,
+    );
+  }
 });
 
 test('too few cosignatures are a bad signature', () => {

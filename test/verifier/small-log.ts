@@ -245,11 +245,11 @@ export class SmallLog {
   }
 }
 
-/** A log with the leaf that begins it and so many filings, a second each from 2026-11-21T01:15:00Z. */
-export function smallLog(filings: number): SmallLog {
+/** A log with the leaf that begins it and so many filings, a second each from 2026-11-21T01:15:00Z or another time. */
+export function smallLog(filings: number, fromS = begunS): SmallLog {
   const log = new SmallLog();
-  log.append(actAt('LOG_BEGUN', begunS, 1, { adopted: 0 }));
-  for (let place = 1; place <= filings; place += 1) log.record(filingAt(begunS + place, place));
+  log.append(actAt('LOG_BEGUN', fromS, 1, { adopted: 0 }));
+  for (let place = 1; place <= filings; place += 1) log.record(filingAt(fromS + place, place));
   return log;
 }
 
