@@ -19,6 +19,8 @@ export interface Attested {
   readonly cosignatures: readonly Cosignature[];
   /** Undefined if the bundle bears no time stamp; NOT_CHECKED if nobody is trusted for it. */
   readonly stamped: Stamped | 'NOT_CHECKED' | undefined;
+  /** How many leaves the stamped checkpoint has. */
+  readonly stampedLeaves?: number | undefined;
   /** When a certificate ended that the time stamp relies on, Unix seconds; undefined if none has ended. */
   readonly expiredAtS?: number | undefined;
 }
@@ -78,7 +80,9 @@ export async function readAttested(
     );
   const stamped = await verifyTimeStamp(timeStamp, authorities);
   checkDated('the leaf', timeS, [attestationOf(stamped)]);
-  return { cosignatures, stamped, expiredAtS: stamped.endsAtS < nowS ? stamped.endsAtS : undefined };
+  const stampedLeaves = timeStamp.proof.checkpoint.size;
+  const expiredAtS = stamped.endsAtS < nowS ? stamped.endsAtS : undefined;
+  return { cosignatures, stamped, stampedLeaves, expiredAtS };
 }
 
 /** What a time stamp says of when the tree was there. */
@@ -96,15 +100,15 @@ function trusted<T>(read: () => T, file: string): T {
   }
 }
 
-/** The lines that tell it. */
-export function linesOf({ cosignatures, stamped, expiredAtS }: Attested): readonly string[] {
+/** The lines that say it; `subject` is what the time stamp is of, if not of the record. */
+export function linesOf({ cosignatures, stamped, expiredAtS }: Attested, subject = ''): readonly string[] {
   const lines = cosignatures.map(({ witness, timeS }) => `cosigned by ${witness.vkey} at ${instant(timeS)}`);
   if (stamped === undefined) return lines;
   return [
     ...lines,
     stamped === 'NOT_CHECKED'
       ? 'bears a time stamp, which was not checked: --tsa-ca says who is trusted for it'
-      : `existed before ${instant(stamped.beforeS)} according to ${stamped.authority}`,
+      : `${subject}existed before ${instant(stamped.beforeS)} according to ${stamped.authority}`,
     ...(expiredAtS === undefined
       ? []
       : [

@@ -5,9 +5,9 @@ import type { AuditState } from '../verifier/index.ts';
 import { replaceFile } from './files.ts';
 
 /** The version of what is kept: another one is not read. */
-const formatVersion = 1;
+const formatVersion = 2;
 
-/** The most bytes of a state, unpacked: those of a hundred years of filings. */
+/** The most bytes of a state, unpacked: those of decades of filings. */
 const stateBytesMax = 512 * 1024 * 1024;
 
 /** The file beside a pin in which an audit keeps how far it got. */
@@ -44,6 +44,7 @@ function replace(_name: string, value: unknown): unknown {
   if (value instanceof Uint16Array) {
     return { uint16: base64(value) };
   }
+  if (value instanceof Uint32Array) return { uint32: base64(value) };
   return value instanceof Uint8Array ? { bytes: base64(value) } : value;
 }
 
@@ -51,10 +52,11 @@ function revive(_name: string, value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   if ('map' in value) return new Map(value.map as [unknown, unknown][]);
   if ('uint16' in value) return new Uint16Array(readBase64(value.uint16).buffer);
+  if ('uint32' in value) return new Uint32Array(readBase64(value.uint32).buffer);
   return 'bytes' in value ? readBase64(value.bytes) : value;
 }
 
-const base64 = ({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array): string =>
+const base64 = ({ buffer, byteOffset, byteLength }: Uint8Array | Uint16Array | Uint32Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 
 const readBase64 = (text: unknown): Uint8Array<ArrayBuffer> =>

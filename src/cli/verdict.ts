@@ -6,27 +6,30 @@ import {
 } from '../verifier/index.ts';
 import { type Terminal, UsageError } from './command.ts';
 
+/** What a command found wrong: what does not verify, or a log whose newest checkpoint is older than was asked for. */
+export interface Failure {
+  readonly kind: FailureKind | 'TOO_OLD';
+  readonly message: string;
+}
+
 /** The exit codes of what does not verify; beside them 0 is good, 1 that it could not be found out, 2 a wrong command line. */
-const verdictCodes: Readonly<Record<FailureKind, number>> = {
+const verdictCodes: Readonly<Record<Failure['kind'], number>> = {
   MALFORMED: 3,
   HASH_MISMATCH: 4,
   NOT_INCLUDED: 5,
   BAD_SIGNATURE: 6,
   FORKED: 7,
+  TOO_OLD: 8,
 };
 
 /** What the help of a command says of them. */
 export const verdictCodesHelp = [
   'Exit codes: 0 good, 3 malformed, 4 the record is not what was logged, 5 not in the log, 6 no valid signature of a',
-  'given key, 7 the log contradicts itself or the pin; 1 could not be found out, 2 the command line is wrong.',
+  'given key, 7 the log contradicts itself, others or the pin; 1 could not be found out, 2 the command line is wrong.',
 ];
 
 /** Tells what does not verify; the exit code. */
-export function tellFailure(
-  { kind, message }: VerificationFailure,
-  isJson: boolean,
-  terminal: Terminal,
-): number {
+export function tellFailure({ kind, message }: Failure, isJson: boolean, terminal: Terminal): number {
   if (isJson) terminal.print(JSON.stringify({ verified: false, kind, what: message }));
   else terminal.printError(`NOT VERIFIED (${kind}): ${message}`);
   return verdictCodes[kind];

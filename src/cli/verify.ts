@@ -66,7 +66,8 @@ export const verify: Command = {
   },
 };
 
-async function proveFile(file: string, trust: Trust): Promise<Proven> {
+/** What the bundle in a file, or on standard input for `-`, proves. Throws VerificationFailure. */
+export async function proveFile(file: string, trust: Trust): Promise<Proven> {
   const bytes = await readBounded(file, bundleBytesMax);
   if (bytes.length > bundleBytesMax) throw malformed(`the bundle is longer than ${bundleBytesMax} bytes`);
   return prove(readBundle(readUtf8(bytes, 'the bundle')), trust);

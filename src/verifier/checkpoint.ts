@@ -10,6 +10,8 @@ export interface Checkpoint extends Tree {
   /** All of it, as it was handed over. */
   readonly noteText: string;
   readonly note: Note;
+  /** Lines of its text after the first three, which mean nothing here. */
+  readonly extensions: readonly string[];
 }
 
 /** Reads a checkpoint; throws VerificationFailure MALFORMED that names it by `what`. */
@@ -25,6 +27,7 @@ export function readCheckpoint(noteText: string, what: string): Checkpoint {
     root: readHash(root, `the hash of ${what}`),
     noteText,
     note,
+    extensions,
   };
 }
 

@@ -1,5 +1,7 @@
 import { instant } from './dating.ts';
+import { createKeptRecords } from './erasures.ts';
 import { VerificationFailure } from './failure.ts';
+import { type KeyLifetime, lifetimesAfter } from './key-lifetimes.ts';
 import { type ActLeaf, filingNumber, type Leaf, type RecordLeaf } from './leaf.ts';
 
 /**
@@ -9,9 +11,10 @@ import { type ActLeaf, filingNumber, type Leaf, type RecordLeaf } from './leaf.t
  * - What follows a filing has the sequences 2, 3 and so on, behind it. Acts of the log have 1, 2, 3 and so on.
  * - Times never go back, but for the leaves before LOG_BEGUN, which tells how many they are, and at CLOCK_ACCEPTED.
  * - A filing has a number of the year that its time is in, somewhere on earth.
+ * - RECORDS_ERASED erases records that are five years old, each once.
  */
 
-/** How far the leaves of a log were read: all that is needed to go on. Memory grows with the numbers of a year, not with records. */
+/** How far the leaves of a log were read: all that is needed to go on. Two bytes a number and four a leaf. */
 export interface ContentsState {
   readonly size: number;
   readonly acts: number;
@@ -23,6 +26,9 @@ export interface ContentsState {
   readonly years: ReadonlyMap<number, YearState>;
   readonly skips: readonly Skip[];
   readonly told: readonly ToldAct[];
+  readonly keys: readonly KeyLifetime[];
+  /** By leaf: the time of a record that is not erased, 0 for all others. */
+  readonly times: Uint32Array<ArrayBuffer>;
 }
 
 /** The filings of a year. */
@@ -68,7 +74,7 @@ const numberMax = 999_999;
 /** The state before the first leaf. */
 export const noContents: ContentsState = {
   ...{ size: 0, acts: 0, transfers: 0, newestS: undefined, firstBack: undefined, isBegun: false },
-  ...{ years: new Map(), skips: [], told: [] },
+  ...{ years: new Map(), skips: [], told: [], keys: [], times: new Uint32Array() },
 };
 
 /** Reads the leaves of a log one after another. All throw VerificationFailure FORKED where they disagree. */
@@ -76,15 +82,18 @@ export interface Contents {
   add(leaf: Leaf): void;
   /** Looks at what can only be said once all leaves are read. */
   finish(): void;
+  /** The time of the newest leaf, Unix seconds: no leaf since the last CLOCK_ACCEPTED is dated after it. */
+  newestS(): number | undefined;
   state(): ContentsState;
 }
 
 /** Goes on from a state, which stays as it is. */
 export function createContents(from: ContentsState): Contents {
-  let { size, acts, transfers, newestS, firstBack, isBegun } = from;
+  let { size, acts, transfers, newestS, firstBack, isBegun, keys } = from;
   const years = new Map(Array.from(from.years, ([year, state]) => [year, copyOf(state)]));
   const skips = [...from.skips];
   const told = [...from.told];
+  const kept = createKeptRecords(from.times);
 
   const contradiction = (what: string) =>
     new VerificationFailure('FORKED', `leaf ${size} of the log ${what}`);
@@ -148,6 +157,9 @@ export function createContents(from: ContentsState): Contents {
     tell({ index: size, act, timeS, detail: JSON.stringify(Object.fromEntries(detail)) });
     if (act === 'LOG_BEGUN') begin(leaf);
     if (act === 'NUMBERS_SKIPPED') addSkip(leaf);
+    const fault = act === 'RECORDS_ERASED' ? kept.erase(leaf) : undefined;
+    if (fault !== undefined) throw contradiction(fault);
+    keys = lifetimesAfter(keys, leaf, size);
   }
 
   /** Keeps an act to be told. Of those that allow nothing a log may have any number; the first of them stand for all. */
@@ -192,6 +204,7 @@ export function createContents(from: ContentsState): Contents {
       addTime(leaf, isAct && (leaf.act === 'CLOCK_ACCEPTED' || leaf.act === 'LOG_BEGUN'));
       if (isAct) addAct(leaf);
       else addRecord(leaf);
+      kept.add(isAct ? undefined : leaf.timeS);
       size += 1;
     },
     finish: () => {
@@ -207,8 +220,10 @@ export function createContents(from: ContentsState): Contents {
         }
       }
     },
+    newestS: () => newestS,
     state: () => ({
       ...{ size, acts, transfers, newestS, firstBack, isBegun, skips: [...skips], told: [...told] },
+      ...{ keys, times: kept.times() },
       years: new Map(Array.from(years, ([year, state]) => [year, copyOf(state)])),
     }),
   };

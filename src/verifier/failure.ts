@@ -23,3 +23,8 @@ export class VerificationFailure extends Error {
 export function malformed(what: string): VerificationFailure {
   return new VerificationFailure('MALFORMED', what);
 }
+
+/** The failure of what does not belong together: a record and its leaf, a leaf and its tile. */
+export function mismatch(what: string): VerificationFailure {
+  return new VerificationFailure('HASH_MISMATCH', what);
+}

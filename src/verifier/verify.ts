@@ -3,7 +3,7 @@ import { type Checkpoint, logSignersOf } from './checkpoint.ts';
 import { attestationsOf, type Cosignature, cosignaturesOf, type WitnessPolicy } from './cosignature.ts';
 import { checkDated, instant } from './dating.ts';
 import { hex, isSame, utf8 } from './encoding.ts';
-import { type FailureKind, VerificationFailure } from './failure.ts';
+import { type FailureKind, mismatch, VerificationFailure } from './failure.ts';
 import { leafBytes, type RecordLeaf } from './leaf.ts';
 import type { VerifierKey } from './note.ts';
 import { compareWithPin, type PinComparison } from './pin.ts';
@@ -164,5 +164,3 @@ export function doubtOf({ record, timeS }: Pick<Proven, 'record' | 'timeS'>): st
 }
 
 const dayOf = (s: number): string => new Date(s * 1000).toISOString().slice(0, 10);
-
-const mismatch = (what: string): VerificationFailure => new VerificationFailure('HASH_MISMATCH', what);

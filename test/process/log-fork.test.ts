@@ -79,6 +79,12 @@ test('behind an older database the log goes on as a fork that names the last che
     await (await fetch(`${third.publicUrl}/log/tile/entries/000.p/6`)).arrayBuffer(),
   ).toString();
   const vkeys = await (await fetch(`${third.publicUrl}/log/vkey`)).text();
+  const audited = await runCommand(['log', 'audit', `${third.publicUrl}/log`, '--key', vkey], {});
+  assert.equal(audited.code, 0, audited.stderr);
+  assert.match(
+    audited.stderr,
+    new RegExp(`^warning: leaf 3 says that the log was forked and goes on as "${name}", after 5 leaves of`),
+  );
   assert.equal(await third.stop(), 0, third.stderr());
   const now = readCheckpoint(readFileSync(file, 'utf8'), [readVerifierKey(vkey)]);
   assert.deepEqual([now.origin, now.size, now.isSigned], [name, 7, true]);

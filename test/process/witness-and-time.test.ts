@@ -68,6 +68,11 @@ test('what witnesses cosigned and an authority stamped is in the evidence; witho
   assert.equal(verified.code, 0, verified.stderr);
   for (const witness of witnesses) assert.ok(verified.stdout.includes(`cosigned by ${witness.vkey} at `));
   assert.match(verified.stdout, /^existed before 20\S+Z according to CN=authority of the test$/m);
+  const published = `${second.publicUrl}/log`;
+  const auditWords = ['log', 'audit', published, ...words, '--stamped', bundle, '--max-age', '1d'];
+  const audited = await runBounded(t, auditWords, {});
+  assert.deepEqual([audited.code, audited.stderr], [0, '']);
+  assert.match(audited.stdout, /^the tree of \d+ leaves existed before 20\S+Z according to CN=authority/m);
   await eventually('the later filing is published', patienceMs, async () => {
     return (await asked(second.publicUrl, later)).status === 200;
   });

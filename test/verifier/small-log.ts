@@ -209,6 +209,22 @@ export class SmallLog {
     return index;
   }
 
+  /** Appends an event of the log, of the time of the newest leaf unless another is given; the index of its leaf. */
+  act(kind: string, detail: Readonly<Record<string, unknown>>, timeS = this.newestS): number {
+    const acts = this.leaves.filter((data) => data.includes('"number":"LOG"')).length;
+    return this.append(actAt(kind, timeS, acts + 1, detail));
+  }
+
+  /** Appends that its keys sign, as a real log does before its first checkpoint. */
+  addKeys(): this {
+    for (const { vkey } of this.keys) this.act('KEY_ADDED', { vkey });
+    return this;
+  }
+
+  get newestS(): number {
+    return JSON.parse(this.leaves.at(-1) ?? '{"time":0}').time;
+  }
+
   tree() {
     return createTree(this.leaves.map(hashOfLeaf));
   }

@@ -1,0 +1,101 @@
+import type { AuditReport, RecordLeaf, ToldAct } from '../verifier/index.ts';
+import { type Attested, attestedAsJson, linesOf } from './attested.ts';
+import type { Terminal } from './command.ts';
+import { instant } from './verdict.ts';
+
+/** Acts of each sort that are told one by one; with --json all of them are. */
+const actsTold = 50;
+
+/** What lets times go back, numbers be missing, or records be in the log whose time nobody can check: told before all others. */
+const allowances: readonly string[] = ['LOG_BEGUN', 'LOG_FORKED', 'CLOCK_ACCEPTED', 'NUMBERS_SKIPPED'];
+
+/** A record of a filing, and the leaf that it is. */
+export interface FilingRecord extends Pick<RecordLeaf, 'kind' | 'sequence' | 'timeS'> {
+  readonly leaf: number;
+}
+
+/** What is printed of an audit. */
+export interface Printed {
+  readonly report: AuditReport;
+  /** The time stamp, if one was given. */
+  readonly attested: Attested | undefined;
+  /** The filing number that was given, and its records. */
+  readonly number: string | undefined;
+  readonly records: readonly FilingRecord[] | undefined;
+}
+
+/** Prints what an audit found, where nothing is wrong. */
+export function printReport(printed: Printed, isJson: boolean, terminal: Terminal): void {
+  if (isJson) terminal.print(JSON.stringify(asJson(printed)));
+  else printLines(printed, terminal);
+}
+
+/** The filings of each year, the first year first. */
+const yearsOf = ({ contents: { years } }: AuditReport) =>
+  Array.from(years, ([year, { filings, last }]) => ({ year, filings, last }))
+    .filter(({ filings }) => filings > 0)
+    .toSorted((one, other) => one.year - other.year);
+
+/** What witnesses and an authority say. */
+const attestedBy = ({ report: { cosignatures }, attested }: Printed): Attested => ({
+  ...{ stamped: undefined, ...attested },
+  cosignatures,
+});
+
+function asJson(printed: Printed) {
+  const { report, records } = printed;
+  const { checkpoint, signers, from, contents, findings } = report;
+  const { origin, size } = checkpoint;
+  const { transfers, told, newestS } = contents;
+  return {
+    ...{ verified: true, origin, size, signedBy: signers.map(({ vkey }) => vkey), from },
+    ...attestedAsJson(attestedBy(printed)),
+    ...{ years: yearsOf(report), transfers },
+    newest: newestS === undefined ? undefined : instant(newestS),
+    warnings: findings,
+    acts: told.map(({ index, act, timeS, detail }) => ({
+      ...{ leaf: index, kind: act, time: instant(timeS), detail: JSON.parse(detail) },
+    })),
+    records: records?.map(({ leaf, kind, sequence, timeS }) => ({
+      ...{ leaf, kind, sequence, time: instant(timeS) },
+    })),
+  };
+}
+
+function printLines(printed: Printed, { print, printError }: Terminal): void {
+  const { report, number, records = [] } = printed;
+  const { checkpoint, signers, from, contents, findings } = report;
+  const { transfers, told, acts, newestS } = contents;
+  const newest = newestS === undefined ? undefined : instant(newestS);
+  print(`VERIFIED: the ${checkpoint.size} leaves of the log ${checkpoint.origin} are what it signed`);
+  if (from > 0) print(`(those before leaf ${from} by an earlier audit)`);
+  for (const { vkey } of signers) print(`signed by ${vkey}`);
+  const stampedLeaves = printed.attested?.stampedLeaves;
+  for (const line of linesOf(attestedBy(printed), `the tree of ${stampedLeaves} leaves `)) print(line);
+  for (const { year, filings, last } of yearsOf(report)) {
+    print(`${year}: ${filings} filings, to number ${last}, ${last - filings} numbers left out`);
+  }
+  print(
+    `${transfers} records behind filings, ${acts} acts of the log${newest ? `, the newest leaf of ${newest}` : ''}`,
+  );
+  if (acts > 0) print(`acts: ${countsOf(told)}`);
+  const isAllowance = ({ act }: ToldAct) => allowances.includes(act);
+  const [allowing, others] = [told.filter(isAllowance), told.filter((act) => !isAllowance(act))];
+  for (const some of [allowing, others]) {
+    if (some.length > actsTold) print(`(the newest ${actsTold} of ${some.length}; --json has all of them)`);
+    for (const { index, act, timeS, detail } of some.slice(-actsTold)) {
+      print(`  leaf ${index}, ${instant(timeS)}: ${act} ${detail}`);
+    }
+  }
+  if (number !== undefined) print(`records of ${number}:`);
+  for (const { leaf, kind, sequence, timeS } of records) {
+    print(`  leaf ${leaf}, ${instant(timeS)}: ${kind}, sequence ${sequence}`);
+  }
+  for (const { what } of findings) printError(`warning: ${what}`);
+}
+
+/** How many there are of each kind. */
+function countsOf(told: readonly ToldAct[]): string {
+  const kinds = Map.groupBy(told, ({ act }) => act);
+  return Array.from(kinds, ([kind, { length }]) => `${length} ${kind}`).join(', ');
+}

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { type ArtsealResult, runHere } from '../support/artseal.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { begunS, type SmallLog } from '../verifier/small-log.ts';
+import { type Publication, publicationOf, servePublication } from '../verifier/small-publication.ts';
+
+/** When audits of tests are made, Unix seconds: sixty days after the small log was begun. */
+export const auditedAtS = begunS + 60 * 86_400;
+
+/** A published log with `artseal log audit` for it, and a file for its pin. */
+export async function auditor(t: TestContext, log: SmallLog, publication: Publication = publicationOf(log)) {
+  t.mock.timers.reset();
+  t.mock.timers.enable({ apis: ['Date'], now: auditedAtS * 1000 });
+  const served = await servePublication(t, publication);
+  const pin = join(temporaryFolder(t), 'pin');
+  return {
+    ...served,
+    publication,
+    pin,
+    /** Serves what the log is now, or another one, in the place of what was served. */
+    publish: (now: Publication = publicationOf(log)) => {
+      publication.clear();
+      for (const [path, bytes] of now) publication.set(path, bytes);
+    },
+    audit: (...words: readonly string[]) =>
+      runHere(['log', 'audit', served.url, ...log.keyWords, ...words], {}),
+  };
+}
+
+/** Asserts that nothing was found, not even to warn of. */
+export function assertGood({ code, errors }: ArtsealResult): void {
+  assert.deepEqual([code, errors], [0, []]);
+}
+
+/** Asserts that nothing but a failure was printed. */
+export function assertRefused(
+  { code, printed, errors }: ArtsealResult,
+  exitCode: number,
+  told: RegExp,
+): void {
+  assert.deepEqual([code, printed], [exitCode, []], errors.join('\n'));
+  assert.match(errors.join('\n'), told);
+}
