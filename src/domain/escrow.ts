@@ -59,11 +59,11 @@ export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';
 export type PendingKind = Exclude<InstructionKind, 'CANCEL'>;
 
 /**
- * What callers are told of the open instruction that was prepared last. A CANCEL ends a FREEZE that the institution left
- * without an answer: until it is carried out, whether the amount is held is what the order waits for.
+ * What callers read of the open instruction that was prepared last. A CANCEL is a REFUND to them, whether a caller, an
+ * operator or a deadline cancels the order: whatever is held, or comes to be held, goes back to the buyer.
  */
 export function pendingOf(open: InstructionKind | undefined): PendingKind | undefined {
-  return open === 'CANCEL' ? 'FREEZE' : open;
+  return open === 'CANCEL' ? 'REFUND' : open;
 }
 
 /**

@@ -17,17 +17,23 @@ export interface ResolvableOrder {
   readonly isStopped: boolean;
 }
 
-/** Plans what a caller's request to have the money of an order paid out or back leads to. */
+/**
+ * Plans what a caller's request to have the money of an order paid out or back leads to. The REFUND of an UNPAID order
+ * cancels it: no hold is made for it from then on, and one that there is already goes back to the buyer.
+ */
 export function planResolution(kind: 'RELEASE' | 'REFUND', order: ResolvableOrder): ResolutionPlan {
   const { escrowId, state, underWay, isStopped } = order;
-  if (state !== 'FROZEN') {
-    const done = kind === 'RELEASE' ? 'released' : 'refunded';
-    return conflict(`${escrowId} is ${state}; only a FROZEN order can be ${done}.`);
+  const cancels = kind === 'REFUND' && state === 'UNPAID';
+  if (state !== 'FROZEN' && !cancels) {
+    const rule =
+      kind === 'RELEASE' ? 'a FROZEN order can be released' : 'an UNPAID or FROZEN order can be refunded';
+    return conflict(`${escrowId} is ${state}; only ${rule}.`);
   }
-  if (underWay === kind) return { kind: 'RESUME' };
+  const instruction = cancels ? 'CANCEL' : kind;
+  if (underWay === instruction) return { kind: 'RESUME' };
   if (underWay !== undefined) return conflict(`A ${underWay} of ${escrowId} is under way.`);
   if (isStopped) return conflict(`${escrowId} waits for a decision of the operator.`);
-  return { kind: 'PREPARE', instruction: kind };
+  return { kind: 'PREPARE', instruction };
 }
 
 /**

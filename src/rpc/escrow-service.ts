@@ -17,6 +17,7 @@ import {
   escrowNotFound,
   escrowStates,
   type NextAction,
+  pendingOf,
 } from '../domain/escrow.ts';
 import { checkTerms, clearing } from '../domain/escrow-terms.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
@@ -62,10 +63,10 @@ export function createEscrowService(dependencies: EscrowDependencies): Implement
     // A hold that went back before the order was FROZEN was one for nobody.
     const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
     if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
-      const message = `The payment institution declined the ${kind} of ${order.escrowId}.`;
+      const message = `The payment institution declined the ${pendingOf(kind)} of ${order.escrowId}.`;
       throw new Refusal('PAYMENT_DECLINED', reason === undefined ? message : `${message} ${reason}`);
     }
-    if (order.nextAction !== undefined) return order;
+    if (kind === 'FREEZE' && order.nextAction !== undefined) return order;
     if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
     return order;
   }

@@ -50,8 +50,8 @@ export interface EscrowCommands {
     readonly gives: Instruction;
   };
   /**
-   * Prepares to pay the money of a FROZEN order out or back, and makes the order due. If that is under way already, the
-   * instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planResolution` says.
+   * Prepares to pay the money of a FROZEN order out or back, or to cancel an UNPAID one, and makes the order due. If that is
+   * under way already, the instruction that it is. Refused with ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planResolution` says.
    */
   PrepareResolution: {
     readonly takes: {

@@ -109,7 +109,8 @@ export interface ReconciliationCommands {
   };
   /**
    * Writes down what the institution's answer changes: the order after it. Undefined, and nothing is written, if the order
-   * has changed since or waits for a person; one that is RELEASED may wait for one.
+   * has changed since, was cancelled since and would come to be FROZEN, or waits for a person; one that is RELEASED may wait
+   * for one.
    */
   UpdateOrder: {
     readonly takes: { readonly update: OrderUpdate; readonly at: BusinessTime };

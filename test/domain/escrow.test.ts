@@ -262,7 +262,7 @@ const documentedRequests = {
     CLOSED: 'x x x x',
   },
   REFUND: {
-    UNPAID: 'x x x x',
+    UNPAID: 'CANCEL x x =',
     FROZEN: 'REFUND x = x',
     RELEASED: 'x x x x',
     REFUNDED: 'x x x x',
@@ -285,7 +285,7 @@ for (const kind of ['RELEASE', 'REFUND'] as const) {
       assert.equal(outcomes.join(' '), documentedRequests[kind][state]);
       const stopped = { ...order, isStopped: true };
       const waiting = underWays.map((underWay) => outcomeOf(planResolution(kind, { ...stopped, underWay })));
-      assert.equal(waiting.join(' '), documentedRequests[kind][state].replace(/^R\w+/, 'x'));
+      assert.equal(waiting.join(' '), documentedRequests[kind][state].replace(/^[A-Z]\w+/, 'x'));
     });
   }
 }
@@ -336,9 +336,9 @@ for (const state of escrowStates) {
   });
 }
 
-test('a caller is told the instruction under way, and a cancelling as the FREEZE that it undoes', () => {
+test('a caller reads the instruction under way, and a CANCEL as a REFUND', () => {
   for (const kind of ['FREEZE', 'RELEASE', 'REFUND', undefined] as const) assert.equal(pendingOf(kind), kind);
-  assert.equal(pendingOf('CANCEL'), 'FREEZE');
+  assert.equal(pendingOf('CANCEL'), 'REFUND');
 });
 
 test('party ids have 1 to 128 code points', () => {

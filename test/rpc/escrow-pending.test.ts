@@ -57,7 +57,7 @@ for (const name of doorNames) {
     const isCancelling = async () => institution.instructions.at(-1)?.kind === 'CANCEL';
     await eventually('the order is being cancelled', patienceMs, isCancelling);
     const unpaid = await doors[name].get(pending.escrowId);
-    assert.deepEqual([unpaid.state, unpaid.pending], ['UNPAID', 'FREEZE']);
+    assert.deepEqual([unpaid.state, unpaid.pending], ['UNPAID', 'REFUND']);
     institution.treat({ CANCEL: 'CONFIRMED' });
     const closed = await comesTo(doors[name], pending.escrowId, 'CLOSED');
     assert.deepEqual([closed.pending, closed.history], [undefined, ['UNPAID', 'CLOSED']]);

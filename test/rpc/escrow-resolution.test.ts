@@ -57,7 +57,7 @@ for (const name of doorNames) {
       for (const again of [verb, other, verb] as const) {
         const { code, message } = await door[again](escrowId);
         assert.equal(code, 'ESCROW_STATE_CONFLICT', message);
-        assert.match(message, new RegExp(`^${escrowId} is ${state}; only a FROZEN order`));
+        assert.match(message, new RegExp(`^${escrowId} is ${state}; only (a|an UNPAID or) FROZEN order`));
       }
       assert.deepEqual(
         institution.instructions.map((instruction) => instruction.kind),

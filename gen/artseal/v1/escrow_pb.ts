@@ -230,7 +230,7 @@ export const Escrow_Instruction = {
   INSTRUCTION_UNSPECIFIED: 0,
 
   /**
-   * Hold the amount; also while an order that got no hold is called off.
+   * Hold the amount.
    *
    * @generated from enum value: FREEZE = 1;
    */
@@ -244,7 +244,7 @@ export const Escrow_Instruction = {
   RELEASE: 2,
 
   /**
-   * Give it back to the buyer.
+   * Give it back to the buyer; also while an UNPAID order is cancelled.
    *
    * @generated from enum value: REFUND = 3;
    */
@@ -699,7 +699,8 @@ export const EscrowService: GenService<{
     output: typeof ReleaseEscrowResponseSchema;
   },
   /**
-   * Gives the held or reserved money back to the buyer.
+   * Gives the held or reserved money back to the buyer. An UNPAID order is cancelled and ends CLOSED:
+   * no hold is made for it, and one that was made meanwhile goes back.
    * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
    *
    * @generated from rpc artseal.v1.EscrowService.RefundEscrow

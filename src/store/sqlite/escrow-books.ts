@@ -56,11 +56,14 @@ export function createEscrowBooks(
   function toEscrow(row: EscrowRow): Escrow {
     const { escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller } = row;
     const { holdExpiresAtS, nextActionUrl: url, nextActionUntilMs: untilMs } = row;
+    const pending = pendingOf(instructions.lastOpenOf(row.id));
+    // Once the order is cancelled, the buyer has nothing to do.
+    const awaitsBuyer = pending === 'FREEZE' && url !== null && untilMs !== null;
     return {
       ...{ escrowId, filingNo, type, amount, buyerId, sellerId, state, timestamp, caller },
-      pending: pendingOf(instructions.lastOpenOf(row.id)),
+      pending,
       holdExpiresAtMs: state === 'FROZEN' && holdExpiresAtS !== null ? holdExpiresAtS * 1_000 : undefined,
-      nextAction: url !== null && untilMs !== null ? { url, untilMs } : undefined,
+      nextAction: awaitsBuyer ? { url, untilMs } : undefined,
       history: history.of(row.id),
     };
   }

@@ -72,8 +72,13 @@ export function createReconciliationHandlers(
     UpdateOrder: writes(({ update, at }) => {
       const { from, to, ended, prepared, review, nextAction, holdExpiresAtMs, afterPayout } = update;
       const row = requireRow(update.escrowId);
-      const isOpen = new Set(instructions.openOf(row.id).map(({ instructionId }) => instructionId));
-      if (ended.some(({ instructionId }) => !isOpen.has(instructionId))) return undefined;
+      const open = new Map(
+        instructions.openOf(row.id).map(({ instructionId, kind }) => [instructionId, kind]),
+      );
+      // What is left of these stays open.
+      if (ended.some(({ instructionId }) => !open.delete(instructionId))) return undefined;
+      // Cancelled since the institution was asked: what it holds goes back.
+      if (from === 'UNPAID' && to === 'FROZEN' && [...open.values()].includes('CANCEL')) return undefined;
       const updated = {
         ...{ id: row.id, from, to, nowMs: at.atMs },
         notificationCount: update.notificationCount,

@@ -79,7 +79,7 @@ export function decisionPromises(engine: StoreEngine): void {
         const { open: openBefore, ...restBefore } = before;
         assert.deepEqual(rest, {
           ...restBefore,
-          order: kind === 'REFUND' ? { ...before.order, pending: kind } : before.order,
+          order: kind ? { ...before.order, pending: 'REFUND' } : before.order,
           review: undefined,
           accepted: decision === 'ACCEPT' ? oneUnitHeld : undefined,
           notificationCount: before.notificationCount + 1,

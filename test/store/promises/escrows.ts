@@ -95,7 +95,7 @@ export function escrowPromises(engine: StoreEngine): void {
     assert.partialDeepStrictEqual((await caseOf(store, escrowId)).open, [{ instructionId, kind, status }]);
   });
 
-  test('an order tells which instruction is under way, a cancelling as the FREEZE that it undoes', async (t) => {
+  test('an order tells which instruction is under way, a CANCEL as a REFUND', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
     const pendingOf = async (id: string) => {
@@ -120,7 +120,7 @@ export function escrowPromises(engine: StoreEngine): void {
     const { escrowId } = await opened(store, by);
     const prepared = { kind: 'CANCEL', instructionId: 'cancel-1' } as const;
     await settled(store, escrowId, { ended: [], prepared });
-    assert.equal(await pendingOf(escrowId), 'FREEZE');
+    assert.equal(await pendingOf(escrowId), 'REFUND');
     await settled(store, escrowId, { to: 'CLOSED' });
     assert.equal(await pendingOf(escrowId), undefined);
   });

@@ -42,6 +42,23 @@ async function assertDueAt(store: Store, escrowId: string, atMs: number): Promis
 
 /** Instructions: preparing, giving and asking about them. */
 export function operationPromises(engine: StoreEngine): void {
+  test('a REFUND of an UNPAID order prepares a CANCEL, once, and the order is due', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await opened(store, by);
+    await perform(store, { kind: 'NoteSent', instructionId: holdId, lookUpAtMs: noon.atMs + 9 });
+    const nextAction = { url: 'https://bank.example/1', untilMs: noon.atMs + 60_000 };
+    await settled(store, escrowId, { ended: [], nextAction, lookUpAtMs: noon.atMs + 9 });
+    const cancel = await perform(store, toResolve(by, 'REFUND', escrowId, { owner: by.callerId }));
+    assert.deepEqual([cancel.kind, cancel.status], ['CANCEL', 'PREPARED']);
+    const { state, pending, nextAction: left } = cancel.order;
+    assert.deepEqual([state, pending, left], ['UNPAID', 'REFUND', undefined]);
+    await assertDueAt(store, escrowId, noon.atMs);
+    assert.deepEqual(await perform(store, toResolve(by, 'REFUND', escrowId)), cancel);
+    await refused(perform(store, toResolve(by, 'RELEASE', escrowId)), 'ESCROW_STATE_CONFLICT');
+    assert.equal((await caseOf(store, escrowId)).open.length, 2);
+  });
+
   for (const kind of kinds) {
     test(`a ${kind} is prepared for a FROZEN order once: who asks again gets that one`, async (t) => {
       const store = await openStore(t, engine);
@@ -95,6 +112,7 @@ export function operationPromises(engine: StoreEngine): void {
     });
 
     for (const state of states.filter((each) => each !== 'FROZEN')) {
+      if (kind === 'REFUND' && state === 'UNPAID') continue;
       test(`a ${kind} of an order that is ${state} is a conflict, and nothing is prepared`, async (t) => {
         const store = await openStore(t, engine);
         const by = await addPlatform(store, 'gallery');

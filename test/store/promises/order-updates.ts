@@ -211,6 +211,21 @@ export function orderUpdatePromises(engine: StoreEngine): void {
     assert.equal((await caseOf(store, escrowId)).holdId, holdId);
   });
 
+  test('an order that was cancelled since the institution was asked does not come to be FROZEN', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId } = await opened(store, by);
+    const asked = await caseOf(store, escrowId);
+    await perform(store, toResolve(by, 'REFUND', escrowId));
+    const before = await toldOf(store, escrowId);
+    const held = settlementOf(asked, { to: 'FROZEN', ended: endedAs('CONFIRMED', asked) });
+    assert.equal(await perform(store, { kind: 'UpdateOrder', update: held, at: later }), undefined);
+    assert.deepEqual(await toldOf(store, escrowId), before);
+    const returned = settlementOf(before.found, { to: 'CLOSED', ended: endedAs('CONFIRMED', before.found) });
+    const closed = await perform(store, { kind: 'UpdateOrder', update: returned, at: later });
+    assert.deepEqual([closed?.order.state, closed?.open], ['CLOSED', []]);
+  });
+
   test("the institution's reference is kept until it gives another one", async (t) => {
     const store = await openStore(t, engine);
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
