@@ -89,6 +89,17 @@ export function unknownParties(found: {
     .map((role) => ({ field: `${role}Id`, rule }));
 }
 
+/**
+ * Refuses a buyer and a seller that are one at the institution: a name of each that names the same kind of thing, a user or a
+ * wallet for example, is equal. One that differs alone makes no other party.
+ */
+export function sameParty(buyer: PartyNames, seller: PartyNames): Violation[] {
+  const shared = Object.keys(buyer).filter((member) => buyer[member] === seller[member]);
+  if (shared.length === 0) return [];
+  const rule = `must differ from buyerId at the payment institution: both are registered with the same ${shared.join(' and ')}`;
+  return [{ field: 'sellerId', rule }];
+}
+
 /** The refusal to remove a party that is not known. */
 export const partyNotFound = (): Refusal =>
   new FieldsRefused('NOT_FOUND', [{ field: 'partyId', rule: 'names no party of that platform and role.' }]);

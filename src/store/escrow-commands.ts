@@ -33,8 +33,8 @@ export interface EscrowCommands {
   /**
    * Stores an UNPAID order with its FREEZE, prepared and due. `owner` must have filed the artwork, unless it is undefined.
    * With `parties`, both have to be registered by names for all of these, of `owner` or else of whoever filed the artwork,
-   * and the order keeps to what they are registered as now. Refused with VALIDATION_FAILED for `violations` and for parties
-   * that are not known; with FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED,
+   * and the order keeps to what they are registered as now. Refused with VALIDATION_FAILED for `violations`, for parties
+   * that are not known and for a buyer and a seller that are one by `sameParty`; with FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE, TRANSFERS_EXHAUSTED,
    * ESCROW_NUMBERS_EXHAUSTED.
    */
   OpenEscrow: {

@@ -3,7 +3,7 @@ import { yearOf } from '../../domain/calendar.ts';
 import { stateConflict } from '../../domain/escrow.ts';
 import { escrowId as nextEscrowId } from '../../domain/escrow-id.ts';
 import { type EscrowTerms, type PartyRole, refuseUnsaleable } from '../../domain/escrow-terms.ts';
-import { isNamed, type PartyMembers, unknownParties } from '../../domain/party.ts';
+import { isNamed, type PartyMembers, sameParty, unknownParties } from '../../domain/party.ts';
 import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
@@ -61,7 +61,12 @@ export function createEscrowHandlers(
       // A platform names parties of its own for whatever filing, so that it cannot learn of those of another.
       const callerId = owner ?? filedBy;
       const known = callerId && needed ? registered(callerId, terms, needed) : undefined;
-      refuseViolations([...violations, ...(known ? unknownParties(known) : [])]);
+      const { buyer, seller } = known ?? {};
+      refuseViolations([
+        ...violations,
+        ...(known ? unknownParties(known) : []),
+        ...(buyer && seller ? sameParty(buyer.names, seller.names) : []),
+      ]);
       const active = rows.activeOf(filingNo);
       const isErased = source !== undefined && source.erasedAtS !== null;
       const transfers = provenance.transfersOf(filingNo);
@@ -70,8 +75,8 @@ export function createEscrowHandlers(
       const id = rows.insert({
         ...terms,
         escrowId: nextEscrowId(year, nextNumber(year), idKey),
-        buyerPartyId: known?.buyer?.id ?? null,
-        sellerPartyId: known?.seller?.id ?? null,
+        buyerPartyId: buyer?.id ?? null,
+        sellerPartyId: seller?.id ?? null,
         callerId: work.callerId,
         timestamp: at.timestamp,
         lookUpAtMs: at.atMs,

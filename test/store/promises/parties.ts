@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Refusal } from '../../../src/domain/reason.ts';
 import { FieldsRefused } from '../../../src/domain/violation.ts';
 import type { ImportedParty } from '../../../src/store/party-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
@@ -178,6 +179,33 @@ export function partyPromises(engine: StoreEngine): void {
     assert.deepEqual(await fieldsRefused(perform(store, toOpen(by, filingNo, { parties }))), ['buyerId']);
     await perform(store, toRegister('gallery', { names: { user: 'u', wallet: 'w' } }));
     await perform(store, toOpen(by, filingNo, { parties }));
+  });
+
+  test('a buyer and a seller that are one at the institution are refused together, and nothing is opened', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    const parties = { BUYER: ['user', 'wallet'], SELLER: ['user', 'wallet'] };
+    const open = () => perform(store, toOpen(by, filingNo, { parties }));
+    await perform(store, toRegister('gallery', { names: { user: 'u1', wallet: 'w1' } }));
+    for (const [names, same] of [
+      [{ user: 'u1', wallet: 'w1' }, 'user and wallet'],
+      [{ user: 'u1', wallet: 'w2' }, 'user'],
+      [{ user: 'u2', wallet: 'w1' }, 'wallet'],
+    ] as const) {
+      await perform(store, toRegister('gallery', { role: 'SELLER', names }));
+      await assert.rejects(open(), (error: Refusal) => {
+        assert.equal(error.reason, 'VALIDATION_FAILED');
+        assert.match(
+          error.message,
+          new RegExp(`sellerId must differ from buyerId .*: .* the same ${same}\\.?$`),
+        );
+        return true;
+      });
+    }
+    // A name of one kind is no other's of another kind.
+    await perform(store, toRegister('gallery', { role: 'SELLER', names: { user: 'w1', wallet: 'u1' } }));
+    assert.equal((await open()).order.state, 'UNPAID');
   });
 
   test('an order keeps the parties that it was opened for, whatever becomes of them', async (t) => {
