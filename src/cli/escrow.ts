@@ -1,7 +1,9 @@
-import { randomUUIDv7 } from 'node:crypto';
+import { createHash, randomUUIDv7 } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
-import { type EscrowState, escrowStates } from '../domain/escrow.ts';
-import type { Decision } from '../domain/resolution.ts';
+import { type EscrowState, escrowStates, isByOperator } from '../domain/escrow.ts';
+import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import { localActor } from './actor.ts';
@@ -16,10 +18,13 @@ const decisions = {
   stop: 'STOP',
 } as const satisfies Record<string, Decision>;
 
-/** Ends an order without the institution. */
+/** Closes an order that is UNPAID, without the institution. */
 const closes = 'close';
+/** Ends any order as its value says, without the institution and with evidence. */
+const ends = 'end';
 
-const decisionFlags = [...Object.keys(decisions), closes].map((flag) => `--${flag}`);
+const choices = [...Object.keys(decisions), closes];
+const decisionFlags = [...choices, ends].map((flag) => `--${flag}`).join(', ');
 
 const list: Action = {
   usage: 'escrow list [--review] [--state STATE] [--json]',
@@ -40,7 +45,7 @@ const list: Action = {
 };
 
 const resolve: Action = {
-  usage: `escrow resolve ESCROW_ID ${decisionFlags.join('|')} --reason TEXT [--json]`,
+  usage: `escrow resolve ESCROW_ID ${choices.map((flag) => `--${flag}`).join('|')} [--end STATE] [--evidence FILE] --reason TEXT [--json]`,
   details: [
     'An order waits where the institution holds another amount or currency, says what cannot be, declines to give back,',
     'has not answered for days, or where money went back after the release.',
@@ -50,20 +55,27 @@ const resolve: Action = {
     'An order that waits for the institution goes on waiting for five days, unless it is ended here:',
     '--stop        asks it no more, so that the order waits for a person.',
     '--close       closes an UNPAID order at once; a hold that still comes goes back to the buyer.',
+    'Where the institution will never answer, its account being gone, say:',
+    `--end STATE   ends any order as ${orderEnds.join(', ')}; one that is final as what it is, where it waits. Nothing of`,
+    '              it is given to the institution any more, and its history marks the state as decided by an operator.',
+    '--evidence    is the file that proves it: its SHA-256 is kept with the decision, the file is not.',
     '--reason      is kept with what was decided: artseal acts shows both.',
   ],
   run: async (words, terminal) => {
-    const decision = decisionOf(words);
+    const decision = await decisionOf(words);
     return withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, escrowId] = [localActor(words, terminal), words.required('ESCROW_ID')];
       const nowMs = Date.now();
       const calendar = createCalendar(timeZone);
       const at = { atMs: nowMs, timestamp: calendar.timestamp(nowMs) };
       const instructionId = randomUUIDv7();
+      const { kind } = decision;
       const found =
-        decision === undefined
+        kind === 'CLOSE'
           ? await execute({ kind: 'CloseOrder', by, escrowId, at })
-          : await execute({ kind: 'Decide', by, escrowId, decision, instructionId, nowMs });
+          : kind === 'END'
+            ? await execute({ ...decision, kind: 'EndOrder', by, escrowId, at })
+            : await execute({ kind: 'Decide', by, escrowId, decision: kind, instructionId, nowMs });
       show(found, words, terminal, calendar);
     });
   },
@@ -85,14 +97,34 @@ function stateOf(words: Words): EscrowState | undefined {
   return state;
 }
 
-/** What a person decides; undefined to close the order. */
-function decisionOf(words: Words): Decision | undefined {
-  const possible = [...Object.entries(decisions), [closes, undefined] as const];
+/** What a person decides. */
+type Chosen =
+  | { readonly kind: Decision | 'CLOSE' }
+  | { readonly kind: 'END'; readonly end: OrderEnd; readonly evidence: string };
+
+/** Reads the decision, and the evidence for it. Throws UsageError, and an Error that names a file that cannot be read. */
+async function decisionOf(words: Words): Promise<Chosen> {
+  const possible = [...Object.entries(decisions), [closes, 'CLOSE'], [ends, 'END']] as const;
   const [chosen, ...more] = possible.filter(([flag]) => words.has(flag));
-  const flags = decisionFlags.join(', ');
-  if (chosen === undefined) throw new UsageError(`needs one of ${flags}`);
-  if (more.length > 0) throw new UsageError(`takes only one of ${flags}`);
-  return chosen[1];
+  if (chosen === undefined) throw new UsageError(`needs one of ${decisionFlags}`);
+  if (more.length > 0) throw new UsageError(`takes only one of ${decisionFlags}`);
+  const [kind, evidence] = [chosen[1], words.text('evidence')];
+  if (kind !== 'END') {
+    if (evidence !== undefined) throw new UsageError('takes --evidence FILE with --end alone');
+    return { kind };
+  }
+  const word = words.text(ends);
+  const end = orderEnds.find((known) => known === word);
+  if (end === undefined) throw new UsageError(`takes --end ${orderEnds.join('|')}, not '${word}'`);
+  if (evidence === undefined) throw new UsageError('needs --evidence FILE with --end');
+  return { kind, end, evidence: await digestOf(evidence) };
+}
+
+/** SHA-256 of a file. */
+async function digestOf(file: string): Promise<string> {
+  const digest = createHash('sha256');
+  await pipeline(createReadStream(file), digest);
+  return digest.digest('hex');
 }
 
 function shown({ order, review, reference, open }: EscrowCase, calendar: Calendar) {
@@ -102,7 +134,18 @@ function shown({ order, review, reference, open }: EscrowCase, calendar: Calenda
   const terms = { amount: Number(amount), filingNo, buyerId, sellerId, caller, timestamp };
   const holdExpiresAt = holdExpiresAtMs === undefined ? undefined : calendar.timestamp(holdExpiresAtMs);
   const buyerActsUntil = nextAction === undefined ? undefined : calendar.timestamp(nextAction.untilMs);
-  return { escrowId, state, ...terms, reference, underWay, holdExpiresAt, buyerActsUntil, review };
+  const byOperator = isByOperator(order) || undefined;
+  return {
+    escrowId,
+    state,
+    byOperator,
+    ...terms,
+    reference,
+    underWay,
+    holdExpiresAt,
+    buyerActsUntil,
+    review,
+  };
 }
 
 function show(found: EscrowCase, words: Words, { print }: Terminal, calendar: Calendar): void {
@@ -118,7 +161,8 @@ function line(found: EscrowCase, calendar: Calendar): string {
   ];
   const noted =
     review === undefined ? [] : [review, `at the institution: ${reference ?? `search for ${escrowId}`}`];
-  const notes = [...order.underWay, ...times, ...noted].join('; ');
+  const decided = order.byOperator ? ['decided by an operator'] : [];
+  const notes = [...order.underWay, ...times, ...decided, ...noted].join('; ');
   const columns = [
     escrowId,
     state.padEnd(8),

@@ -40,6 +40,13 @@ export interface EscrowChange extends Partial<AfterPayout> {
   readonly state: EscrowState;
   /** When: RFC 3339, whole seconds, numeric offset. */
   readonly at: string;
+  /** Set where a person decided the state, without the institution's word. */
+  readonly byOperator?: true | undefined;
+}
+
+/** Whether the state that an order is in is a person's word. */
+export function isByOperator({ history }: Pick<Escrow, 'history'>): boolean {
+  return history.findLast(({ payment }) => payment === undefined)?.byOperator === true;
 }
 
 /** What the institution says of money that it had paid out. */

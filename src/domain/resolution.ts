@@ -1,5 +1,6 @@
 import type { EscrowState, InstructionKind } from './escrow.ts';
-import { isReturn, type PaymentSnapshot } from './payment.ts';
+import type { EndedInstruction, OpenInstruction } from './order-update.ts';
+import { instructionOutcomes, isReturn, type PaymentSnapshot } from './payment.ts';
 
 /** What a request or a decision leads to: an instruction to prepare, the one that is under way already, or a refusal. */
 export type ResolutionPlan =
@@ -45,11 +46,14 @@ export type Decision = 'LOOK_AGAIN' | 'ACCEPT' | 'RETURN' | 'STOP';
 /** What a decision leads to: as with a request, or the order stops for a person. */
 export type DecisionPlan = ResolutionPlan | { readonly kind: 'STOP' };
 
-/** An order, what the institution said of it when it stopped, and whether its money was paid, out or back. */
+/**
+ * An order, what the institution said of it when it stopped, and whether its money was paid, out or back, by the institution's
+ * word or a person's.
+ */
 export interface OrderInReview extends ResolvableOrder {
   readonly found: PaymentSnapshot | undefined;
   readonly hasPaid: boolean;
-  /** Whether the institution declined to give its money back. */
+  /** Whether an instruction to give its money back was declined. */
   readonly hasDeclinedReturn: boolean;
   /** Whether any instruction of it is open, its FREEZE included. */
   readonly hasOpen: boolean;
@@ -95,6 +99,46 @@ export function refusalToClose({
   return `The institution says ${found.status} of ${escrowId}; have it given back, or accept it.`;
 }
 
+/** The states in which a person can end an order, and what the institution would have said for each. */
+const endsSaid = { RELEASED: 'PAID_OUT', REFUNDED: 'RETURNED', CLOSED: 'VOID' } as const;
+
+/** A state in which a person can end an order. */
+export type OrderEnd = keyof typeof endsSaid;
+
+/** The same, as they are listed. */
+export const orderEnds = Object.keys(endsSaid) as readonly OrderEnd[];
+
+/** What ending an order leads to: the end of all that is open, so that nothing of it is given any more; or a refusal. */
+export type EndPlan =
+  | { readonly kind: 'END'; readonly ended: readonly EndedInstruction[] }
+  | Extract<ResolutionPlan, { readonly kind: 'CONFLICT' }>;
+
+/**
+ * Plans how a person ends an order, with evidence and without the institution's word. One that is UNPAID or FROZEN ends as they
+ * say, whether or not it waits for them. A final one keeps its state, which events and a TRANSFER may have followed: as that it
+ * can be ended where it waits for a person, or where something is under way for it.
+ */
+export function planEnd(
+  end: OrderEnd,
+  order: Pick<ResolvableOrder, 'escrowId' | 'state' | 'isStopped'> & {
+    readonly open: readonly OpenInstruction[];
+  },
+): EndPlan {
+  const { escrowId, state, isStopped, open } = order;
+  const isFinal = state !== 'UNPAID' && state !== 'FROZEN';
+  if (isFinal && state !== end)
+    return conflict(`${escrowId} is ${state}, which is final: it can end as that alone.`);
+  if (isFinal && !isStopped && open.length === 0)
+    return conflict(`${escrowId} is ${state}, and nothing is under way.`);
+  const ended = open.map(({ instructionId, kind }): EndedInstruction => {
+    const status = instructionOutcomes[kind][endsSaid[end]];
+    const reason =
+      status === 'DECLINED' ? `An operator of the registry ended the order as ${end}.` : undefined;
+    return { instructionId, status, reason };
+  });
+  return { kind: 'END', ended };
+}
+
 function planStop(order: OrderInReview): DecisionPlan {
   const { escrowId, isStopped, hasOpen } = order;
   if (isStopped) return conflict(`${escrowId} waits for a decision already.`);
@@ -108,4 +152,4 @@ function whatItWaitsFor({ state, hasOpen }: OrderInReview): string {
   return `it is ${state}, and nothing is under way.`;
 }
 
-const conflict = (why: string): ResolutionPlan => ({ kind: 'CONFLICT', why });
+const conflict = (why: string) => ({ kind: 'CONFLICT', why }) as const;

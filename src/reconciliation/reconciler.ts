@@ -1,6 +1,12 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import type { AfterPayout, EscrowChange, InstructionKind, NextAction } from '../domain/escrow.ts';
+import {
+  type AfterPayout,
+  type EscrowChange,
+  type InstructionKind,
+  isByOperator,
+  type NextAction,
+} from '../domain/escrow.ts';
 import {
   type OpenInstruction,
   planNextStep,
@@ -278,9 +284,12 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
     const why = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
     if (why !== undefined) {
-      log.error({ escrowId, state, why }, 'an order needs a person');
+      // A person who ended the order said where the money is. Where they said that there is none, a hold may still come.
+      const isAnswered = isByOperator(order) && state !== 'CLOSED';
+      if (!isAnswered) log.error({ escrowId, state, why }, 'an order needs a person');
       // What a RELEASED order waits for a person with already is what they decide about.
-      const review = before.review === undefined ? { why, found: undefined } : undefined;
+      const isKept = isAnswered || before.review !== undefined;
+      const review = isKept ? undefined : { why, found: undefined };
       await write({ ...unchanged(before), review, resetsAttempts: true });
     }
   }

@@ -181,11 +181,18 @@ function toNextAction({ url, untilMs }: NextAction, timestamp: (atMs: number) =>
   return { url, expiresAt: timestamp(untilMs) };
 }
 
-function toChange({ state, at, payment, amount }: EscrowChange): MessageInitShape<typeof EscrowChangeSchema> {
+function toChange({
+  state,
+  at,
+  payment,
+  amount,
+  byOperator,
+}: EscrowChange): MessageInitShape<typeof EscrowChangeSchema> {
   return {
     state: Escrow_State[state],
     at,
     ...(payment === undefined ? {} : { payment: EscrowChange_Payment[payment] }),
     ...(amount === undefined ? {} : { left: amount }),
+    ...(byOperator && { byOperator }),
   };
 }

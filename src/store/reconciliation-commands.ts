@@ -3,7 +3,7 @@ import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } fr
 import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
 import type { PartyNames } from '../domain/party.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
-import type { Decision } from '../domain/resolution.ts';
+import type { Decision, OrderEnd } from '../domain/resolution.ts';
 import type { Instruction } from './escrow-commands.ts';
 import type { BusinessTime } from './filing-commands.ts';
 import type { Page, PageQuery } from './paging.ts';
@@ -186,6 +186,22 @@ export interface ReconciliationCommands {
    */
   CloseOrder: {
     readonly takes: { readonly by: Actor; readonly escrowId: string; readonly at: BusinessTime };
+    readonly gives: EscrowCase;
+  };
+  /**
+   * Ends an order by a person's word, as `planEnd` says, which leaves an act in the log. Where its state changes, the history
+   * marks that as a person's word, RELEASED appends the TRANSFER record, and the order is due once more. Refused with
+   * ESCROW_NOT_FOUND; ESCROW_STATE_CONFLICT as `planEnd` says.
+   */
+  EndOrder: {
+    readonly takes: {
+      readonly by: Actor;
+      readonly escrowId: string;
+      readonly end: OrderEnd;
+      /** SHA-256 of what proves it, 64 lower-case hexadecimal digits. */
+      readonly evidence: string;
+      readonly at: BusinessTime;
+    };
     readonly gives: EscrowCase;
   };
   /** Orders with all that reconciling them needs, newest first. */

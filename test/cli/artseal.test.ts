@@ -81,11 +81,11 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ],
   [
     'escrow resolve ES-2026-AB12 --reason seen',
-    'escrow resolve needs one of --look-again, --accept, --return, --stop, --close; see artseal escrow --help',
+    'escrow resolve needs one of --look-again, --accept, --return, --stop, --close, --end; see artseal escrow --help',
   ],
   [
     'escrow resolve ES-2026-AB12 --accept --return --reason seen',
-    'escrow resolve takes only one of --look-again, --accept, --return, --stop, --close; see artseal escrow --help',
+    'escrow resolve takes only one of --look-again, --accept, --return, --stop, --close, --end; see artseal escrow --help',
   ],
   ['events --after 1 --since 1h', 'events takes one of --since, --after; see artseal events --help'],
   ['events --limit many', "events takes --limit as a whole number of 1 or more, not 'many'"],

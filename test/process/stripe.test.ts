@@ -67,7 +67,7 @@ async function servedByStripe(t: TestContext) {
     standIn.intents.find(({ metadata }) => metadata.artseal_escrow === escrowId) ?? assert.fail(escrowId);
   let events = 0;
   return {
-    ...{ standIn, service, platform, other, artseal, party, order, file, intentOf },
+    ...{ standIn, service, platform, other, artseal, party, order, file, intentOf, settings },
     log: () => log,
     open: async (terms: object = {}) => openEscrow(service, platform, await file(), { amount, ...terms }),
     resolve: (escrowId: string, verb: 'release' | 'refund') =>
@@ -270,6 +270,61 @@ function linesOf(log: string): Record<string, unknown>[] {
     .filter((line) => line !== '')
     .map((line) => JSON.parse(line));
 }
+
+test('an order whose account at Stripe is gone is ended by an operator, with evidence', {
+  timeout: 300_000,
+}, async (t) => {
+  const { standIn, service, platform, order, file, resolve, settings } = await servedByStripe(t);
+  const letter = join(settings.ARTSEAL_DATA_DIR, 'letter.eml');
+  writeFileSync(letter, 'The account was closed. Its customer has the money back.');
+  // sha256sum letter.eml
+  const digest = '43da80e2f210830539062fa1c51ed1b9ff7b0def9afb803f52628f5ceeff73ac';
+  const run = (...words: string[]) => runCommand(words, settings);
+  const decide = (escrowId: string, ...words: string[]) =>
+    run('escrow', 'resolve', escrowId, ...words, '--reason', 'letter of 3 March');
+  const sell = async (filingNo: string, sellerId: string) =>
+    (await openEscrow(service, platform, filingNo, { amount, sellerId })).json;
+  const eventsOf = async (filingNo: string) =>
+    (await askProvenance(service, platform, filingNo)).json.records.map(
+      ({ event }: { event: string }) => event,
+    );
+  const sales = [];
+  for (const end of ['REFUNDED', 'RELEASED'] as const) {
+    const filingNo = await file();
+    const { escrowId, state } = await sell(filingNo, 'seller-1');
+    assert.equal(state, 'FROZEN');
+    sales.push({ end, filingNo, escrowId });
+  }
+  standIn.accounts.delete('acct_1');
+
+  for (const { end, filingNo, escrowId } of sales) {
+    assertRefused(await resolve(escrowId, 'refund'), 503, 'PAYMENT_PENDING');
+    assert.equal((await decide(escrowId, '--stop')).code, 0);
+    assert.match((await decide(escrowId, '--accept')).stderr, /has said nothing of/);
+    assert.match((await decide(escrowId, '--close')).stderr, /only an UNPAID order can be closed/);
+    const again = await openEscrow(service, platform, filingNo, { amount, sellerId: 'seller-2' });
+    assertRefused(again, 409, 'ESCROW_ACTIVE');
+
+    const ended = await decide(escrowId, '--end', end, '--evidence', letter);
+    assert.equal(ended.code, 0, ended.stderr);
+    assert.match(ended.stdout, new RegExp(`^${escrowId}  ${end} .*decided by an operator`));
+    const { history, pending, state } = await order(escrowId);
+    assert.deepEqual([state, pending], [end, undefined]);
+    const [, frozen, last] = history;
+    assert.deepEqual([frozen.byOperator, last.state, last.byOperator], [undefined, end, true]);
+    assert.deepEqual(
+      await eventsOf(filingNo),
+      end === 'RELEASED' ? ['SUBMITTED', 'TRANSFER'] : ['SUBMITTED'],
+    );
+    assert.equal((await sell(filingNo, 'seller-2')).state, 'FROZEN', 'it can be sold again');
+    const [act] = (await run('acts', '--json')).stdout.split('\n').map((line) => JSON.parse(line || '{}'));
+    assert.partialDeepStrictEqual(act, {
+      ...{ action: 'escrow resolve', subject: escrowId, reason: 'letter of 3 March' },
+      before: { state: 'FROZEN', review: 'An operator stopped it.' },
+      after: { state: end, decision: 'END', evidence: digest, underWay: [] },
+    });
+  }
+});
 
 test('two settings lead from the stand-in to Stripe itself', async (t) => {
   const standIn = { url: '', apiKey: 'sk_test_4eC39HqLyjWDarjtT1zdp7dc', webhookSecret: 'whsec_1' };

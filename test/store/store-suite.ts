@@ -5,6 +5,7 @@ import { callerPromises } from './promises/callers.ts';
 import { decisionPromises } from './promises/decisions.ts';
 import { deliveryPromises } from './promises/deliveries.ts';
 import { durabilityPromises } from './promises/durability.ts';
+import { endPromises } from './promises/ends.ts';
 import { escrowPromises } from './promises/escrows.ts';
 import { eventPromises } from './promises/events.ts';
 import { evidencePromises } from './promises/evidence.ts';
@@ -40,6 +41,7 @@ const parts = {
   operations: operationPromises,
   notifications: notificationPromises,
   decisions: decisionPromises,
+  ends: endPromises,
   callers: callerPromises,
   'keys and tokens': keyAndTokenPromises,
   parties: partyPromises,

@@ -104,6 +104,8 @@ export interface StripeStandIn {
   readonly requests: SeenRequest[];
   /** Customers there are; a customer not among them is unknown. */
   readonly customers: Set<string>;
+  /** Connected accounts that let the platform act for them. */
+  readonly accounts: Set<string>;
   /** What happens to the next request whose method and path match, such as /^POST .*capture$/. */
   failNext(pattern: RegExp, fault: Fault): void;
   /** Cancels an authorisation that has run out. */
@@ -149,6 +151,7 @@ interface State {
   readonly intents: StandInIntent[];
   readonly disputes: StandInDispute[];
   readonly customers: Set<string>;
+  readonly accounts: Set<string>;
   /** Clones of cards by their id, of which each can be charged once. */
   readonly clones: Map<string, Clone>;
   readonly keys: Map<string, UsedKey>;
@@ -160,8 +163,6 @@ interface Clone {
   isUsed: boolean;
 }
 
-/** Connected accounts that let the platform act for them. */
-const accounts: readonly string[] = ['acct_1', 'acct_2'];
 const currencies: readonly string[] = ['cny', 'usd', 'eur', 'jpy', 'bhd'];
 /** How long an authorisation is kept, in seconds. */
 const keptS = 7 * 24 * 3600;
@@ -201,6 +202,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
   state = {
     ...{ url, intents: [], disputes: [], clones: new Map(), keys: new Map() },
     customers: new Set(['cus_1', 'cus_2']),
+    accounts: new Set(['acct_1', 'acct_2']),
   };
   const captured = (intentId: string): StandInCharge => {
     const intent = state.intents.find(({ id }) => id === intentId);
@@ -220,6 +222,7 @@ export async function startStripeStandIn(test: Pick<TestContext, 'after'>): Prom
     intents: state.intents,
     requests,
     customers: state.customers,
+    accounts: state.accounts,
     failNext: (pattern, fault) => faults.push({ pattern, fault }),
     expire: (intentId) => {
       const intent = state.intents.find(({ id }) => id === intentId);
@@ -326,7 +329,7 @@ function carryOut(state: State, seen: SeenRequest): Answer {
   if (!apiVersionPattern.test(String(headers['stripe-version']))) return invalid('No version', {}, false);
   const header = headers['stripe-account'];
   const account = typeof header === 'string' ? header : undefined;
-  if (account !== undefined && !accounts.includes(account)) return withoutAccess(account);
+  if (account !== undefined && !state.accounts.has(account)) return withoutAccess(account);
   const endpoint = endpoints.find(({ pattern }) => pattern.test(`${method} ${path}`));
   if (endpoint === undefined) return invalid(`no such endpoint: ${method} ${path}`, {}, false);
   const unknown = Object.keys(params).find((param) => !endpoint.params.test(param));
@@ -428,7 +431,7 @@ function create(state: State, params: Params, account: string | undefined): Answ
   // Customers are the platform's own.
   if (customer !== null && (account !== undefined || !state.customers.has(customer)))
     return missing('customer', customer, 400);
-  if (destination !== undefined && (account !== undefined || !accounts.includes(destination)))
+  if (destination !== undefined && (account !== undefined || !state.accounts.has(destination)))
     return missing('transfer_data[destination]', destination, 400);
   const card = chargeable(state, params.payment_method, account);
   if (typeof card === 'object') return card;

@@ -25,8 +25,11 @@ export interface EscrowBooks {
   readonly parties: PartyRegister;
   toEscrow(row: EscrowRow): Escrow;
   toCase(row: EscrowRow): EscrowCase;
-  /** Notes the state that an order has come to, and tells its caller. Runs inside the effect that it belongs to. */
-  moved(row: EscrowRow, to: EscrowState, at: BusinessTime): void;
+  /**
+   * Notes the state that an order has come to, by the institution's word or a person's, with the TRANSFER record of RELEASED, and
+   * notifies its caller. Runs inside the effect that it belongs to.
+   */
+  moved(row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator?: boolean): void;
   /** Stops an order for a person, and tells its caller; `state` is the one that it is in then. */
   stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
@@ -124,8 +127,9 @@ export function createEscrowBooks(
   }
 
   return {
-    moved: (row, to, at) => {
-      history.append(row.id, to, at);
+    moved: (row, to, at, byOperator = false) => {
+      history.append(row.id, to, at, { byOperator });
+      if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
       if (to !== 'UNPAID') tell(stateEvents[to], row, to, at.atMs);
     },
     stop: (row, stop, state, atMs) => {

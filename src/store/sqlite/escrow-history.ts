@@ -7,8 +7,16 @@ import { prepareRaw } from './statement.ts';
 
 /** What has happened to orders. */
 export interface EscrowHistory {
-  /** Appends a state, or what was said of the money in it. Runs inside the effect that it belongs to. */
-  append(orderId: number, state: EscrowState, at: BusinessTime, afterPayout?: AfterPayout): void;
+  /**
+   * Appends a state, or what was said of the money in it; `byOperator` marks a state that a person decided. Runs inside the
+   * effect that it belongs to.
+   */
+  append(
+    orderId: number,
+    state: EscrowState,
+    at: BusinessTime,
+    more?: Partial<AfterPayout> & { readonly byOperator?: boolean },
+  ): void;
   /** Of one order, in order of happening. */
   of(orderId: number): EscrowChange[];
 }
@@ -26,6 +34,7 @@ export function createEscrowHistory(database: Database): EscrowHistory {
       changedAtS: sql.placeholder('changedAtS'),
       payment: sql.placeholder('payment'),
       paymentAmount: sql.placeholder('paymentAmount'),
+      byOperator: sql.placeholder('byOperator'),
     }),
   );
   const select = prepareRaw<ChangeRow>(
@@ -36,16 +45,18 @@ export function createEscrowHistory(database: Database): EscrowHistory {
         at: escrowChange.at,
         payment: escrowChange.payment,
         paymentAmount: escrowChange.paymentAmount,
+        byOperator: escrowChange.byOperator,
       })
       .from(escrowChange)
       .where(ofOrder)
       .orderBy(asc(escrowChange.position)),
   );
   return {
-    append: (orderId, state, { atMs, timestamp }, afterPayout) => {
+    append: (orderId, state, { atMs, timestamp: at }, more = {}) => {
       const changedAtS = Math.floor(atMs / 1000);
-      const { payment = null, amount = null } = afterPayout ?? {};
-      insertNext.run({ orderId, state, at: timestamp, changedAtS, payment, paymentAmount: amount });
+      const { payment = null, amount: paymentAmount = null, byOperator = false } = more;
+      const values = { orderId, state, at, changedAtS, payment, paymentAmount };
+      insertNext.run({ ...values, byOperator: Number(byOperator) });
     },
     of: (orderId) => select.all({ orderId }).map(changeOf),
   };
@@ -57,9 +68,10 @@ interface ChangeRow {
   readonly at: string;
   readonly payment: PayoutStatus | null;
   readonly payment_amount: number | null;
+  readonly by_operator: number;
 }
 
-function changeOf({ state, at, payment, payment_amount: amount }: ChangeRow): EscrowChange {
-  if (payment === null) return { state, at };
+function changeOf({ state, at, payment, payment_amount: amount, by_operator }: ChangeRow): EscrowChange {
+  if (payment === null) return { state, at, ...(by_operator === 1 && { byOperator: true }) };
   return { state, at, payment, ...(amount !== null && { amount: BigInt(amount) }) };
 }

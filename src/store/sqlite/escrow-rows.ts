@@ -20,6 +20,7 @@ import {
 import type { EscrowState } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { PartyNames } from '../../domain/party.ts';
+import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import { rowsFor } from './paging.ts';
@@ -90,8 +91,8 @@ export interface EscrowRows {
   noticedOfBuyer(names: PartyNames, openedSinceMs: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
-  /** Closes an UNPAID order, whether or not it waits for a person. */
-  close(id: number, lookUpAtMs: number): void;
+  /** Brings an order to its end, by a person's word, whether or not it waits for a person. */
+  end(id: number, state: OrderEnd, lookUpAtMs: number | null): void;
   /** The callers that have orders due, so many at most, by their ids: those behind `after`, and then from the first on. */
   callersWithDue(range: DueRange, after: number, limit: number): number[];
   /** The orders of a caller that are due, longest due first. */
@@ -266,16 +267,12 @@ export function createEscrowRows(database: Database): EscrowRows {
       const changes = { review: null, accepted, lookUpAtMs, notificationCount };
       database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
-    close: (id, lookUpAtMs) => {
-      const closed = {
-        state: 'CLOSED',
-        review: null,
-        accepted: false,
-        nextActionUrl: null,
-        nextActionUntilMs: null,
-        lookUpAtMs,
-      } as const;
-      database.update(escrow).set(closed).where(eq(escrow.id, id)).run();
+    end: (id, state, lookUpAtMs) => {
+      // What was accepted is what was paid out, if it was.
+      const accepted = state === 'RELEASED' ? sql`${escrow.accepted}` : false;
+      const ended = { state, review: null, accepted, failedAttempts: 0, lookUpAtMs };
+      const changes = { ...ended, nextActionUrl: null, nextActionUntilMs: null };
+      database.update(escrow).set(changes).where(eq(escrow.id, id)).run();
     },
     ...prepareDue(database),
     releasedOf: prepareReleased(database),

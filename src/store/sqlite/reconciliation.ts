@@ -1,7 +1,7 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import type { Actor } from '../../domain/act.ts';
-import { refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
-import { type Decision, planDecision, refusalToClose } from '../../domain/resolution.ts';
+import { isByOperator, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { type Decision, planDecision, planEnd, refusalToClose } from '../../domain/resolution.ts';
 import type {
   CaseSelection,
   EscrowCase,
@@ -30,7 +30,7 @@ export function createReconciliationHandlers(
   books: EscrowBooks,
   noteAct: NoteAct,
 ): Handlers<keyof ReconciliationCommands> {
-  const { rows, instructions, history, provenance, toCase, requireRow, resolutionOf } = books;
+  const { rows, instructions, history, toCase, requireRow, resolutionOf } = books;
   const isNewNotification = createNotificationMemory(database);
 
   /** What the institution is still to be asked about, and what waits for a person. */
@@ -42,16 +42,25 @@ export function createReconciliationHandlers(
   );
 
   /** Writes a person's decision about an order down, once it has been carried out; the order after it. */
-  function noteDecision(by: Actor, before: EscrowRow, decision: Decision | 'CLOSE'): EscrowCase {
+  function noteDecision(
+    by: Actor,
+    before: EscrowRow,
+    decision: Decision | 'CLOSE' | 'END',
+    evidence?: string,
+  ): EscrowCase {
     const { escrowId, state, review } = before;
     const decided = toCase(requireRow(escrowId));
     const underWay = decided.open.map(({ kind, status }) => `${kind} ${status}`);
     noteAct(by, 'escrow resolve', escrowId, {
       before: { state, review, found: foundOf(before) },
-      after: { state: decided.order.state, decision, underWay },
+      after: { state: decided.order.state, decision, evidence, underWay },
     });
     return decided;
   }
+
+  /** Whether a person said that the money of an order was paid, out or back. */
+  const isPaidByOperator = ({ id, state }: EscrowRow): boolean =>
+    state !== 'CLOSED' && isByOperator({ history: history.of(id) });
 
   return {
     FindInstruction: reads(({ instructionId }) => books.findInstruction(instructionId)),
@@ -100,7 +109,6 @@ export function createReconciliationHandlers(
       if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
       if (to !== from) books.moved(row, to, at);
       if (afterPayout !== undefined) history.append(row.id, to, at, afterPayout);
-      if (to === 'RELEASED' && to !== from) provenance.appendTransfer(row.filingNo, at);
       return toCase(requireRow(update.escrowId));
     }),
     FindCase: reads(({ escrowId }) => {
@@ -142,7 +150,7 @@ export function createReconciliationHandlers(
       const plan = planDecision(decision, {
         ...resolvable(row, resolutionOf(row.id)),
         found: foundOf(row),
-        hasPaid: instructions.hasPaid(row.id),
+        hasPaid: instructions.hasPaid(row.id) || isPaidByOperator(row),
         hasDeclinedReturn: instructions.hasDeclinedReturn(row.id),
         hasOpen: instructions.lastOpenOf(row.id) !== undefined,
       });
@@ -163,9 +171,22 @@ export function createReconciliationHandlers(
       if (refusal !== undefined) throw stateConflict(refusal);
       for (const { instructionId } of instructions.openOf(row.id))
         instructions.move(instructionId, 'DECLINED');
-      rows.close(row.id, at.atMs);
-      books.moved(row, 'CLOSED', at);
+      rows.end(row.id, 'CLOSED', at.atMs);
+      books.moved(row, 'CLOSED', at, true);
       return noteDecision(by, row, 'CLOSE');
+    }),
+    EndOrder: writes(({ by, escrowId, end, evidence, at }) => {
+      const row = requireRow(escrowId);
+      const open = instructions.openOf(row.id);
+      const plan = planEnd(end, { escrowId, state: row.state, isStopped: row.review !== null, open });
+      if (plan.kind === 'CONFLICT') throw stateConflict(plan.why);
+      for (const { instructionId, status, reason } of plan.ended)
+        instructions.move(instructionId, status, reason);
+      const moves = row.state !== end;
+      // The institution is asked once more, so that a contradiction of the person's word is found.
+      rows.end(row.id, end, moves ? at.atMs : null);
+      if (moves) books.moved(row, end, at, true);
+      return noteDecision(by, row, 'END', evidence);
     }),
     ListCases: reads(({ selection, page }) => pageOf(rows.list(selectedBy(selection), page), page, toCase)),
   };

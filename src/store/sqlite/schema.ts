@@ -434,6 +434,8 @@ export const escrowChange = sqliteTable(
     payment: text().$type<PayoutStatus>(),
     /** What of it the seller still has; null where that is all or nothing, or not known. */
     paymentAmount: money('payment_amount'),
+    /** Whether a person decided the state, without the institution's word. */
+    byOperator: integer('by_operator', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [primaryKey({ columns: [table.orderId, table.position] })],
 );

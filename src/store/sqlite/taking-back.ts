@@ -14,6 +14,7 @@ const rowsAtOnce = 1_000;
 const waysBack: Readonly<Record<string, (client: Sqlite.Database) => void>> = {
   '0015_leaf_rows': splitRows,
   '0016_events_and_webhooks': dropEvents,
+  '0017_ends_by_operator': dropMarks,
 };
 
 /** Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one. */
@@ -31,6 +32,11 @@ export function takeBack(file: string, schema: number): void {
   } finally {
     client.close();
   }
+}
+
+/** Drops what marks the states that a person decided; the log of acts still has who decided them. */
+function dropMarks(client: Sqlite.Database): void {
+  client.exec('ALTER TABLE escrow_change DROP COLUMN by_operator');
 }
 
 /** Drops events and endpoints, which no earlier version has. */

@@ -288,6 +288,16 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       acts: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
     };
   },
+  EndOrder: async (store) => {
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const before = { state: 'UNPAID', review: null };
+    const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+    const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
+    return {
+      command: { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
+      acts: [['escrow resolve', escrowId, before, after]],
+    };
+  },
   CloseOrder: async (store) => {
     const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
     const before = { state: 'UNPAID', review: null };

@@ -121,6 +121,10 @@ const commands: { readonly [K in Kind]: Command<K> } = {
     instructionId: 'op',
     nowMs: 1,
   },
+  EndOrder: {
+    ...{ kind: 'EndOrder', by: tester, escrowId: 'ES-2026-0000', end: 'CLOSED' },
+    ...{ evidence: '', at: noon },
+  },
   CloseOrder: { kind: 'CloseOrder', by: tester, escrowId: 'ES-2026-0000', at: noon },
   ListCases: { kind: 'ListCases', selection: inNeed, page },
   ReadFigures: { kind: 'ReadFigures', nowMs: 1, year: 2026 },

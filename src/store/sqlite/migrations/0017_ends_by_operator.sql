@@ -1,0 +1,1 @@
+ALTER TABLE `escrow_change` ADD `by_operator` integer DEFAULT false NOT NULL;

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EscrowState } from '../../../src/domain/escrow.ts';
+import { type OrderEnd, orderEnds } from '../../../src/domain/resolution.ts';
+import { type Command, perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
+import {
+  addPlatform,
+  caseOf,
+  due,
+  frozen,
+  oneUnitHeld,
+  opened,
+  openStore,
+  orderIn,
+  refused,
+  type StoreEngine,
+  states,
+  stopped,
+  time,
+  toResolve,
+  transfersOf,
+  workOf,
+} from './fixtures.ts';
+
+const later = time('2026-12-02T00:30:00+08:00');
+const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+const farMs = Number.MAX_SAFE_INTEGER;
+const isOpen = (state: EscrowState) => state === 'UNPAID' || state === 'FROZEN';
+
+const ending = (escrowId: string, end: OrderEnd): Command<'EndOrder'> => ({
+  ...{ kind: 'EndOrder', by: tester, escrowId, end, evidence, at: later },
+});
+
+const statusOf = async (store: Store, instructionId: string) => {
+  const { status, reason } = (await perform(store, { kind: 'FindInstruction', instructionId })) ?? {};
+  return [status, reason];
+};
+
+/** Orders that a person ends, by evidence. */
+export function endPromises(engine: StoreEngine): void {
+  for (const state of states.filter(isOpen)) {
+    for (const end of orderEnds) {
+      test(`an order that is ${state} ends as ${end}, marked, and its artwork can be sold again`, async (t) => {
+        const store = await openStore(t, engine);
+        const by = await addPlatform(store, 'gallery');
+        const { escrowId, filingNo } = await orderIn(store, by, state);
+        if (state === 'FROZEN') await perform(store, toResolve(by, 'RELEASE', escrowId));
+        await stopped(store, escrowId);
+        const before = await caseOf(store, escrowId);
+        const ended = await perform(store, ending(escrowId, end));
+        assert.deepEqual(await caseOf(store, escrowId), ended);
+        const { order, open, review, accepted } = ended;
+        assert.deepEqual([order.state, order.pending, open, review], [end, undefined, [], undefined]);
+        assert.equal(accepted, undefined);
+        const change = { state: end, at: later.timestamp, byOperator: true };
+        assert.deepEqual(order.history, [...before.order.history, change]);
+        assert.equal(await transfersOf(store, filingNo), end === 'RELEASED' ? 1 : 0);
+        assert.deepEqual(await due(store, later.atMs, farMs), [escrowId], 'it is asked about once more');
+        const { events } = await perform(store, { kind: 'ReadAllEvents', after: undefined });
+        assert.equal(events.at(-1)?.type, `escrow.${end.toLowerCase()}`);
+        await refused(perform(store, ending(escrowId, end)), 'ESCROW_STATE_CONFLICT');
+        assert.equal((await opened(store, by, filingNo)).filingNo, filingNo);
+      });
+    }
+  }
+
+  for (const state of states.filter((each) => !isOpen(each))) {
+    test(`an order that is ${state} ends where it waits, as ${state} alone, and is not asked about`, async (t) => {
+      const store = await openStore(t, engine);
+      const by = await addPlatform(store, 'gallery');
+      const { escrowId, filingNo } = await orderIn(store, by, state);
+      for (const end of orderEnds)
+        await refused(perform(store, ending(escrowId, end)), 'ESCROW_STATE_CONFLICT');
+      await stopped(store, escrowId);
+      const before = await caseOf(store, escrowId);
+      const transfers = await transfersOf(store, filingNo);
+      for (const end of orderEnds.filter((each) => each !== state))
+        await refused(perform(store, ending(escrowId, end)), 'ESCROW_STATE_CONFLICT');
+      assert.deepEqual(await caseOf(store, escrowId), before);
+      const ended = await perform(store, ending(escrowId, state as OrderEnd));
+      assert.deepEqual(ended, { ...before, review: undefined });
+      assert.equal(await transfersOf(store, filingNo), transfers);
+      assert.deepEqual(await due(store, farMs, farMs), []);
+    });
+  }
+
+  test('an instruction that is open ends with the order: whoever waits for it learns how', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const [end, expected] of [
+      ['REFUNDED', ['DECLINED', 'An operator of the registry ended the order as REFUNDED.']],
+      ['RELEASED', ['CONFIRMED', undefined]],
+    ] as const) {
+      const { escrowId } = await frozen(store, by);
+      const { instructionId } = await perform(store, toResolve(by, 'RELEASE', escrowId));
+      await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
+      await perform(store, ending(escrowId, end));
+      assert.deepEqual(await statusOf(store, instructionId), expected);
+    }
+  });
+
+  for (const end of orderEnds) {
+    const isPaid = end !== 'CLOSED';
+    test(`what is held for an order that a person ended as ${end} is ${isPaid ? 'not ' : ''}given back`, async (t) => {
+      const store = await openStore(t, engine);
+      const by = await addPlatform(store, 'gallery');
+      const { escrowId } = await frozen(store, by);
+      await perform(store, ending(escrowId, end));
+      await stopped(store, escrowId);
+      const { instructionId } = workOf(by);
+      const named = { escrowId, decision: 'RETURN', instructionId, nowMs: later.atMs } as const;
+      const deciding = perform(store, { kind: 'Decide', by: tester, ...named });
+      if (isPaid) await refused(deciding, 'ESCROW_STATE_CONFLICT');
+      else assert.equal((await deciding).order.pending, 'REFUND');
+    });
+  }
+
+  test('what a person accepted is what an order that they end as RELEASED was paid', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const [end, accepted] of [
+      ['REFUNDED', undefined],
+      ['RELEASED', oneUnitHeld],
+    ] as const) {
+      const { escrowId } = await frozen(store, by);
+      await stopped(store, escrowId);
+      const { instructionId } = workOf(by);
+      const named = { escrowId, decision: 'ACCEPT', instructionId, nowMs: later.atMs } as const;
+      await perform(store, { kind: 'Decide', by: tester, ...named });
+      assert.deepEqual((await perform(store, ending(escrowId, end))).accepted, accepted);
+    }
+  });
+
+  test('of no order nothing ends', async (t) => {
+    const store = await openStore(t, engine);
+    await refused(perform(store, ending('ES-2026-0000', 'CLOSED')), 'ESCROW_NOT_FOUND');
+  });
+}
