@@ -258,7 +258,7 @@ function objectsIn(schema: Schema): Schema[] {
 
 /** Members that are there at times only. */
 const absentAtTimes: readonly string[] = [
-  ...['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left', 'timeStamp'],
+  ...['pending', 'nextAction', 'holdExpiresAt', 'payment', 'left', 'byOperator', 'timeStamp'],
   ...['sequence', 'expiresInSeconds'],
 ];
 

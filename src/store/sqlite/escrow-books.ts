@@ -129,8 +129,8 @@ export function createEscrowBooks(
   return {
     moved: (row, to, at, byOperator = false) => {
       history.append(row.id, to, at, { byOperator });
-      if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
       if (to !== 'UNPAID') tell(stateEvents[to], row, to, at.atMs);
+      if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
     },
     stop: (row, stop, state, atMs) => {
       rows.stop({ ...stop, id: row.id });

@@ -58,7 +58,10 @@ export function endPromises(engine: StoreEngine): void {
         assert.equal(await transfersOf(store, filingNo), end === 'RELEASED' ? 1 : 0);
         assert.deepEqual(await due(store, later.atMs, farMs), [escrowId], 'it is asked about once more');
         const { events } = await perform(store, { kind: 'ReadAllEvents', after: undefined });
-        assert.equal(events.at(-1)?.type, `escrow.${end.toLowerCase()}`);
+        assert.deepEqual(
+          events.slice(before.order.history.length + 1).map(({ type }) => type),
+          [`escrow.${end.toLowerCase()}`, ...(end === 'RELEASED' ? ['provenance.transferred'] : [])],
+        );
         await refused(perform(store, ending(escrowId, end)), 'ESCROW_STATE_CONFLICT');
         assert.equal((await opened(store, by, filingNo)).filingNo, filingNo);
       });
