@@ -47,7 +47,15 @@ async function auditS(url: string): Promise<number> {
   const [vkey = ''] = (await (await fetch(`${url}/log/vkey`)).text()).split('\n');
   const main = join(ownProject, 'src', 'main.ts');
   const before = performance.now();
-  await promisify(execFile)(process.execPath, [...runtimeFlags, main, 'log', 'audit', `${url}/log`, '--key', vkey]);
+  await promisify(execFile)(process.execPath, [
+    ...runtimeFlags,
+    main,
+    'log',
+    'audit',
+    `${url}/log`,
+    '--key',
+    vkey,
+  ]);
   return (performance.now() - before) / 1_000;
 }
 
