@@ -19,6 +19,13 @@ export interface ListedFiling {
   readonly erased_at_s: number | null;
 }
 
+/** A filing with the one before it, under the column names of the database. */
+interface Link extends ListedFiling {
+  readonly filing_no: string;
+  readonly previous_id: number | null;
+  readonly caller_id: number;
+}
+
 /** A year that no filing number has, and that is behind all that they have. */
 const endOfYears = 10_000;
 
@@ -29,7 +36,7 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
 
 /** Prepares the statements that follow the chains. */
 export function createFilingChains(database: Database, incidents: Incidents): FilingChains {
-  const selectLink = prepareRaw<ListedFiling & { filing_no: string; previous_id: number | null }>(
+  const selectLink = prepareRaw<Link>(
     database,
     database
       .select({
@@ -37,9 +44,10 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
         filingNo: filing.filingNo,
         previousId: filing.previousId,
         erasedAtS: filing.erasedAtS,
+        callerId: filing.callerId,
       })
       .from(filing)
-      .where(and(eq(filing.id, sql.placeholder('id')), eq(filing.callerId, sql.placeholder('owner')))),
+      .where(eq(filing.id, sql.placeholder('id'))),
   );
   const selectLatest = prepareRaw<{ year: number; filing_id: number }>(
     database,
@@ -56,17 +64,19 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
       .limit(1),
   );
 
+  function broken(owner: number, id: number): RecordDamaged {
+    incidents.count('damagedRecords');
+    return new RecordDamaged(
+      `A filing of caller ${owner} is not what was recorded: row ${id} is missing, or another caller's. The list is not ` +
+        'returned: see "A record was changed" in docs/operations.md.',
+    );
+  }
+
   /** A chain from one of its filings on. Throws RecordDamaged where it leads to a row that is not one of its filings. */
   function* chainFrom(first: number | null, owner: number, year: number): Generator<ListedFiling> {
     for (let id = first; id !== null; ) {
-      const link = selectLink.get({ id, owner });
-      if (link === undefined || yearOfFiling(link.filing_no) !== year) {
-        incidents.count('damagedRecords');
-        throw new RecordDamaged(
-          `A filing of ${year} of caller ${owner} is not what was recorded: row ${id} is missing or of another caller. ` +
-            'The list is not returned: see "A record was changed" in docs/operations.md.',
-        );
-      }
+      const link = selectLink.get({ id });
+      if (link?.caller_id !== owner || yearOfFiling(link.filing_no) !== year) throw broken(owner, id);
       yield link;
       id = link.previous_id;
     }
@@ -75,8 +85,9 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
   function* newestFirst(owner: number, year: number | undefined, from: number | undefined) {
     let newest = year ?? endOfYears;
     if (from !== undefined) {
-      const last = selectLink.get({ id: from, owner });
-      if (last === undefined) return;
+      const last = selectLink.get({ id: from });
+      if (last === undefined) throw broken(owner, from);
+      if (last.caller_id !== owner) return;
       const begun = yearOfFiling(last.filing_no);
       yield* chainFrom(last.previous_id, owner, begun);
       newest = begun - 1;
