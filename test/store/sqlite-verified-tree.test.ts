@@ -165,9 +165,12 @@ test('the index knows what the leaves say, and takes back what is rolled back', 
     assert.deepEqual(has, [1, 2, 6, 7]);
     for (const other of ['AS-2026-000000', 'AS-2026-1', 'LOG', '', 'AS-2028-000001'])
       assert.ok(!each.hasFiling(other));
-    assert.equal(each.filingsBetween(2026, 0, 1_000_000), 4);
-    assert.equal(each.filingsBetween(2026, 2, 6), 0);
-    assert.equal(each.filingsBetween(2026, 2, 7), 1);
+    const between = (below: string, above: string) => each.filingsBetween(`AS-${below}`, `AS-${above}`);
+    assert.equal(between('0000-000000', '9999-999999'), 5);
+    assert.equal(between('2026-000000', '2027-000000'), 4);
+    assert.equal(between('2026-000002', '2026-000006'), 0);
+    assert.equal(between('2026-000002', '2026-000007'), 1);
+    assert.equal(between('2026-000006', '2027-000001'), 1);
     assert.equal(each.transfersOf('AS-2026-000001'), 2);
     assert.equal(each.transfersOf('AS-2026-000002'), 0);
     assert.ok(each.erasedBefore(0) !== undefined && each.erasedBefore(2) !== undefined);

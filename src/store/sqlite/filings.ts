@@ -78,7 +78,7 @@ export function createFilingHandlers(
   const numberOf = (id: number) =>
     database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
 
-  /** The filings of all callers, newest number first. Throws RecordDamaged where one is missing between two of a year. */
+  /** The filings of all callers, newest number first. Throws RecordDamaged where one is missing. */
   function* ofAnybody(year: number | undefined, page: PageQuery): Generator<ListedFiling> {
     const rows = prepareRaw<ListedFiling & { readonly filing_no: string }>(
       database,
@@ -88,15 +88,15 @@ export function createFilingHandlers(
         .where(and(numberedIn(year), before(page)))
         .orderBy(desc(filing.filingNo)),
     ).iterate({});
-    let above = page.from === undefined ? undefined : numberOf(page.from);
+    const { first, end } =
+      year === undefined ? allNumbers : { first: `AS-${year}-000000`, end: `AS-${year + 1}-000000` };
+    let above = (page.from === undefined ? undefined : numberOf(page.from)) ?? end;
     for (const row of rows) {
-      const ofYear = yearOfFiling(row.filing_no);
-      const isSameYear = above !== undefined && yearOfFiling(above) === ofYear;
-      const end = isSameYear ? sequenceOfFiling(above as string) : filingSequenceMax + 1;
-      check.adjacency(ofYear, sequenceOfFiling(row.filing_no), end);
+      check.adjacency(row.filing_no, above);
       yield row;
       above = row.filing_no;
     }
+    check.adjacency(first, above);
   }
 
   function refuseWrongClock(nowS: number, setByS: number): void {
@@ -192,6 +192,9 @@ function keptOf(listed: Iterable<ListedFiling>, { size }: PageQuery): Page<numbe
   }
   return { items, next: undefined };
 }
+
+/** Before and after all numbers. */
+const allNumbers = { first: 'AS-0000-000000', end: 'AS-9999-999999' };
 
 /** The first and the last number that a year can have. */
 export const numbersOf = (year: number) => ({

@@ -1,4 +1,4 @@
-import { retentionYears, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
+import { filingSequenceMax, retentionYears, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { type LeafSpan, readLeafRanges } from '../../domain/leaf.ts';
 import type { Leaves } from './leaves.ts';
 import type { VerifiedTree } from './verified-tree.ts';
@@ -26,8 +26,8 @@ export interface LogIndex {
   lastOf(year: number): number;
   /** Whether a filing of that number was recorded. */
   hasFiling(filingNo: string): boolean;
-  /** How many filings of a year were recorded between two numbers, themselves not counted. */
-  filingsBetween(year: number, after: number, before: number): number;
+  /** How many filings were recorded between two numbers, themselves not counted. */
+  filingsBetween(below: string, above: string): number;
   /** How many TRANSFER records a filing has. */
   transfersOf(filingNo: string): number;
   /** The last number of a year that was left out, 0 if none was. */
@@ -151,14 +151,26 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     }
   }
 
-  function filingsBetween(year: number, after: number, before: number): number {
-    complete();
-    const [first, last] = [Math.max(after, 0) + 1, Math.min(before - 1, years.get(year) ?? 0)];
+  /** How many filings of a year were recorded after one place in it and before another. */
+  function countOf(year: number, after: number, before: number): number {
+    const last = Math.min(before - 1, years.get(year) ?? 0);
     const leftOut = skipped
       .filter((each) => each.year === year)
-      .map((each) => Math.min(last, each.through) - Math.max(first - 1, each.after))
+      .map((each) => Math.min(last, each.through) - Math.max(after, each.after))
       .reduce((sum, count) => sum + Math.max(0, count), 0);
-    return Math.max(0, last - first + 1 - leftOut);
+    return Math.max(0, last - after - leftOut);
+  }
+
+  function filingsBetween(below: string, above: string): number {
+    complete();
+    const [firstYear, lastYear] = [yearOfFiling(below), yearOfFiling(above)];
+    let count = 0;
+    for (const year of years.keys()) {
+      if (year < firstYear || year > lastYear) continue;
+      const after = year === firstYear ? sequenceOfFiling(below) : 0;
+      count += countOf(year, after, year === lastYear ? sequenceOfFiling(above) : filingSequenceMax + 1);
+    }
+    return count;
   }
 
   return {
@@ -176,8 +188,9 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     },
     hasFiling: (filingNo) => {
       if (!filingForm.test(filingNo)) return false;
+      complete();
       const sequence = sequenceOfFiling(filingNo);
-      return filingsBetween(yearOfFiling(filingNo), sequence - 1, sequence + 1) > 0;
+      return sequence > 0 && countOf(yearOfFiling(filingNo), sequence - 1, sequence + 1) > 0;
     },
     filingsBetween,
     transfersOf: (filingNo) => {

@@ -27,8 +27,8 @@ export interface RecordCheck {
   transferCount(filingNo: string, count: number): void;
   /** That a filing which is not stored was never recorded. */
   absence(filingNo: string): void;
-  /** That no filing of a year was recorded between two numbers that follow one another in a list. */
-  adjacency(year: number, after: number, before: number): void;
+  /** That no filing was recorded between two numbers that follow one another in a list. */
+  adjacency(below: string, above: string): void;
   /** That a filing is erased as the log says: an event names its leaf if and only if it is. */
   erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex' | 'erasedAtS'>): void;
   /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
@@ -95,9 +95,9 @@ export function createRecordCheck(
     absence: (filingNo) =>
       require(() =>
         !index.hasFiling(filingNo), filingNo, 'the evidence log has it, and the database does not'),
-    adjacency: (year, after, before) => {
-      const what = `the evidence log has filings of ${year} between ${after} and ${before}, and the database does not`;
-      require(() => index.filingsBetween(year, after, before) === 0, `A list of ${year}`, what);
+    adjacency: (below, above) => {
+      const what = `the evidence log has filings between ${below} and ${above}, and the database does not`;
+      require(() => index.filingsBetween(below, above) === 0, 'A list', what);
     },
     erasure: ({ filingNo, leafIndex, erasedAtS }) => {
       const what =
