@@ -69,7 +69,7 @@ async function checkDatabase(
   if (lost !== undefined) return { findings: [fault(lost.replace(/\.$/, ''))] };
   try {
     const { inspectDatabase } = await import('../store/sqlite/inspection.ts');
-    const inspection = await inspectDatabase(config.dataDir, (state, read) => checkLog(config, state, read));
+    const inspection = await inspectDatabase(config.dataDir, (...found) => checkLog(config, ...found));
     if (inspection !== undefined)
       return { findings: judge(config, file, inspection), content: inspection.content };
     const none = `there is no database ${file}`;

@@ -5,8 +5,30 @@ import { readAgreed, refuseOtherOrigin } from '../tlog/agreement.ts';
 import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
-/** Whether what was published of the evidence log and the database agree, as the start and each signing ask. */
+/** Faults of records that are named; `artseal backup verify` names all. */
+const namedMax = 3;
+
+/**
+ * Whether what was published of the evidence log and the database agree, as the start and each signing ask, and whether every record
+ * is the one that was logged: `faults` has those that are not.
+ */
 export async function checkLog(
+  config: Config,
+  state: LogState,
+  read: ReadTree,
+  faults: readonly string[],
+): Promise<Finding> {
+  const published = await checkPublished(config, state, read);
+  if (faults.length === 0) return published;
+  const named = faults.slice(0, namedMax).join('; ');
+  const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
+  const text = `${named}${more}: see "A record was changed" in docs/operations.md`;
+  return findingsOf('evidence log').fault(
+    published.level === 'fault' ? `${published.text}. Besides: ${text}` : text,
+  );
+}
+
+async function checkPublished(
   { dataDir, environment, logOrigin }: Config,
   state: LogState,
   read: ReadTree,

@@ -17,6 +17,7 @@ const codes: Record<string, Code> = {
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
+  data_loss: 15,
   unauthenticated: 16,
 };
 

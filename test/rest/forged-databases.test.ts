@@ -6,6 +6,7 @@ import { Refusal } from '../../src/domain/reason.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { markFileName } from '../../src/tlog/verification.ts';
 import { time, toFile } from '../store/promises/fixtures.ts';
+import { runHere } from '../support/artseal.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
@@ -26,12 +27,17 @@ interface Noticed {
   readonly ownList?: boolean;
   /** Whether a new filing is. */
   readonly file?: boolean;
+  /** What `artseal check` says; undefined if it names what was forged. */
+  readonly check?: RegExp;
 }
 
 /** By the names of the forgeries. docs/evidence.md has this table for people. */
 const noticed: Readonly<Record<string, Noticed>> = {
   'row, leaf text and leaf hash': { start: /does not agree with what was published/ },
-  'whole tree and kept checkpoint': { start: /does not agree with what was published/ },
+  'whole tree and kept checkpoint': {
+    start: /does not agree with what was published/,
+    check: /does not agree with what was published/,
+  },
   'newest filing deleted': { read: true, list: true, ownList: true, file: true },
   'middle filing deleted': { read: true, list: true, ownList: true },
   'transfer deleted': { read: true },
@@ -48,10 +54,15 @@ const noticed: Readonly<Record<string, Noticed>> = {
 const registry = await makeForgeableRegistry(fileScope);
 const afternoon = time('2026-11-21T15:00:00+00:00');
 
-/** A service on a copy of the registry, forged if `forge` does. */
-async function startOn(t: TestContext, forge: (file: string) => void, hasMark = true): Promise<TestService> {
+function copyOfRegistry(t: TestContext): string {
   const dataDir = join(temporaryFolder(t), 'data');
   cpSync(registry, dataDir, { recursive: true });
+  return dataDir;
+}
+
+/** A service on a copy of the registry, forged if `forge` does. */
+async function startOn(t: TestContext, forge: (file: string) => void, hasMark = true): Promise<TestService> {
+  const dataDir = copyOfRegistry(t);
   assert.ok(existsSync(join(dataDir, markFileName)));
   if (!hasMark) rmSync(join(dataDir, markFileName));
   forge(join(dataDir, 'artseal.db'));
@@ -142,7 +153,24 @@ for (const { name, what, forge } of forgeries) {
   });
 }
 
-const withoutStart = ({ start, ...rest }: Noticed) => rest;
+const withoutStart = ({ start, check, ...rest }: Noticed) => rest;
+
+for (const { name, forge } of forgeries) {
+  test(`${name}: artseal check has a fault that names it`, async (t) => {
+    const dataDir = copyOfRegistry(t);
+    const forged = forge(join(dataDir, 'artseal.db'));
+    const env = {
+      ARTSEAL_DATA_DIR: dataDir,
+      ARTSEAL_PUBLIC_ADDR: '127.0.0.1:0',
+      ARTSEAL_INTERNAL_ADDR: '127.0.0.1:0',
+    };
+    const { code, printed } = await runHere(['check', '--json'], env);
+    assert.equal(code, 1);
+    const found = printed.map((line) => JSON.parse(line));
+    const fault = found.find(({ part, level }) => part === 'evidence log' && level === 'fault');
+    assert.match(fault?.text ?? '', noticed[name]?.check ?? new RegExp(RegExp.escape(forged)));
+  });
+}
 
 test('a gap that was shortened gives no number out again', async (t) => {
   const forgery = forgeries.find(({ name }) => name === 'number_gap');

@@ -664,7 +664,7 @@ export const EscrowService: GenService<{
    * Opens an escrow for a filing of the caller. FROZEN is answered only after the institution
    * confirmed its hold, UNPAID with next_action where the buyer has to act before.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, PERMISSION_DENIED, ESCROW_ACTIVE,
-   * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED.
+   * TRANSFERS_EXHAUSTED, PAYMENT_DECLINED, PAYMENT_PENDING, ESCROW_NUMBERS_EXHAUSTED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EscrowService.CreateEscrow
    */
@@ -697,7 +697,7 @@ export const EscrowService: GenService<{
   },
   /**
    * Pays the held or reserved money out to the seller and appends the TRANSFER record.
-   * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING.
+   * Reasons: ESCROW_NOT_FOUND, ESCROW_STATE_CONFLICT, PAYMENT_DECLINED, PAYMENT_PENDING, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EscrowService.ReleaseEscrow
    */

@@ -218,7 +218,7 @@ export const EvidenceService: GenService<{
   /**
    * Gives what proves one record of a filing of the caller; an internal caller is given that of any. Where no
    * checkpoint of the evidence log covers the record yet it waits for one, for 3 seconds at most, and is UNAVAILABLE then.
-   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND.
+   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EvidenceService.GetEvidence
    */
@@ -229,7 +229,7 @@ export const EvidenceService: GenService<{
   },
   /**
    * Makes a link under which anybody who has it is given the same evidence, without a signature, until it expires.
-   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND.
+   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EvidenceService.CreateEvidenceLink
    */

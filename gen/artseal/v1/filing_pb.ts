@@ -339,7 +339,7 @@ export const FilingService: GenService<{
   /**
    * Files an artwork. The filing is durable, numbered and hashed when the answer arrives;
    * the same request sent twice makes two filings, unless both bear the same Idempotency-Key.
-   * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED.
+   * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.CreateFiling
    */
@@ -350,7 +350,7 @@ export const FilingService: GenService<{
   },
   /**
    * Reads one filing of the caller; an internal caller reads any.
-   * Reasons: FILING_NOT_FOUND.
+   * Reasons: FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.GetFiling
    */
@@ -361,7 +361,7 @@ export const FilingService: GenService<{
   },
   /**
    * Lists the caller's filings, newest number first; an internal caller lists all.
-   * Reasons: VALIDATION_FAILED.
+   * Reasons: VALIDATION_FAILED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.ListFilings
    */

@@ -139,7 +139,7 @@ export const GetProvenanceResponseSchema: GenMessage<GetProvenanceResponse> = /*
 export const ProvenanceService: GenService<{
   /**
    * Reads the circulation records of a filing. Any caller may query any filing number.
-   * Reasons: FILING_NOT_FOUND.
+   * Reasons: FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.ProvenanceService.GetProvenance
    */

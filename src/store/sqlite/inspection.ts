@@ -14,6 +14,7 @@ import { createTreeReads } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
 import { databaseFile } from './location.ts';
 import { logStateIn } from './log.ts';
+import { faultsInOpenLog } from './log-check.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
@@ -48,6 +49,9 @@ export interface Content<T> {
   readonly datedS: number | undefined;
 }
 
+/** Looks at the evidence log; `faults` is what is wrong with it and with the records that it has, as in backups. */
+type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[]) => Promise<T>;
+
 /**
  * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
  * nothing is migrated, and no file is left behind that was not there. Reads the whole file, and has somebody look at the
@@ -55,7 +59,7 @@ export interface Content<T> {
  */
 export async function inspectDatabase<T>(
   dataDir: string,
-  lookAtLog: (state: LogState, read: ReadTree) => Promise<T>,
+  lookAtLog: LookAtLog<T>,
 ): Promise<Inspection<T> | undefined> {
   const file = databaseFile(dataDir);
   const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
@@ -78,10 +82,7 @@ export async function inspectDatabase<T>(
   }
 }
 
-async function contentOf<T>(
-  database: Database,
-  lookAtLog: (state: LogState, read: ReadTree) => Promise<T>,
-): Promise<Content<T> | undefined> {
+async function contentOf<T>(database: Database, lookAtLog: LookAtLog<T>): Promise<Content<T> | undefined> {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
   const { environment, currency, institution } = stamps;
@@ -97,7 +98,9 @@ async function contentOf<T>(
     .limit(1)
     .get();
   const log = logStateIn(database);
-  const evidence = createEvidenceLog(database);
+  const faults = database.$client.transaction(faultsInOpenLog)(database.$client);
+  // What is damaged tells no time.
+  const evidence = faults.length === 0 ? createEvidenceLog(database) : undefined;
   return {
     environment,
     currency,
@@ -105,9 +108,9 @@ async function contentOf<T>(
     keys,
     webhooks: createWebhookRows(database).select().all().map(toWebhook),
     log,
-    foundInLog: await lookAtLog(log, createTreeReads(database)),
+    foundInLog: await lookAtLog(log, createTreeReads(database), faults),
     newestFilingMs: newest && newest.filedAtS * 1_000,
-    newestLeafS: evidence.newestS(),
-    datedS: createDated(database, evidence).read(),
+    newestLeafS: evidence?.newestS(),
+    datedS: evidence && createDated(database, evidence).read(),
   };
 }

@@ -63,13 +63,14 @@ type Told = Omit<RecordLeaf, 'kind'>;
 export function faultsInLog(file: string): readonly string[] {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });
   try {
-    return check(client);
+    return faultsInOpenLog(client);
   } finally {
     client.close();
   }
 }
 
-function check(client: Sqlite.Database): readonly string[] {
+/** The same of an open database, which has to be in a transaction if others write to it. */
+export function faultsInOpenLog(client: Sqlite.Database): readonly string[] {
   const leafFrom = client.prepare<[number], LeafRow>(selectLeaf);
   const { roots: published, faults: faultsInNotes } = publishedIn(client);
   const erasures = readErasures(client);
