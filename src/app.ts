@@ -43,7 +43,7 @@ import { createWitnesses } from './tlog/witness.ts';
 const institutionPatienceMs = 1_000;
 
 /** How long the start waits until the evidence log is verified, in milliseconds; after that the service is not ready. */
-const verificationPatienceMs = 1_000;
+const verificationPatienceMs = 500;
 
 /** What tests replace: time, patience, the institution, and the thread of the store, which takes long to start. */
 export interface Simulated {

@@ -40,8 +40,9 @@ export function createEscrowHandlers(
       check.absence(filingNo);
       return undefined;
     }
+    if (row.erasedAtS === null) return check.filing(row);
     check.erasure(row);
-    return row.erasedAtS === null ? check.filing(row) : row;
+    return row;
   }
 
   /** The parties that a caller has registered by these ids, and by all names that the institution needs. */

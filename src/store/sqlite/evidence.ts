@@ -91,8 +91,8 @@ export function createEvidenceHandlers(
     if (row === undefined) check.absence(filingNo);
     if (row === undefined || (owner !== undefined && row.filing.callerId !== owner)) return undefined;
     const { salt, leafIndex, erasedAtS } = row.filing;
-    check.erasure(row.filing);
     if (erasedAtS === null) check.filing(row.filing);
+    else check.erasure(row.filing);
     const shown = toFiling({ ...row.filing, caller: row.caller.name });
     return {
       content: salt === null ? undefined : { kind: 'FILING', filing: shown, salt },

@@ -15,13 +15,14 @@ export interface FilingChains {
 /** A filing as far as a list needs it, under the column names of the database. */
 export interface ListedFiling {
   readonly id: number;
+  readonly filing_no: string;
+  readonly leaf_index: number | null;
   /** Null unless it was erased. */
   readonly erased_at_s: number | null;
 }
 
 /** A filing with the one before it, under the column names of the database. */
 interface Link extends ListedFiling {
-  readonly filing_no: string;
   readonly previous_id: number | null;
   readonly caller_id: number;
 }
@@ -43,6 +44,7 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
         id: filing.id,
         filingNo: filing.filingNo,
         previousId: filing.previousId,
+        leafIndex: filing.leafIndex,
         erasedAtS: filing.erasedAtS,
         callerId: filing.callerId,
       })

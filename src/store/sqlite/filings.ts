@@ -11,6 +11,7 @@ import {
   yearOfFiling,
 } from '../../domain/filing.ts';
 import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
+import type { Refusal } from '../../domain/reason.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
@@ -80,10 +81,15 @@ export function createFilingHandlers(
 
   /** The filings of all callers, newest number first. Throws RecordDamaged where one is missing. */
   function* ofAnybody(year: number | undefined, page: PageQuery): Generator<ListedFiling> {
-    const rows = prepareRaw<ListedFiling & { readonly filing_no: string }>(
+    const rows = prepareRaw<ListedFiling>(
       database,
       database
-        .select({ id: filing.id, filingNo: filing.filingNo, erasedAtS: filing.erasedAtS })
+        .select({
+          id: filing.id,
+          filingNo: filing.filingNo,
+          leafIndex: filing.leafIndex,
+          erasedAtS: filing.erasedAtS,
+        })
         .from(filing)
         .where(and(numberedIn(year), before(page)))
         .orderBy(desc(filing.filingNo)),
@@ -120,6 +126,12 @@ export function createFilingHandlers(
   /** The last number of a year that was left out: by the log, or by a restoration whose event is not in it yet. */
   const floorOf = (year: number) => Math.max(floors.get(year) ?? 0, log.index.skippedThrough(year));
 
+  /** What is answered for a filing that is marked as erased. */
+  function erased(row: Pick<SourceRow, 'filingNo' | 'leafIndex'>): Refusal {
+    check.erasure(row);
+    return filingErased();
+  }
+
   /** What is answered for a number that is not stored. */
   function absent(filingNo: string): undefined {
     check.absence(filingNo);
@@ -151,13 +163,12 @@ export function createFilingHandlers(
       const row = filings().where(eq(filing.filingNo, filingNo)).get();
       if (row === undefined) return absent(filingNo);
       if (owner !== undefined && row.callerId !== owner) return undefined;
-      check.erasure(row);
-      if (row.erasedAtS !== null) throw filingErased();
+      if (row.erasedAtS !== null) throw erased(row);
       return toFiling(check.filing(row));
     }),
     ListFilings: reads(({ filter: { owner, year }, page }) => {
       const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
-      const { items, next } = keptOf(listed, page);
+      const { items, next } = keptOf(listed, page, check);
       const rows = selectByIds.all({ ids: JSON.stringify(items) });
       // A page without the one that was changed would be a lie, too.
       return { items: rows.map((row) => toFiling(check.filing(row))), next };
@@ -165,8 +176,7 @@ export function createFilingHandlers(
     GetProvenance: reads(({ filingNo }) => {
       const source = selectSource.get({ filingNo });
       if (source === undefined) return absent(filingNo);
-      check.erasure(source);
-      if (source.erasedAtS !== null) throw filingErased();
+      if (source.erasedAtS !== null) throw erased(source);
       const { author, timestamp } = check.filing({ ...source, price: BigInt(source.price) });
       const submitted = { event: 'SUBMITTED', at: dateOf(timestamp) } as const;
       const later = check.transfers(filingNo, provenance.of(filingNo));
@@ -176,17 +186,22 @@ export function createFilingHandlers(
 }
 
 /** Filings that a page of a list looks at, those that were erased included: it may then be short, and not the last. */
-const listedMax = 10_000;
+const listedMax = 1_000;
 
 /** The ids of a page of filings that are not erased. */
-function keptOf(listed: Iterable<ListedFiling>, { size }: PageQuery): Page<number> {
+function keptOf(
+  listed: Iterable<ListedFiling>,
+  { size }: PageQuery,
+  check: Pick<RecordCheck, 'erasure'>,
+): Page<number> {
   const items: number[] = [];
   let last: number | undefined;
   let looked = 0;
-  for (const { id, erased_at_s: erasedAtS } of listed) {
+  for (const { id, filing_no: filingNo, leaf_index: leafIndex, erased_at_s: erasedAtS } of listed) {
     const isKept = erasedAtS === null;
     if (looked === listedMax || (isKept && items.length === size)) return { items, next: last };
     if (isKept) items.push(id);
+    else check.erasure({ filingNo, leafIndex });
     last = id;
     looked += 1;
   }

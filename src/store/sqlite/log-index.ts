@@ -62,10 +62,12 @@ interface Skipped {
   readonly through: number;
 }
 
-/** Leaves whose records were erased. */
-interface Erased extends LeafSpan {
+/** Leaves whose records were erased together. */
+interface Erased {
   /** The latest time that they can have, Unix seconds. */
   readonly before: number;
+  /** In ascending order. */
+  readonly spans: readonly LeafSpan[];
 }
 
 /** All that the index knows, as it is saved. */
@@ -107,13 +109,10 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
       return () => void skipped.pop();
     }
     if (kind === 'RECORDS_ERASED') {
-      const { length } = erased;
       const before = Math.min(Number(detail?.before), time - retentionMinS);
       // One without a list of its leaves covers none.
-      for (const span of readLeafRanges(String(detail?.leaves)) ?? []) erased.push({ ...span, before });
-      return () => {
-        erased.length = length;
-      };
+      erased.push({ before, spans: readLeafRanges(String(detail?.leaves)) ?? [] });
+      return () => void erased.pop();
     }
     if (kind !== 'TRANSFER') return () => {};
     const count = transfers.get(number) ?? 0;
@@ -203,7 +202,7 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
     },
     erasedBefore: (leafIndex) => {
       complete();
-      return erased.find(({ first, last }) => first <= leafIndex && leafIndex <= last)?.before;
+      return erased.find(({ spans }) => isIn(spans, leafIndex))?.before;
     },
     save: () => JSON.stringify({ scanned, years: [...years], transfers: [...transfers], skipped, erased }),
     load: (saved) => {
@@ -223,4 +222,17 @@ export function createLogIndex(leaves: Leaves, tree: VerifiedTree, countFault: (
       scanned = Math.min(scanned, tree.size());
     },
   };
+}
+
+/** Whether a leaf is in one of these spans, which are in ascending order. */
+function isIn(spans: readonly LeafSpan[], leafIndex: number): boolean {
+  let [from, to] = [0, spans.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    const span = spans[middle] as LeafSpan;
+    if (span.last < leafIndex) from = middle + 1;
+    else to = middle;
+  }
+  const span = spans[from];
+  return span !== undefined && span.first <= leafIndex;
 }

@@ -29,8 +29,8 @@ export interface RecordCheck {
   absence(filingNo: string): void;
   /** That no filing was recorded between two numbers that follow one another in a list. */
   adjacency(below: string, above: string): void;
-  /** That a filing is erased as the log says: an event names its leaf if and only if it is. */
-  erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex' | 'erasedAtS'>): void;
+  /** That a filing which is marked as erased was erased: an event of the log names its leaf, which was old enough. */
+  erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void;
   /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
   lastFiling(year: number, sequence: number): void;
 }
@@ -99,12 +99,9 @@ export function createRecordCheck(
       const what = `the evidence log has filings between ${below} and ${above}, and the database does not`;
       require(() => index.filingsBetween(below, above) === 0, 'A list', what);
     },
-    erasure: ({ filingNo, leafIndex, erasedAtS }) => {
-      const what =
-        erasedAtS === null
-          ? 'the evidence log says that it was erased'
-          : 'it is marked as erased, and no event of the evidence log allows that';
-      require(() => leafIndex !== null && isErased(leafIndex) === (erasedAtS !== null), filingNo, what);
+    erasure: ({ filingNo, leafIndex }) => {
+      const what = 'it is marked as erased, and no event of the evidence log allows that';
+      require(() => leafIndex !== null && isErased(leafIndex), filingNo, what);
     },
     lastFiling: (year, sequence) => {
       const what = `the last filing of ${year} is ${sequence}, and the evidence log has ${index.lastOf(year)}`;
