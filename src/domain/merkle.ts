@@ -78,7 +78,7 @@ export function rootOf(roots: readonly Uint8Array[]): Uint8Array {
 export function subtreeRoot(leaves: Uint8Array): Uint8Array {
   let level = leaves;
   while (level.length > treeHashBytes) {
-    const parents = new Uint8Array(level.length / 2);
+    const parents = Buffer.alloc(level.length / 2);
     for (let at = 0; at < parents.length; at += treeHashBytes) {
       const left = level.subarray(2 * at, 2 * at + treeHashBytes);
       const right = level.subarray(2 * at + treeHashBytes, 2 * at + 2 * treeHashBytes);

@@ -6,8 +6,8 @@ import type { LaterRecord } from '../domain/provenance.ts';
 export interface EvidenceCommands {
   /** The tree as it is. */
   GetTree: { readonly takes: object; readonly gives: TreeState };
-  /** The root of the tree as it was at a size up to that of today: undefined for a greater one. */
-  GetRoot: { readonly takes: { readonly size: number }; readonly gives: Uint8Array | undefined };
+  /** The roots of the tree as it was at a size up to that of today: undefined for a greater one. */
+  GetRoot: { readonly takes: { readonly size: number }; readonly gives: TreeRoots | undefined };
   /**
    * The hashes of `width` complete subtrees of a level, from a place on, one behind the other: undefined where the tree has not
    * that many. `width` is 1 to 256.
@@ -97,6 +97,14 @@ export interface EvidenceLink {
   readonly path: string;
   /** RFC 3339, whole seconds, numeric offset. */
   readonly expiresAt: string;
+}
+
+/** The root of a tree of the log, 32 bytes each. */
+export interface TreeRoots {
+  /** That of the tree which records are compared with. */
+  readonly root: Uint8Array;
+  /** That of the hashes which are stored for it. It is the same unless somebody changed what is stored. */
+  readonly stored: Uint8Array;
 }
 
 /** A tree of the log. */

@@ -101,8 +101,9 @@ function distinct(checkpoints: readonly PublishedCheckpoint[]): Iterable<Publish
 
 /** The tree of the database has to begin with that of the checkpoint, and is no smaller. */
 async function refuseOtherTree(execute: ReadTree, { size, root }: PublishedCheckpoint): Promise<void> {
-  const own = await execute({ kind: 'GetRoot', size });
-  if (own !== undefined && hexOf(own) === hexOf(root)) return;
+  const roots = await execute({ kind: 'GetRoot', size });
+  const own = roots && [roots.root, roots.stored].find((each) => hexOf(each) !== hexOf(root));
+  if (roots !== undefined && own === undefined) return;
   throw new LogRefused(
     'DATABASE_CHANGED',
     `the database does not agree with what was published: the tree of its first ${size} leaves has the root ` +

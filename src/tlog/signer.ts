@@ -120,7 +120,9 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       failure = undefined;
     } catch (error) {
       failures += 1;
-      const reason = error instanceof Error ? error.message : String(error);
+      const { message, cause } = error instanceof Error ? error : new Error(String(error));
+      // The message of a refusal is for callers; its cause says what is damaged or cannot be written.
+      const reason = cause instanceof Error ? cause.message : message;
       // What a refusal says of sizes changes with each filing, and is said once all the same.
       const kind = error instanceof LogRefused ? error.kind : reason;
       if (kind !== failure)

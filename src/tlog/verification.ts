@@ -68,8 +68,8 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     if (sealed === undefined) return undefined;
     try {
       const mark: Mark = JSON.parse(keyRing.open(sealed, markContext).export().toString());
-      const root = await execute({ kind: 'GetRoot', size: mark.size });
-      return root !== undefined && hexOf(root) === mark.root ? mark.saved : undefined;
+      const roots = await execute({ kind: 'GetRoot', size: mark.size });
+      return roots !== undefined && hexOf(roots.root) === mark.root ? mark.saved : undefined;
     } catch (error) {
       // Sealed under a master key that is gone, or damaged: everything is compared.
       if (error instanceof SecretNotOpened) return undefined;
@@ -79,9 +79,9 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
 
   async function writeMark(): Promise<void> {
     const { size, saved } = await execute({ kind: 'SaveLogIndex' });
-    const root = await execute({ kind: 'GetRoot', size });
-    if (root === undefined) return;
-    const mark: Mark = { size, root: hexOf(root), saved };
+    const roots = await execute({ kind: 'GetRoot', size });
+    if (roots === undefined) return;
+    const mark: Mark = { size, root: hexOf(roots.root), saved };
     await writeFile(`${file}.new`, keyRing.seal(JSON.stringify(mark), markContext), { mode: 0o600 });
     await rename(`${file}.new`, file);
   }

@@ -27,14 +27,18 @@ import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 /** The hash of a range of leaves. */
 const hashIn = (tree: VerifiedTree) => (range: LeafRange) => rootOf(subtreesOf(range).map(tree.hashOf));
 
-function createTreeHandlers(tree: VerifiedTree): Handlers<'GetTree' | 'GetRoot'> {
+function createTreeHandlers(tree: VerifiedTree, leaves: Leaves): Handlers<'GetTree' | 'GetRoot'> {
   const rootAt = (size: number) => hashIn(tree)({ start: 0, end: size });
+  const storedRootAt = (size: number) =>
+    rootOf(subtreesOf({ start: 0, end: size }).flatMap((subtree) => leaves.findHashes(subtree, 1)));
   return {
     GetTree: reads(() => {
       const size = newestSize(tree);
       return { size, root: rootAt(size) };
     }),
-    GetRoot: reads(({ size }) => (size > newestSize(tree) ? undefined : rootAt(size))),
+    GetRoot: reads(({ size }) =>
+      size > newestSize(tree) ? undefined : { root: rootAt(size), stored: storedRootAt(size) },
+    ),
   };
 }
 
@@ -46,7 +50,8 @@ function newestSize(tree: VerifiedTree): number {
 
 /** Reads size and roots of the tree of a database that nobody here serves. */
 export function createTreeReads(database: Database): ReadTree {
-  const handlers = createTreeHandlers(createVerifiedTree(createLeaves(database)));
+  const leaves = createLeaves(database);
+  const handlers = createTreeHandlers(createVerifiedTree(leaves), leaves);
   return async (command) => handlers[command.kind].run(command);
 }
 
@@ -136,7 +141,7 @@ export function createEvidenceHandlers(
   }
 
   return {
-    ...createTreeHandlers(tree),
+    ...createTreeHandlers(tree, leaves),
     VerifyLog: reads(({ leaves: max, saved }) => {
       tree.catchUp();
       if (saved !== undefined) index.load(saved);
