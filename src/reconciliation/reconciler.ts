@@ -78,9 +78,15 @@ export function paymentPending(escrowId: string): Refusal {
   return new Refusal('PAYMENT_PENDING', message, { retryAfterS: pendingRetryAfterS });
 }
 
+/** Whether a record that was to be added to is not what the evidence log committed to. */
+const isDamaged = (error: unknown): error is Refusal =>
+  error instanceof Refusal && error.reason === 'RECORD_DAMAGED';
+
 /** Why an attempt failed, in a line for the operator. */
 export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  // What callers read of a damaged record does not name it.
+  const told = isDamaged(error) ? (error.cause ?? error) : error;
+  return told instanceof Error ? told.message : String(told);
 }
 
 /** A reconciler between this store and this institution. */
@@ -164,8 +170,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     const plan = planFor(before, payment, answered);
     const { to, ended, resetsAttempts, review: why } = plan;
     const nextAction = nextActionOf(before, payment, plan);
-    logUpdate(before, payment, plan);
-    return write({
+    const written = await write({
       ...{ escrowId, from, to, ended, resetsAttempts, notificationCount, nextAction },
       ...{ reference: payment.reference, holdExpiresAtMs: payment.holdExpiresAtMs },
       afterPayout: plan.afterPayout,
@@ -173,6 +178,8 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       review: why === undefined ? undefined : { why, found: payment },
       lookUpAtMs: lookUpAtMs(before, plan, nextAction),
     });
+    logUpdate(before, payment, plan);
+    return written;
   }
 
   function nextActionOf(
@@ -249,7 +256,9 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
       await sendInstruction(before, instruction);
     } catch (error) {
       log.warn({ escrowId, kind: instruction.kind, why: reasonOf(error) }, 'an order is not settled yet');
-      await scheduleRetry(before).catch((cause) => log.error({ escrowId, err: cause }, 'the store failed'));
+      await scheduleRetry(before, error).catch((cause) =>
+        log.error({ escrowId, err: cause }, 'the store failed'),
+      );
     }
   }
 
@@ -277,12 +286,13 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
   }
 
   /** Notes that no answer came, and when to ask again; in the end, a person has to. */
-  async function scheduleRetry(before: EscrowCase): Promise<void> {
+  async function scheduleRetry(before: EscrowCase, error: unknown): Promise<void> {
     const { order, failedAttempts, notificationCount } = before;
     const { escrowId, state } = order;
     const atMs = clock.nowMs() + retryDelayMs(limits, failedAttempts, random);
     await execute({ kind: 'NoteUnanswered', escrowId, lookUpAtMs: atMs, notificationCount });
-    const why = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
+    const silence = reviewOfSilence(failedAttempts + 1, limits.attemptsMax);
+    const why = silence && isDamaged(error) ? `Its records are damaged: ${reasonOf(error)}` : silence;
     if (why !== undefined) {
       // A person who ended the order said where the money is. Where they said that there is none, a hold may still come.
       const isAnswered = isByOperator(order) && state !== 'CLOSED';
@@ -320,7 +330,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
         try {
           await resumeOpen(await updateOrder(before, await lookUp(before)));
         } catch (error) {
-          await scheduleRetry(before);
+          await scheduleRetry(before, error);
           throw error;
         }
       }),
