@@ -156,7 +156,7 @@ export type NotificationSubject =
   | { readonly reference: string }
   | OrdersOfBuyer;
 
-/** The RELEASED orders of a buyer who is registered with these of the institution's names, opened since a time. */
+/** The orders that are or may be RELEASED of a buyer who is registered with these of the institution's names, opened since a time. */
 export interface OrdersOfBuyer {
   readonly buyer: PartyNames;
   /** Unix milliseconds. */

@@ -152,8 +152,8 @@ export interface ReconciliationCommands {
     readonly gives: readonly string[];
   };
   /**
-   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due, or the RELEASED orders
-   * of a buyer who is registered with these names, opened since a time: true for the first time.
+   * Remembers a notification for `notificationRetentionS`, and makes the order that it is about due, or the orders of a buyer
+   * who is registered with these names, opened since a time, that are RELEASED or have an open RELEASE: true for the first time.
    */
   TakeNotification: {
     readonly takes: {

@@ -87,7 +87,10 @@ export interface EscrowRows {
   leaveOpen(id: number, lookUpAtMs: number, notificationCount: number): void;
   /** Makes an order due now, for one notification more. */
   noticed(id: number, nowMs: number): void;
-  /** The same for the RELEASED orders of a buyer who is registered with these names, opened since a time. */
+  /**
+   * The same for the orders of a buyer who is registered with these names, opened since a time: those that are RELEASED, and
+   * those whose RELEASE is open, which may be RELEASED before they are asked about.
+   */
   noticedOfBuyer(names: PartyNames, openedSinceMs: number, nowMs: number): void;
   /** Lets an order that waits for a person go on. */
   decided(id: number, accepted: boolean, lookUpAtMs: number): void;
@@ -254,11 +257,27 @@ export function createEscrowRows(database: Database): EscrowRows {
             ),
           ),
       );
+      const isBeingReleased = exists(
+        database
+          .select({ id: escrowInstruction.id })
+          .from(escrowInstruction)
+          .where(
+            and(
+              eq(escrowInstruction.orderId, escrow.id),
+              eq(escrowInstruction.kind, 'RELEASE'),
+              inArray(escrowInstruction.status, ['PREPARED', 'SENT', 'UNKNOWN']),
+            ),
+          ),
+      );
+      const isReleased = or(
+        eq(escrow.state, 'RELEASED'),
+        and(eq(escrow.state, 'FROZEN'), isNotInReview, isBeingReleased),
+      );
       const notificationCount = sql`${escrow.notificationCount} + 1`;
       database
         .update(escrow)
         .set({ lookUpAtMs: nowMs, notificationCount })
-        .where(and(eq(escrow.state, 'RELEASED'), inArray(escrow.buyerPartyId, buyers), isSince))
+        .where(and(isReleased, inArray(escrow.buyerPartyId, buyers), isSince))
         .run();
     },
     decided: (id, accepted, lookUpAtMs) => {

@@ -8,6 +8,7 @@ import {
   caseOf,
   crashCopy,
   due,
+  endedAs,
   fileOne,
   frozen,
   neededNames,
@@ -17,10 +18,12 @@ import {
   resolved,
   type StoreEngine,
   settled,
+  settlementOf,
   stopped,
   terms,
   toOpen,
   toRegister,
+  toResolve,
 } from './fixtures.ts';
 
 const nowMs = 1_790_000_000_999;
@@ -77,6 +80,24 @@ export function notificationPromises(engine: StoreEngine): void {
     assert.deepEqual((await due(store, nowMs, nowMs)).toSorted(), [contested, inReview].toSorted());
     const notificationCount = before.notificationCount + 1;
     assert.deepEqual(await caseOf(store, contested), { ...before, notificationCount });
+  });
+
+  test('a notification about a buyer that comes while a RELEASE is under way has the order asked about after it', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    await perform(store, toRegister('gallery', { role: 'SELLER' }));
+    const over = { parties: neededNames, at: noon };
+    const { escrowId } = (await perform(store, toOpen(by, await fileOne(store, by), over))).order;
+    await settled(store, escrowId, { to: 'FROZEN' });
+    await perform(store, toResolve(by, 'RELEASE', escrowId));
+    const before = await caseOf(store, escrowId);
+    const about = { buyer: { customer: 'cus_1' }, openedSinceMs: noon.atMs };
+    await perform(store, { kind: 'TakeNotification', eventId: 'event', about, nowMs });
+    const ended = endedAs('CONFIRMED', before);
+    const update = settlementOf(before, { to: 'RELEASED', ended });
+    assert.equal((await perform(store, { kind: 'UpdateOrder', update, at: noon }))?.order.state, 'RELEASED');
+    assert.deepEqual(await due(store, Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), [escrowId]);
   });
 
   test('a notification counts once, however often it comes, and whatever it is about then', async (t) => {
