@@ -1,6 +1,7 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
 import type { Actor } from '../../domain/act.ts';
 import { isByOperator, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
+import { instructionOutcomes } from '../../domain/payment.ts';
 import { type Decision, planDecision, planEnd, refusalToClose } from '../../domain/resolution.ts';
 import type {
   CaseSelection,
@@ -169,8 +170,9 @@ export function createReconciliationHandlers(
       const found = row.review === null ? undefined : foundOf(row);
       const refusal = refusalToClose({ escrowId, state: row.state, found });
       if (refusal !== undefined) throw stateConflict(refusal);
-      for (const { instructionId } of instructions.openOf(row.id))
-        instructions.move(instructionId, 'DECLINED');
+      // A platform that has it cancelled has what it asked for.
+      for (const { instructionId, kind } of instructions.openOf(row.id))
+        instructions.move(instructionId, instructionOutcomes[kind].VOID);
       rows.end(row.id, 'CLOSED', at.atMs);
       books.moved(row, 'CLOSED', at, true);
       return noteDecision(by, row, 'CLOSE');

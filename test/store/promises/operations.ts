@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { idempotencyRetentionS, perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,
@@ -42,6 +43,17 @@ async function assertDueAt(store: Store, escrowId: string, atMs: number): Promis
 
 /** Instructions: preparing, giving and asking about them. */
 export function operationPromises(engine: StoreEngine): void {
+  test('a REFUND of an UNPAID order is confirmed where a person closes the order meanwhile', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const { escrowId, holdId } = await opened(store, by);
+    const { instructionId } = await perform(store, toResolve(by, 'REFUND', escrowId));
+    await perform(store, { kind: 'CloseOrder', by: tester, escrowId, at: noon });
+    const statusOf = async (id: string) =>
+      (await perform(store, { kind: 'FindInstruction', instructionId: id }))?.status;
+    assert.deepEqual([await statusOf(instructionId), await statusOf(holdId)], ['CONFIRMED', 'DECLINED']);
+  });
+
   test('a REFUND of an UNPAID order prepares a CANCEL, once, and the order is due', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
