@@ -95,7 +95,7 @@ export function createFilingHandlers(
         .orderBy(desc(filing.filingNo)),
     ).iterate({});
     const { first, end } =
-      year === undefined ? allNumbers : { first: `AS-${year}-000000`, end: `AS-${year + 1}-000000` };
+      year === undefined ? allNumbers : { first: beginningOf(year), end: beginningOf(year + 1) };
     let above = (page.from === undefined ? undefined : numberOf(page.from)) ?? end;
     for (const row of rows) {
       check.adjacency(row.filing_no, above);
@@ -210,6 +210,9 @@ function keptOf(
 
 /** Before and after all numbers. */
 const allNumbers = { first: 'AS-0000-000000', end: 'AS-9999-999999' };
+
+/** Before all numbers of a year, and after those of the year before. A list may be asked for the year 1. */
+const beginningOf = (year: number) => `AS-${String(year).padStart(4, '0')}-000000`;
 
 /** The first and the last number that a year can have. */
 export const numbersOf = (year: number) => ({
