@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import { Refusal } from '../../src/domain/reason.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { markFileName } from '../../src/tlog/verification.ts';
-import { time, toFile } from '../store/promises/fixtures.ts';
+import { time, toFile, toOpen } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -21,6 +21,10 @@ interface Noticed {
   readonly start?: RegExp;
   /** Whether provenance of the forged filing is RECORD_DAMAGED. */
   readonly read?: boolean;
+  /** Whether the evidence of one of its records is. */
+  readonly evidence?: boolean;
+  /** Whether a new order for it is. */
+  readonly order?: boolean;
   /** Whether a list of all filings is. */
   readonly list?: boolean;
   /** Whether the list of the platform is. */
@@ -29,24 +33,32 @@ interface Noticed {
   readonly file?: boolean;
   /** What `artseal check` says; undefined if it names what was forged. */
   readonly check?: RegExp;
+  /** What `artseal log audit` says of what is published then; undefined if the log contradicts nothing. */
+  readonly audit?: RegExp;
 }
 
-/** By the names of the forgeries. docs/evidence.md has this table for people. */
+/** By the names of the forgeries. docs/operations.md has this table under "A record was changed". */
 const noticed: Readonly<Record<string, Noticed>> = {
   'row, leaf text and leaf hash': { start: /does not agree with what was published/ },
   'whole tree and kept checkpoint': {
     start: /does not agree with what was published/,
     check: /does not agree with what was published/,
   },
-  'newest filing deleted': { read: true, list: true, ownList: true, file: true },
-  'middle filing deleted': { read: true, list: true, ownList: true },
-  'transfer deleted': { read: true },
-  'transfer without its salt': { read: true },
-  'faked erasure': { read: true, list: true, ownList: true },
-  'faked erasure with its event': { read: true, list: true, ownList: true },
+  'newest filing deleted': {
+    ...{ read: true, evidence: true, order: true },
+    ...{ list: true, ownList: true, file: true },
+  },
+  'middle filing deleted': { read: true, evidence: true, order: true, list: true, ownList: true },
+  'transfer deleted': { read: true, evidence: true, order: true },
+  'transfer without its salt': { read: true, evidence: true },
+  'faked erasure': { read: true, evidence: true, order: true, list: true, ownList: true },
+  'faked erasure with its event': {
+    ...{ read: true, evidence: true, order: true, list: true, ownList: true },
+    audit: /leaf 19 of the log erases leaf 18 of 2026-11-21T14:00:00Z, after 2020-11-16/,
+  },
   caller_id: { ownList: true },
-  filed_at_s: { read: true, list: true, ownList: true },
-  recorded_at_s: { read: true },
+  filed_at_s: { read: true, evidence: true, order: true, list: true, ownList: true },
+  recorded_at_s: { read: true, evidence: true },
   number_gap: {},
   log_key: { start: /master key does not open the secret of/ },
 };
@@ -84,6 +96,11 @@ async function assertStarts(t: TestContext, start: RegExp | undefined, starting:
   assert.match(await faultsOf(service), start ?? /^$/);
   t.after(() => service.close());
   return service;
+}
+
+function auditOf({ publication, publicUrl }: TestService) {
+  const keys = publication.verifierKeys().flatMap((vkey) => ['--key', vkey]);
+  return runHere(['log', 'audit', `${publicUrl}/log/`, ...keys], {});
 }
 
 /** Whether the store refuses a command with RECORD_DAMAGED, and counts it. */
@@ -125,14 +142,14 @@ test('the registry is ready before anything is forged, with its mark and without
 });
 
 for (const { name, what, forge } of forgeries) {
-  const expected = noticed[name] ?? {};
+  const { start, check, audit, ...reads } = noticed[name] ?? {};
 
   test(`${name}: start, reads and filings are refused as the table says (${what})`, async (t) => {
     let forged = '';
     const starting = startOn(t, (file) => {
       forged = forge(file);
     });
-    const service = await assertStarts(t, expected.start, starting);
+    const service = await assertStarts(t, start, starting);
     if (service === undefined) return;
     const [filingNo] = /AS-\d{4}-\d{6}/.exec(forged) ?? [];
     const page = { from: undefined, size: 100 };
@@ -141,19 +158,45 @@ for (const { name, what, forge } of forgeries) {
     const by = (callerId: number) => ({ callerId, caller: 'a platform' });
     const owners = [1, 2];
     const lists = await Promise.all(owners.map(list));
+    const damagedOf = (command: Command) => isDamaged(service, command);
+    const evidence = [1, 2, 3].map((sequence) => ({
+      ...({ kind: 'FindRecord', sequence, owner: undefined } as const),
+      filingNo: filingNo ?? 'AS-2026-000001',
+    }));
     assert.deepEqual(
       {
         read: filingNo !== undefined && (await isDamaged(service, { kind: 'GetProvenance', filingNo })),
+        evidence: (await Promise.all(evidence.map(damagedOf))).includes(true),
+        order:
+          name !== 'number_gap' && (await damagedOf(toOpen(by(1), filingNo ?? '', { owner: undefined }))),
         list: await list(undefined),
         ownList: lists.some(Boolean),
         file: await isDamaged(service, toFile(by(1), afternoon)),
       },
-      { read: false, list: false, ownList: false, file: false, ...withoutStart(expected) },
+      {
+        ...{ read: false, evidence: false, order: false, list: false },
+        ...{ ownList: false, file: false },
+        ...reads,
+      },
     );
   });
 }
 
-const withoutStart = ({ start, check, ...rest }: Noticed) => rest;
+for (const { name, forge } of forgeries) {
+  const { start, audit } = noticed[name] ?? {};
+  if (start !== undefined) continue;
+
+  test(`${name}: artseal log audit finds what the signed log contradicts, and nothing else`, async (t) => {
+    const dataDir = copyOfRegistry(t);
+    forge(join(dataDir, 'artseal.db'));
+    const clock = createManualClock(forgeableAtMs);
+    const service = await startService(t, { dataDir, clock });
+    await publishAll(service, clock);
+    const { code, errors } = await auditOf(service);
+    assert.equal(code, audit === undefined ? 0 : 7);
+    assert.match(errors.join(), audit ?? /^$/);
+  });
+}
 
 for (const { name, forge } of forgeries) {
   test(`${name}: artseal check has a fault that names it`, async (t) => {
@@ -216,6 +259,9 @@ test('a forged leaf of a large log keeps the service from being ready, and its r
   assert.equal(await faultsOf(marked), '', 'what the mark covers is compared when it is read');
   assert.equal(await isDamaged(marked, provenanceOf(forged)), true);
   assert.equal(await isDamaged(marked, provenanceOf(neighbour)), false);
+  const { code, errors } = await auditOf(marked);
+  assert.equal(code, 1);
+  assert.match(errors.join(), /500/);
   await marked.close();
 
   for (const replace of [() => rmSync(mark), () => cpSync(join(dataDir, 'master-key'), mark)]) {

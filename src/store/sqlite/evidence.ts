@@ -117,7 +117,8 @@ export function createEvidenceHandlers(
     if (row === undefined) return undefined;
     const { event, at, salt, leafIndex, recordedAtS } = row;
     const record = { filingNo, sequence, event, at };
-    if (salt !== null) check.transfer({ ...record, salt, leafIndex, recordedAtS });
+    if (salt === null) check.erasure({ filingNo, leafIndex });
+    else check.transfer({ ...record, salt, leafIndex, recordedAtS });
     return {
       content: salt === null ? undefined : { kind: event, record, salt },
       leafIndex: requireIndex(leafIndex, filingNo),

@@ -29,7 +29,7 @@ export interface RecordCheck {
   absence(filingNo: string): void;
   /** That no filing was recorded between two numbers that follow one another in a list. */
   adjacency(below: string, above: string): void;
-  /** That a filing which is marked as erased was erased: an event of the log names its leaf, which was old enough. */
+  /** That a record which is marked as erased was erased: an event of the log names its leaf, which was old enough. */
   erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void;
   /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
   lastFiling(year: number, sequence: number): void;
