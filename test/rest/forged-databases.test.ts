@@ -7,11 +7,13 @@ import { type Command, perform } from '../../src/store/store.ts';
 import { markFileName } from '../../src/tlog/verification.ts';
 import { time, toFile, toOpen } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
+import { fileArtwork, getEscrow, openEscrow, refundEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
 import { type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../support/forging.ts';
 import { publishAll } from '../support/publication.ts';
+import { assertRefused } from '../support/refused.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -197,6 +199,22 @@ for (const { name, forge } of forgeries) {
     assert.match(errors.join(), audit ?? /^$/);
   });
 }
+
+test('a release over a TRANSFER that was deleted is refused before any money moves', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  const open = async () => (await openEscrow(service, platform, filingNo)).json.escrowId;
+  assert.equal((await releaseEscrow(service, platform, await open())).json.state, 'RELEASED');
+  const escrowId = await open();
+  forgeIn(join(service.dataDir, 'artseal.db'), (client) => client.exec('DELETE FROM provenance_record'));
+  const { size } = await perform(service.store, { kind: 'GetTree' });
+  assertRefused(await releaseEscrow(service, platform, escrowId), 500, 'RECORD_DAMAGED');
+  const { state, pending } = (await getEscrow(service, platform, escrowId)).json;
+  assert.deepEqual([state, pending], ['FROZEN', undefined]);
+  assert.equal((await perform(service.store, { kind: 'GetTree' })).size, size);
+  assert.equal((await refundEscrow(service, platform, escrowId)).json.state, 'REFUNDED');
+});
 
 for (const { name, forge } of forgeries) {
   test(`${name}: artseal check has a fault that names it`, async (t) => {

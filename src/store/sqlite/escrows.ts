@@ -92,6 +92,8 @@ export function createEscrowHandlers(
       const outcome = planResolution(resolution, resolvable(row, underWay));
       if (outcome.kind === 'CONFLICT') throw stateConflict(outcome.why);
       if (outcome.kind === 'PREPARE') {
+        // Before the money moves: a TRANSFER could not be appended to records of which one is missing.
+        if (resolution === 'RELEASE') provenance.requireWhole(row.filingNo);
         instructions.prepare(row.id, outcome.instruction, work.instructionId, at.atMs);
         rows.makeDue(row.id, at.atMs);
       }

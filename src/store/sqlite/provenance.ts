@@ -16,6 +16,8 @@ export interface ProvenanceRecords {
    * RecordDamaged if the filing has fewer records than were recorded; so does `transfersOf`.
    */
   appendTransfer(filingNo: string, at: BusinessTime): void;
+  /** Throws RecordDamaged if the filing, or a TRANSFER record of it, is not there. */
+  requireWhole(filingNo: string): void;
   /** How many TRANSFER records a filing has. */
   transfersOf(filingNo: string): number;
   /** The records of a filing behind its source record, in order of happening, with what they keep of their leaves. */
@@ -94,6 +96,10 @@ export function createProvenanceRecords(
       insertTransfer.run({ ...record, ...logged, filingNo, position, recordedAtS });
       const callerId = requireCaller(filingNo);
       outbox.tell({ type: 'provenance.transferred', callerId, atMs, filingNo });
+    },
+    requireWhole: (filingNo) => {
+      requireCaller(filingNo);
+      transfersOf(filingNo);
     },
     transfersOf,
     of: (filingNo) =>
