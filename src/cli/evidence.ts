@@ -13,8 +13,8 @@ const noKey = 'the evidence log has no key yet: the first artseal serve makes it
 const vkey: Action = {
   usage: 'evidence vkey [--json]',
   details: [
-    'prints the verifier keys that checkpoints are signed with now, the newest first: what whoever checks needs. Keys that sign',
-    'later follow, each with the time from which on it signs. Tell them to others by another way than the service itself.',
+    'prints the verifier keys that checkpoints are signed with now, the newest first: everybody who checks the log needs them.',
+    'Keys that sign later follow, each with the time when it begins. Give them to others by another way than the service itself.',
   ],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }) => {
@@ -41,8 +41,8 @@ const rotateKey: Action = {
   usage: 'evidence rotate-key [--signs-in DURATION] [--overlap DURATION] [--reason TEXT] [--json]',
   details: [
     'makes a new key, and prints its verifier key. It signs from now on, or after --signs-in (90m, 12h, 7d), so that witnesses can',
-    'be given it before. From then on those before sign beside it for 30d unless --overlap says otherwise (0s for a key that',
-    'somebody else has), then never again: their seeds are erased. A running server honours it within a second or two.',
+    'be given it before. The keys before it go on signing for --overlap, 30d by default (0s if somebody else has the old key);',
+    'then their seeds are erased. A running server applies it within a second or two.',
   ],
   run: (words, terminal) => {
     const [signsInS, overlapS] = [

@@ -97,7 +97,7 @@ export interface StoreFigures {
 export interface IncidentCounts {
   /** Filings that were refused since the clock may be wrong. */
   readonly clockRefusals: number;
-  /** Reads of records that are not what was recorded, by their evidence hash or by their leaf; none was told. */
+  /** Reads of records that are not what was recorded, by their evidence hash or by the evidence log; none was returned. */
   readonly damagedRecords: number;
 }
 

@@ -326,7 +326,7 @@ export type EscrowChange = Message<"artseal.v1.EscrowChange"> & {
 
   /**
    * True where an operator of the registry decided the state, by evidence and without the
-   * institution's confirmation; absent everywhere else.
+   * institution's confirmation; absent otherwise.
    *
    * @generated from field: optional bool by_operator = 5;
    */
