@@ -43,8 +43,8 @@ export function createFilingChains(database: Database, incidents: Incidents): Fi
       .select({
         id: filing.id,
         filingNo: filing.filingNo,
-        previousId: filing.previousId,
         leafIndex: filing.leafIndex,
+        previousId: filing.previousId,
         erasedAtS: filing.erasedAtS,
         callerId: filing.callerId,
       })

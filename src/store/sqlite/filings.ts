@@ -170,6 +170,7 @@ export function createFilingHandlers(
       const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
       const { items, next } = keptOf(listed, page, check);
       const rows = selectByIds.all({ ids: JSON.stringify(items) });
+      check.listed(items.length, rows.length);
       // A page without the one that was changed would be a lie, too.
       return { items: rows.map((row) => toFiling(check.filing(row))), next };
     }),

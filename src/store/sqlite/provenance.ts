@@ -47,16 +47,16 @@ export function createProvenanceRecords(
   check: RecordCheck,
 ): ProvenanceRecords {
   const ofFiling = eq(provenanceRecord.filingNo, sql.placeholder('filingNo'));
-  // The end of the primary key, and not a count, which would read all records of the filing.
-  const last = sql<number>`coalesce(max(${provenanceRecord.position}), 1)`;
+  // All are counted: the position of the last one says nothing of one that is missing before it.
+  const counted = sql<number>`count(*)`;
   const insertTransfer = prepareRaw(
     database,
     database.insert(provenanceRecord).values(placeholdersFor(provenanceRecord)),
   );
-  const selectLast = prepareRaw<{ last: number }>(
+  const selectCount = prepareRaw<{ count: number }>(
     database,
     database
-      .select({ last: last.as('last') })
+      .select({ count: counted.as('count') })
       .from(provenanceRecord)
       .where(ofFiling),
   );
@@ -78,7 +78,7 @@ export function createProvenanceRecords(
   }
 
   function transfersOf(filingNo: string): number {
-    const count = (selectLast.get({ filingNo })?.last ?? 1) - 1;
+    const count = selectCount.get({ filingNo })?.count ?? 0;
     check.transferCount(filingNo, count);
     return count;
   }

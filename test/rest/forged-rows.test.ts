@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type Sqlite from 'better-sqlite3';
+import { Refusal } from '../../src/domain/reason.ts';
+import { type Command, perform } from '../../src/store/store.ts';
+import { opened } from '../store/promises/fixtures.ts';
+import { createManualClock } from '../support/clock.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
+import { forgeIn } from '../support/forging.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const registry = await makeForgeableRegistry(fileScope);
+const page = { from: undefined, size: 100 };
+
+/** A service on a copy of the registry that was forged. */
+async function startOn<T>(t: TestContext, forge: (file: string) => T) {
+  const dataDir = join(temporaryFolder(t), 'data');
+  cpSync(registry, dataDir, { recursive: true });
+  const file = join(dataDir, 'artseal.db');
+  const forged = forge(file);
+  return {
+    file,
+    forged,
+    service: await startService(t, { dataDir, clock: createManualClock(forgeableAtMs) }),
+  };
+}
+
+const assertDamaged = ({ store }: TestService, command: Command) =>
+  assert.rejects(
+    perform(store, command),
+    (error) => error instanceof Refusal && error.reason === 'RECORD_DAMAGED',
+    command.kind,
+  );
+
+const one = (client: Sqlite.Database, query: string) => client.prepare<[], string>(query).pluck().get() ?? '';
+
+/** The filing that was sold twice. */
+const sold = `(SELECT filing_no FROM provenance_record GROUP BY filing_no HAVING count(*) = 2)`;
+
+test('a filing that is marked as erased by hand is not left out of a list', async (t) => {
+  const forgery = forgeries.find(({ name }) => name === 'faked erasure');
+  const { file, forged, service } = await startOn(t, (database) => forgery?.forge(database) ?? '');
+  const owner = forgeIn(file, (client) =>
+    Number(one(client, `SELECT caller_id FROM filing WHERE filing_no = '${forged}'`)),
+  );
+  for (const by of [undefined, owner])
+    await assertDamaged(service, { kind: 'ListFilings', filter: { owner: by, year: undefined }, page });
+});
+
+test('a filing whose caller is not there is not left out of the list of all', async (t) => {
+  const { service } = await startOn(t, (file) =>
+    forgeIn(file, (client) =>
+      client.exec('UPDATE filing SET caller_id = 99 WHERE id = (SELECT max(id) FROM filing)'),
+    ),
+  );
+  await assertDamaged(service, { kind: 'ListFilings', filter: { owner: undefined, year: undefined }, page });
+});
+
+test('a TRANSFER without its salt is not said to be erased', async (t) => {
+  const { service, forged } = await startOn(t, (file) =>
+    forgeIn(file, (client) => {
+      const filingNo = one(client, `SELECT ${sold}`);
+      client.exec(
+        `UPDATE provenance_record SET salt = NULL WHERE filing_no = '${filingNo}' AND position = 3`,
+      );
+      return filingNo;
+    }),
+  );
+  await assertDamaged(service, { kind: 'FindRecord', filingNo: forged, sequence: 3, owner: undefined });
+});
+
+test('nothing is appended to a filing that lacks a TRANSFER before its last one', async (t) => {
+  const { service, forged } = await startOn(t, (file) =>
+    forgeIn(file, (client) => {
+      const filingNo = one(client, `SELECT ${sold}`);
+      client.exec(`DELETE FROM provenance_record WHERE filing_no = '${filingNo}' AND position = 2`);
+      return filingNo;
+    }),
+  );
+  await assert.rejects(
+    opened(service.store, { callerId: 1, caller: 'a platform' }, forged),
+    (error) => error instanceof Refusal && error.reason === 'RECORD_DAMAGED',
+  );
+});
