@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { evidenceHash } from '../../src/domain/filing.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
@@ -109,10 +110,13 @@ test('what an upgrade left in unused parts of the file goes when the server is s
   raw.exec("UPDATE deployment SET currency = 'CNY'");
   const at = time('2015-06-01T12:00:00+00:00');
   const insert = raw.prepare(
-    `INSERT INTO filing VALUES (?, ?, 1, ?, 'b', 'c', 'd', 'e', 1, 'f', '${at.timestamp}', ${at.atMs / 1000})`,
+    `INSERT INTO filing VALUES (?, ?, 1, ?, 'b', 'c', 'd', 'e', 1, ?, '${at.timestamp}', ${at.atMs / 1000})`,
   );
-  for (let place = 0; place < 400; place += 1)
-    insert.run(place + 10, `AS-2015-${String(place + 1).padStart(6, '0')}`, mark(place).repeat(5));
+  const rest = { era: 'b', size: 'c', material: 'd', condition: 'e', price: 1n, timestamp: at.timestamp };
+  for (let place = 0; place < 400; place += 1) {
+    const [filingNo, author] = [`AS-2015-${String(place + 1).padStart(6, '0')}`, mark(place).repeat(5)];
+    insert.run(place + 10, filingNo, author, evidenceHash({ ...rest, filingNo, author }));
+  }
   raw.close();
   openDatabase({ dataDir, ...sandbox }).$client.close();
   const copy = copyBefore(join(dataDir, 'artseal.db'), 9);

@@ -6,6 +6,7 @@ import type Sqlite from 'better-sqlite3';
 import { Refusal } from '../../src/domain/reason.ts';
 import { type Command, perform } from '../../src/store/store.ts';
 import { opened } from '../store/promises/fixtures.ts';
+import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
@@ -84,5 +85,26 @@ test('nothing is appended to a filing that lacks a TRANSFER before its last one'
   await assert.rejects(
     opened(service.store, { callerId: 1, caller: 'a platform' }, forged),
     (error) => error instanceof Refusal && error.reason === 'RECORD_DAMAGED',
+  );
+});
+
+test('a filing that was made older by hand is not erased', async (t) => {
+  const { file, service, forged } = await startOn(t, (database) =>
+    forgeIn(database, (client) => {
+      const filingNo = one(
+        client,
+        `SELECT filing_no FROM filing WHERE filed_at_s > unixepoch('2026-01-01')
+          AND filing_no NOT IN (SELECT filing_no FROM provenance_record) LIMIT 1`,
+      );
+      client.exec(
+        `UPDATE filing SET filed_at_s = filed_at_s - 6 * 366 * 86400 WHERE filing_no = '${filingNo}'`,
+      );
+      return filingNo;
+    }),
+  );
+  const by = { ...tester, atS: forgeableAtMs / 1_000 };
+  await assertDamaged(service, { kind: 'EraseFilings', by, filingNos: [forged] });
+  forgeIn(file, (client) =>
+    assert.notEqual(one(client, `SELECT hash FROM filing WHERE filing_no = '${forged}'`), ''),
   );
 });

@@ -263,7 +263,7 @@ function createUnits(database: Database, incidents: Incidents) {
     ...createActHandlers(database),
     ...createFigureHandlers(database, events),
     ...createRestorationHandlers(database, log),
-    ...createRetentionHandlers(database, noteAct, log, dated),
+    ...createRetentionHandlers(database, noteAct, log, dated, check),
     Refuse: reads(({ refusal }) => {
       throw refusalOf(refusal);
     }),

@@ -9,6 +9,7 @@ import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
+import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 
@@ -34,6 +35,7 @@ export function createRetentionHandlers(
   noteAct: NoteAct,
   log: EvidenceLog,
   dated: Dated,
+  check: RecordCheck,
 ): Handlers<keyof RetentionCommands> {
   const { $client: client } = database;
   const selectEnd = prepareRaw<{ before: number }>(
@@ -46,6 +48,11 @@ export function createRetentionHandlers(
    */
   const endAt = (nowS: number) => selectEnd.get({ nowS: Math.min(nowS, dated.read() ?? nowS) })?.before ?? 0;
   const expired = expiredBy(database, sql.placeholder('before'));
+  const selectExpired = database
+    .select()
+    .from(filing)
+    .where(and(eq(filing.filingNo, sql.placeholder('filingNo')), expired))
+    .prepare();
   const eraseFiling = prepareRaw<ErasedRow>(
     database,
     database
@@ -71,8 +78,14 @@ export function createRetentionHandlers(
     .from(provenanceRecord)
     .where(eq(provenanceRecord.filingNo, filing.filingNo));
 
-  /** Erases one filing, if that may be; the leaves of the records that went. */
+  /**
+   * Erases one filing, if that may be; the leaves of the records that went. Throws RecordDamaged if the filing, its age, or its
+   * leaf is not what was recorded: an event would name the leaf as erased for ever.
+   */
   function erase(filingNo: string, before: number, atS: number): readonly number[] {
+    const row = selectExpired.get({ filingNo, before });
+    if (row === undefined) return [];
+    check.filing(row);
     const erased = eraseFiling.get({ filingNo, before, atS });
     if (erased === undefined) return [];
     return [erased, ...eraseSalts.all({ filingNo })].map(({ leaf_index: index }) => {
