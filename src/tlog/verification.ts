@@ -77,7 +77,19 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     }
   }
 
+  /** Whether all leaves that were read are those of the tree; says so if not. */
+  function isSound({ size, faults }: Progress): boolean {
+    const [first] = faults.first;
+    fault = first && `${first}; ${faults.count} of ${size} entries are not what was signed`;
+    if (fault !== undefined)
+      log.error({ faults }, 'the evidence log in the database is not the one that was signed');
+    return fault === undefined;
+  }
+
   async function writeMark(): Promise<void> {
+    // A mark would hide from the next start what another process appended and is wrong.
+    isDone = isSound(await execute({ kind: 'VerifyLog', leaves: leavesAtOnce }));
+    if (!isDone) return;
     const { size, saved } = await execute({ kind: 'SaveLogIndex' });
     const roots = await execute({ kind: 'GetRoot', size });
     if (roots === undefined) return;
@@ -103,12 +115,8 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
     try {
       const progress = await compare();
       if (progress === undefined) return;
-      const { size, faults } = progress;
-      const [first] = faults.first;
-      fault = first && `${first}; ${faults.count} of ${size} entries are not what was signed`;
-      isDone = fault === undefined;
-      if (fault === undefined) return schedule(markEveryMs, mark);
-      log.error({ faults }, 'the evidence log in the database is not the one that was signed');
+      isDone = isSound(progress);
+      if (isDone) schedule(markEveryMs, mark);
     } catch (error) {
       const isDamaged = error instanceof Refusal && error.reason === 'RECORD_DAMAGED';
       const why = String(error instanceof Error ? ((error.cause as Error)?.message ?? error.message) : error);
@@ -121,7 +129,7 @@ export function createLogVerification(dependencies: LogVerificationDependencies)
   async function mark(): Promise<void> {
     // Without it the next start takes longer, and no more.
     await writeMark().catch((error) => log.warn({ err: error }, `${file} cannot be written`));
-    schedule(markEveryMs, mark);
+    if (isDone) schedule(markEveryMs, mark);
   }
 
   function schedule(afterMs: number, work: () => Promise<void>): void {

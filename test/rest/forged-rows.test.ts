@@ -10,7 +10,7 @@ import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
-import { forgeIn } from '../support/forging.ts';
+import { appendForged, forgeIn } from '../support/forging.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -107,4 +107,24 @@ test('a filing that was made older by hand is not erased', async (t) => {
   forgeIn(file, (client) =>
     assert.notEqual(one(client, `SELECT hash FROM filing WHERE filing_no = '${forged}'`), ''),
   );
+});
+
+test('a leaf that another process appended with a wrong hash is found at the next start as well', async (t) => {
+  const { file, service } = await startOn(t, () => undefined);
+  forgeIn(file, (client) => {
+    const other = (sequence: number) => `{"kind":"OTHER","number":"LOG","sequence":${sequence},"time":1}`;
+    const index = appendForged(client, other(1));
+    appendForged(client, other(2));
+    client.prepare('UPDATE log_leaf SET data = ? WHERE id = ?').run(other(3), index);
+  });
+  await perform(service.store, { kind: 'GetTree' });
+  await perform(service.store, { kind: 'GetProvenance', filingNo: 'AS-2026-999999' });
+  await service.close();
+  const again = await startService(t, {
+    dataDir: service.dataDir,
+    clock: createManualClock(forgeableAtMs),
+  });
+  const answer = await fetch(`${again.publicUrl}/readyz`);
+  assert.equal(answer.status, 503);
+  assert.match(again.logLines.join('\n'), /leaf \d+ of the evidence log is not what was recorded/);
 });
