@@ -6,6 +6,7 @@ import { type EscrowState, escrowStates, isByOperator } from '../domain/escrow.t
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
+import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { withRegistry } from './registry.ts';
@@ -71,6 +72,7 @@ const resolve: Action = {
       const at = { atMs: nowMs, timestamp: calendar.timestamp(nowMs) };
       const instructionId = randomUUIDv7();
       const { kind } = decision;
+      if (kind === 'END') await readLog(execute);
       const found =
         kind === 'CLOSE'
           ? await execute({ kind: 'CloseOrder', by, escrowId, at })
@@ -81,6 +83,18 @@ const resolve: Action = {
     });
   },
 };
+
+/** Leaves of the evidence log that are read in one unit of the store. */
+const leavesAtOnce = 1_024;
+
+/** Has the store read the evidence log before a write needs it, which would keep a running server from writing meanwhile. */
+async function readLog(execute: Execute): Promise<void> {
+  let left = true;
+  while (left) {
+    const { verified, size } = await execute({ kind: 'VerifyLog', leaves: leavesAtOnce });
+    left = verified < size;
+  }
+}
 
 /** `artseal escrow` */
 export const escrow: CommandGroup = {
