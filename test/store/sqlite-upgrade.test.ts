@@ -12,9 +12,11 @@ import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { logSchema } from '../../src/store/sqlite/migrations.ts';
 import { takeServingLock } from '../../src/store/sqlite/serving-lock.ts';
+import { takeBack } from '../../src/store/sqlite/taking-back.ts';
 import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqlite/upgrade.ts';
 import { perform, type Store } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
+import { forgeIn } from '../support/forging.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { businessScopes } from '../support/tokens.ts';
 import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
@@ -534,4 +536,23 @@ test('a migration that fails leaves the database as it was', (t) => {
   repaired.exec('DROP TABLE latest_filing');
   repaired.close();
   openDatabase({ dataDir, ...sandbox }).$client.close();
+});
+
+test('a TRANSFER that was recorded while the clock was behind gets the time of its leaf', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const store = openUpgraded(t, dataDir);
+  const by = await addPlatform(store, 'gallery');
+  const filingNo = await fileOne(store, by);
+  const { escrowId } = await opened(store, by, filingNo);
+  await settled(store, escrowId, { to: 'FROZEN' });
+  await settled(store, escrowId, { to: 'RELEASED' });
+  await store.close();
+  const file = join(dataDir, 'artseal.db');
+  takeBack(file, newestSchema - 1);
+  forgeIn(file, (client) => client.exec('UPDATE provenance_record SET recorded_at_s = recorded_at_s - 7'));
+  const upgraded = openUpgraded(t, dataDir);
+  const provenance = await perform(upgraded, { kind: 'GetProvenance', filingNo });
+  assert.equal(provenance?.records.length, 2);
+  await upgraded.close();
+  assert.deepEqual(faultsInLog(file), []);
 });

@@ -3,6 +3,7 @@ import { readPackaged } from '../../program/packaged-files.ts';
 import { adoptRecords } from './adoption.ts';
 import { DatabaseRefused } from './location.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';
+import { dateTransfersByLeaves } from './transfer-times.ts';
 
 const folder = 'src/store/sqlite/migrations';
 
@@ -10,6 +11,9 @@ const folder = 'src/store/sqlite/migrations';
 const logBegins = '0014_transparency_log';
 /** The schema that it leads to. */
 export const logSchema = 15;
+
+/** The migration as of which the time of a TRANSFER record is that of its leaf. */
+const transfersDated = '0017_ends_by_operator';
 
 /** The migrations in their order, by the names of their files: `0003_escrow_operations`. */
 export function migrationNames(): readonly string[] {
@@ -47,5 +51,6 @@ export function migrate(client: Sqlite.Database): void {
   for (const name of due) client.exec(readPackaged(`${folder}/${name}.sql`).toString());
   // By the tables of today.
   if (due.includes(logBegins)) adoptRecords(client);
+  else if (due.includes(transfersDated)) dateTransfersByLeaves(client);
   client.pragma(`user_version = ${schemaOf(client) + due.length}`);
 }
