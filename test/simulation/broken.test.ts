@@ -439,7 +439,7 @@ const mutants: readonly Mutant[] = [
     name: 'makes its log anew',
     assembly: rewritingTheLog,
     found:
-      /the tree of \d+ leaves is another than was published|LogRefused: the database does not agree with what was published|two trees of \d+ leaves were shown/,
+      /the tree of \d+ leaves is another than was published|LogRefused: the database does not agree with what was published|two trees of \d+ leaves were shown|What is stored is not what the evidence log committed to/,
   },
 ];
 
