@@ -50,6 +50,7 @@ export async function runPerson(world: World, life: () => Life, isOver: () => bo
     const { order, review } = found;
     const { escrowId, state } = order;
     decided += 1;
+    if (review !== undefined) world.witness.found(escrowId);
     world.trace.note(escrowId, `a person decides ${decision}; it is ${state}: ${review}`);
     world.tally.count(`decision ${decision}`);
     try {

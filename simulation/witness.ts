@@ -14,6 +14,10 @@ export interface Witness {
   alarmed(escrowId: string): void;
   /** How often it did. */
   alarmsOf(escrowId: string): number;
+  /** A person found the order waiting, whatever the log said. */
+  found(escrowId: string): void;
+  /** Whether one did. */
+  wasFound(escrowId: string): boolean;
   /** The institution was told of an order, by its hold, with parties by these names. */
   named(holdId: string, names: string): void;
   /** All names that it was told of an order. */
@@ -40,6 +44,7 @@ export function createWitness(): Witness {
   const states = new Map<string, Set<EscrowState>>();
   const shown = new Map<string, readonly string[]>();
   const alarms = new Map<string, number>();
+  const found = new Set<string>();
   const names = new Map<string, Set<string>>();
   const closings = new Set<string>();
   const orderOf = new Map<string, string>();
@@ -68,6 +73,8 @@ export function createWitness(): Witness {
       alarms.set(escrowId, (alarms.get(escrowId) ?? 0) + 1);
     },
     alarmsOf: (escrowId) => alarms.get(escrowId) ?? 0,
+    found: (escrowId) => void found.add(escrowId),
+    wasFound: (escrowId) => found.has(escrowId),
     named: (holdId, told) => {
       names.set(holdId, (names.get(holdId) ?? new Set()).add(told));
     },

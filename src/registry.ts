@@ -13,6 +13,7 @@ import { findLost } from './store/sqlite/leftovers.ts';
 import { databaseFile, servingLockName, unfinishedRestoreName } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 import { checkpointFile, checkpointFileName } from './tlog/checkpoint-file.ts';
+import { markFileName } from './tlog/verification.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
 export interface Registry {
@@ -32,6 +33,7 @@ const madeLater = [
   sandboxCredentialsName,
   ...institutions.flatMap(({ ownFiles }) => ownFiles),
   checkpointFileName,
+  markFileName,
 ];
 
 /** The system's clock. */

@@ -77,7 +77,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(service.stdout(), /sandbox-credentials\.json/);
 
     rmSync(join(dataDir, 'artseal.db'));
-    const own = ['sandbox-credentials.json', 'simulated-institution.db', 'log-checkpoint'];
+    const own = ['sandbox-credentials.json', 'simulated-institution.db', 'log-checkpoint', 'log-verified'];
     for (const proof of [...own, 'serving.lock']) {
       const message = new RegExp(`artseal\\.db is missing, but ${proof} is there`);
       assertOneLine(await runBounded(t, ['init'], env), failed, message);
