@@ -147,11 +147,13 @@ test('a witness that lies is not believed, named once, and holds up nobody', asy
 
 test('a witness that never answers is waited for once, and then left alone for a while', async (t) => {
   const setting = await prepare(t, ['honest.example/w', 'silent.example/w']);
-  const silent = setting.standIns[1] as WitnessStandIn;
+  const [honest, silent] = setting.standIns as [WitnessStandIn, WitnessStandIn];
   silent.lie = 'SILENCE';
   const checkpoint = await setting.grown();
   const cosigning = setting.witnesses.cosign(checkpoint);
-  await eventually('both are asked', minute, () => silent.asked.length === 1);
+  await eventually('both are asked', minute, () => honest.asked.length === 1 && silent.asked.length === 1);
+  // When this is answered, the answer before it has arrived as well.
+  await fetch(honest.url);
   setting.clock.advance(witnessLimits.answerMs);
   assert.deepEqual(signersOf(await cosigning), [origin, 'honest.example/w']);
   // The clock stands still: this would not resolve if it were asked.
