@@ -17,7 +17,7 @@ import {
   type SQL,
   sql,
 } from 'drizzle-orm';
-import type { EscrowState } from '../../domain/escrow.ts';
+import type { EscrowState, InstructionKind } from '../../domain/escrow.ts';
 import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { PartyNames } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
@@ -245,29 +245,19 @@ export function createEscrowRows(database: Database): EscrowRows {
         .select({ id: party.id })
         .from(party)
         .where(and(eq(party.role, 'BUYER'), ...isNamed));
-      const isSince = exists(
-        database
-          .select({ id: escrowInstruction.id })
-          .from(escrowInstruction)
-          .where(
-            and(
-              eq(escrowInstruction.orderId, escrow.id),
-              eq(escrowInstruction.kind, 'FREEZE'),
-              gte(escrowInstruction.preparedAtMs, openedSinceMs),
+      const hasInstruction = (kind: InstructionKind, condition: SQL) =>
+        exists(
+          database
+            .select({ id: escrowInstruction.id })
+            .from(escrowInstruction)
+            .where(
+              and(eq(escrowInstruction.orderId, escrow.id), eq(escrowInstruction.kind, kind), condition),
             ),
-          ),
-      );
-      const isBeingReleased = exists(
-        database
-          .select({ id: escrowInstruction.id })
-          .from(escrowInstruction)
-          .where(
-            and(
-              eq(escrowInstruction.orderId, escrow.id),
-              eq(escrowInstruction.kind, 'RELEASE'),
-              inArray(escrowInstruction.status, ['PREPARED', 'SENT', 'UNKNOWN']),
-            ),
-          ),
+        );
+      const isSince = hasInstruction('FREEZE', gte(escrowInstruction.preparedAtMs, openedSinceMs));
+      const isBeingReleased = hasInstruction(
+        'RELEASE',
+        inArray(escrowInstruction.status, ['PREPARED', 'SENT', 'UNKNOWN']),
       );
       const isReleased = or(
         eq(escrow.state, 'RELEASED'),
