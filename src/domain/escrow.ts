@@ -56,6 +56,10 @@ export interface AfterPayout {
   readonly amount?: bigint | undefined;
 }
 
+/** Whether a change is what the provider reported of money that it had paid out. */
+export const isAfterPayout = (change: EscrowChange): change is EscrowChange & AfterPayout =>
+  change.payment !== undefined;
+
 /** What can become of money that was paid out; PAID_OUT where a dispute was won. */
 export type PayoutStatus = Extract<PaymentStatus, 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED'>;
 

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import type { PayoutStatus } from './escrow.ts';
 import { Refusal } from './reason.ts';
 import { FieldsRefused } from './violation.ts';
 
@@ -11,6 +12,11 @@ export const eventTypes = [
   'escrow.closed',
   'escrow.in_review',
   'escrow.hold_expiring',
+  'escrow.payment_returned',
+  'escrow.payment_disputed',
+  'escrow.dispute_won',
+  'escrow.dispute_lost',
+  'escrow.payment_restored',
   'provenance.transferred',
   'key.rotated',
   'usage.threshold',
@@ -76,6 +82,14 @@ export function eventId(
 /** The resource that an event is about: events of one are sent in their order. */
 export function resourceOf({ escrowId, filingNo, keyId, webhookId, month }: NewEvent): string {
   return escrowId ?? filingNo ?? keyId ?? webhookId ?? month ?? '';
+}
+
+/** The event of a RELEASED order whose payment had the status `before` and has another one now. */
+export function payoutEvent(before: PayoutStatus, now: PayoutStatus): EventType {
+  const wasDisputed = before === 'DISPUTED';
+  if (now === 'DISPUTED') return 'escrow.payment_disputed';
+  if (now === 'PAID_OUT') return wasDisputed ? 'escrow.dispute_won' : 'escrow.payment_restored';
+  return wasDisputed && now === 'RETURNED' ? 'escrow.dispute_lost' : 'escrow.payment_returned';
 }
 
 /** The part of the quota that the last of `calls` used up, in percent; undefined if it is none that is told. */

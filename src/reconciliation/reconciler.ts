@@ -1,12 +1,6 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
-import {
-  type AfterPayout,
-  type EscrowChange,
-  type InstructionKind,
-  isByOperator,
-  type NextAction,
-} from '../domain/escrow.ts';
+import { type InstructionKind, isAfterPayout, isByOperator, type NextAction } from '../domain/escrow.ts';
 import {
   type OpenInstruction,
   planNextStep,
@@ -360,6 +354,3 @@ function unchanged({ order, notificationCount }: EscrowCase): OrderUpdate {
     ...{ review: undefined, resetsAttempts: false, notificationCount, lookUpAtMs: undefined },
   };
 }
-
-const isAfterPayout = (change: EscrowChange): change is EscrowChange & AfterPayout =>
-  change.payment !== undefined;

@@ -29,10 +29,11 @@ async function since(kit: Kit, escrowId: string) {
   return order.history.slice(3).map(({ payment, amount }) => [payment, amount]);
 }
 
-/** How often the platform has read that an order waits for a person. */
-async function reviewsTold({ execute, platform }: Kit): Promise<number> {
+/** The events that the platform has read of an order since its release. */
+async function eventsSince({ execute, platform }: Kit, order: string) {
   const { events } = await execute({ kind: 'ReadEvents', callerId: platform.callerId, after: undefined });
-  return events.filter(({ type }) => type === 'escrow.in_review').length;
+  const types = events.filter(({ escrowId }) => escrowId === order).map(({ type }) => type);
+  return types.slice(types.indexOf('escrow.released') + 1);
 }
 
 const accept = (kit: Kit, escrowId: string) => {
@@ -48,10 +49,10 @@ const accept = (kit: Kit, escrowId: string) => {
 const say = (kit: Kit, word: Pick<PaymentSnapshot, 'status' | 'amount'>) =>
   kit.institution.report((_, truth) => ({ ...truth, ...word }));
 
-for (const [status, amount] of [
-  ['RETURNED', undefined],
-  ['PARTLY_RETURNED', 1n],
-  ['DISPUTED', undefined],
+for (const [status, amount, event] of [
+  ['RETURNED', undefined, 'escrow.payment_returned'],
+  ['PARTLY_RETURNED', 1n, 'escrow.payment_returned'],
+  ['DISPUTED', undefined, 'escrow.payment_disputed'],
 ] as const) {
   test(`${status} after a release is learned by a look-up though no notification came, and told once`, async (t) => {
     const kit = await openSlow(t);
@@ -61,17 +62,20 @@ for (const [status, amount] of [
     assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
     assert.match((await kit.case(escrowId)).review ?? '', new RegExp(status));
     await kit.pass(2 * roundMs);
-    assert.deepEqual([await since(kit, escrowId), await reviewsTold(kit)], [[[status, amount]], 1]);
+    assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
+    assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
 
     const { holdId } = await kit.case(escrowId);
     const late = { eventId: 'late', about: { holdId }, nowMs: kit.clock.nowMs() };
     await kit.execute({ kind: 'TakeNotification', ...late });
     await kit.pass(5 * minuteMs);
-    assert.deepEqual([await since(kit, escrowId), await reviewsTold(kit)], [[[status, amount]], 1]);
+    assert.deepEqual(await since(kit, escrowId), [[status, amount]]);
+    assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
 
     await accept(kit, escrowId);
     await kit.pass(roundMs);
-    assert.deepEqual([(await kit.case(escrowId)).review, await reviewsTold(kit)], [undefined, 1]);
+    assert.equal((await kit.case(escrowId)).review, undefined);
+    assert.deepEqual(await eventsSince(kit, escrowId), [event, 'escrow.in_review']);
     const found = await kit.execute({
       kind: 'GetProvenance',
       filingNo: (await kit.case(escrowId)).order.filingNo,
@@ -95,6 +99,9 @@ test('a dispute that was won is learned by a look-up, before and after a person 
     ]);
     assert.match((await kit.case(escrowId)).review ?? '', /PAID_OUT after DISPUTED/);
   }
+  const told = ['escrow.payment_disputed', 'escrow.in_review', 'escrow.dispute_won'];
+  assert.deepEqual(await eventsSince(kit, waiting), told, 'it was in review all along');
+  assert.deepEqual(await eventsSince(kit, accepted), [...told, 'escrow.in_review']);
 });
 
 test('an order is looked up for 180 days after its release, and after news of its money, and no more', async (t) => {

@@ -31,6 +31,6 @@ test('a dispute whose notifications were lost while the service was down is lear
   assert.deepEqual([order.state, last], ['RELEASED', { state: 'RELEASED', payment: 'DISPUTED' }]);
   assert.match(at, /^\d{4}-/);
   const { events } = await read('/api/v1/events');
-  const told = events.map(({ type }: { type: string }) => type).slice(-2);
-  assert.deepEqual(told, ['provenance.transferred', 'escrow.in_review']);
+  const told = events.map(({ type }: { type: string }) => type).slice(-3);
+  assert.deepEqual(told, ['provenance.transferred', 'escrow.payment_disputed', 'escrow.in_review']);
 });

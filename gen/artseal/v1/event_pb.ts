@@ -28,7 +28,8 @@ export type Event = Message<"artseal.v1.Event"> & {
   id: string;
 
   /**
-   * Its place among the events of the caller, from 1, without gaps but for one of a million behind a restore from a backup.
+   * Its place among the events of the caller, from 1, without gaps but for one of a million behind a restore from a backup. 0 of
+   * webhook.test, which only an endpoint is sent.
    *
    * @generated from field: int64 sequence = 2;
    */
@@ -36,6 +37,7 @@ export type Event = Message<"artseal.v1.Event"> & {
 
   /**
    * filing.created, escrow.frozen, escrow.released, escrow.refunded, escrow.closed, escrow.in_review, escrow.hold_expiring,
+   * escrow.payment_returned, escrow.payment_disputed, escrow.dispute_won, escrow.dispute_lost, escrow.payment_restored,
    * provenance.transferred, key.rotated, usage.threshold, webhook.disabled. More may follow.
    *
    * @generated from field: string type = 3;
@@ -92,7 +94,7 @@ export type Event = Message<"artseal.v1.Event"> & {
   percent?: number | undefined;
 
   /**
-   * Of webhook.disabled.
+   * Of webhook.disabled and webhook.test.
    *
    * @generated from field: optional string webhook_id = 11;
    */

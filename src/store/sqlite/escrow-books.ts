@@ -1,6 +1,13 @@
-import { type Escrow, type EscrowState, escrowNotFound, pendingOf } from '../../domain/escrow.ts';
+import {
+  type AfterPayout,
+  type Escrow,
+  type EscrowState,
+  escrowNotFound,
+  isAfterPayout,
+  pendingOf,
+} from '../../domain/escrow.ts';
 import type { PartyRole } from '../../domain/escrow-terms.ts';
-import type { EventType } from '../../domain/event.ts';
+import { type EventType, payoutEvent } from '../../domain/event.ts';
 import type { PaymentSnapshot } from '../../domain/payment.ts';
 import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
@@ -30,7 +37,9 @@ export interface EscrowBooks {
    * notifies its caller. Runs inside the effect that it belongs to.
    */
   moved(row: EscrowRow, to: EscrowState, at: BusinessTime, byOperator?: boolean): void;
-  /** Stops an order for a person, and tells its caller; `state` is the one that it is in then. */
+  /** Records what the provider reports of money that it had paid out, and notifies the caller. */
+  payoutChanged(row: EscrowRow, to: EscrowState, at: BusinessTime, now: AfterPayout): void;
+  /** Stops an order for a person, and notifies its caller unless it was stopped already. `state` is its state after that. */
   stop(row: EscrowRow, stop: Omit<StoppedRow, 'id'>, state: EscrowState, atMs: number): void;
   /** The row of an order of `owner`, or of anybody if that is undefined. */
   findRow(escrowId: string, owner: number | undefined): EscrowRow | undefined;
@@ -132,9 +141,14 @@ export function createEscrowBooks(
       if (to !== 'UNPAID') tell(stateEvents[to], row, to, at.atMs);
       if (to === 'RELEASED') provenance.appendTransfer(row.filingNo, at);
     },
+    payoutChanged: (row, to, at, now) => {
+      const before = history.of(row.id).findLast(isAfterPayout)?.payment ?? 'PAID_OUT';
+      history.append(row.id, to, at, now);
+      tell(payoutEvent(before, now.payment), row, to, at.atMs);
+    },
     stop: (row, stop, state, atMs) => {
       rows.stop({ ...stop, id: row.id });
-      tell('escrow.in_review', row, state, atMs);
+      if (row.review === null) tell('escrow.in_review', row, state, atMs);
     },
     ...{ rows, instructions, history, provenance, parties, toEscrow, toCase },
     ...{ findRow, requireRow, findInstruction, requireInstruction },

@@ -107,9 +107,9 @@ export function createReconciliationHandlers(
       if (prepared !== undefined) {
         instructions.prepare(row.id, prepared.kind, prepared.instructionId, at.atMs);
       }
-      if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
       if (to !== from) books.moved(row, to, at);
-      if (afterPayout !== undefined) history.append(row.id, to, at, afterPayout);
+      if (afterPayout !== undefined) books.payoutChanged(row, to, at, afterPayout);
+      if (review !== undefined) books.stop(row, stopOf(review), to, at.atMs);
       return toCase(requireRow(update.escrowId));
     }),
     FindCase: reads(({ escrowId }) => {
