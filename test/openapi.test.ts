@@ -23,6 +23,7 @@ import { ProvenanceService } from '../gen/artseal/v1/provenance_pb.ts';
 import { WebhookService } from '../gen/artseal/v1/webhook_pb.ts';
 import { http } from '../gen/google/api/annotations_pb.ts';
 import { clockDifferenceMaxS, credentialHeaders } from '../src/calls/credentials.ts';
+import type { WebhookEvent } from '../src/client/webhook.ts';
 import { createCalendar } from '../src/domain/calendar.ts';
 import { tiers } from '../src/domain/caller.ts';
 import { escrowId, escrowSequenceMax } from '../src/domain/escrow-id.ts';
@@ -40,6 +41,7 @@ import {
 import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText } from '../src/domain/text.ts';
+import { everyType } from '../src/domain/webhook.ts';
 import { mintWebhookId } from '../src/keys/mint.ts';
 import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
 import { reconciliationLimits } from '../src/reconciliation/limits.ts';
@@ -109,6 +111,29 @@ function operationOf(route: Route): Operation {
 }
 
 const jsonSchemaOf = (content: Content): Schema => member(content, jsonType).schema;
+
+test('it shows what is sent to an endpoint of every type of event, with the members that the type has', () => {
+  const bodies = Object.entries(openApi.webhooks).map(([type, { post }]) => {
+    const { schema, example } = member(post.requestBody?.content, jsonType);
+    assert.deepEqual(misfits(schema, example), []);
+    assert.equal((example as WebhookEvent).type, type);
+    assert.equal((example as WebhookEvent).data.type, type);
+    return [type, Object.keys((example as WebhookEvent).data).slice(4)];
+  });
+  const order = ['filingNo', 'escrowId', 'state'];
+  const others: Readonly<Record<string, readonly string[]>> = {
+    'filing.created': ['filingNo'],
+    'provenance.transferred': ['filingNo'],
+    'key.rotated': ['keyId'],
+    'usage.threshold': ['month', 'percent'],
+    'webhook.disabled': ['webhookId'],
+    'webhook.test': ['webhookId'],
+  };
+  assert.deepEqual(
+    bodies,
+    [...eventTypes, 'webhook.test'].map((type) => [type, others[type] ?? order]),
+  );
+});
 
 test('the document is OpenAPI 3.1, of this version of the service, for a sandbox where it listens by itself', () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -196,7 +221,9 @@ function shapeOfField(field: DescField): Shape {
 function shapeOfSchema({ type = 'no type', format, items, properties = {}, ...schema }: Schema): Shape {
   if (type === 'object') return shapesOf(Object.entries(properties));
   if (type === 'array' && items !== undefined) return [shapeOfSchema(items)];
-  if (schema.enum !== undefined) return oneOf(schema.enum);
+  // Types of events are texts, since there will be more.
+  if (schema.enum !== undefined && !isDeepStrictEqual(schema.enum, [everyType, ...eventTypes]))
+    return oneOf(schema.enum);
   return type === 'integer' ? `${type} ${format}` : type;
 }
 
@@ -403,7 +430,7 @@ function formatsIn({ format, properties = {}, items, allOf = [] }: Schema): stri
 }
 
 test('no format lets a generated client write a value in another form than it was sent', () => {
-  const written = ['date', 'int32', 'int64', 'uuid'];
+  const written = ['date', 'int32', 'int64', 'uri', 'uuid'];
   const formats = new Set(Object.values(schemas).flatMap(formatsIn));
   assert.deepEqual([...formats].sort(), written);
 });
@@ -453,6 +480,21 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     schema: propertyOf('Event', 'type'),
     fit: eventTypes,
     unfit: ['', 'filing', 'Filing.created'],
+  },
+  'URL of a webhook': {
+    schema: propertyOf('WebhookRequest', 'url'),
+    fit: [
+      'https://gallery.example',
+      'https://gallery.example:8443/a@b?c=d',
+      'HTTPS://[2001:db8::1]/',
+      'http://127.0.0.1/',
+    ],
+    unfit: [
+      'gallery.example',
+      'ftp://gallery.example/',
+      'https://a:b@gallery.example/',
+      'https://gallery.example/#top',
+    ],
   },
   'webhook id': {
     schema: propertyOf('Webhook', 'webhookId'),

@@ -10,8 +10,8 @@ export interface WebhookEvent {
   readonly data: {
     /** Stable: a webhook that arrives twice has the same. */
     readonly id: string;
-    /** The place of the event among those of the platform, from 1; a `webhook.test` has none. */
-    readonly sequence?: number;
+    /** The place of the event among those of the platform, from 1; 0 of a `webhook.test`. */
+    readonly sequence: number;
     readonly type: string;
     readonly at: string;
     readonly filingNo?: string;

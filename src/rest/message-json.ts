@@ -98,7 +98,6 @@ export function textValue(field: DescField, text: string): JsonValue {
 function readField(field: DescField, json: JsonValue): FieldReading {
   if (field.fieldKind !== 'list') return readSingle(field, json);
   if (!Array.isArray(json)) return { rule: typeRules.array };
-  if (json.length === 0) return { rule: emptyRule };
   const items = json.map((item) => readSingle(field, item));
   const broken = items.find((item) => 'rule' in item);
   if (broken !== undefined) return { rule: `has an item that is wrong: it ${broken.rule}` };

@@ -64,5 +64,5 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
 }
 
 function testMessage({ webhookId }: StoredWebhook, at: string): WebhookMessage {
-  return messageOf({ id: mintTestEventId(), type: 'webhook.test', at, webhookId });
+  return messageOf({ id: mintTestEventId(), sequence: 0, type: 'webhook.test', at, webhookId });
 }

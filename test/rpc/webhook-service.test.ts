@@ -59,6 +59,15 @@ test('an internal system has endpoints of its own and sees all, one that acts fo
   assert.deepEqual((await forGallery.listWebhooks({})).webhooks, []);
 });
 
+test('an empty list of types is the same as none: all for a new endpoint, no change for one that is there', async (t) => {
+  const { ledger } = await startTyped(t);
+  const { webhookId, eventTypes } = shown(await ledger.createWebhook({ url, eventTypes: [] }));
+  assert.deepEqual(eventTypes, ['*']);
+  await ledger.updateWebhook({ webhookId, eventTypes: ['key.rotated'] });
+  const changed = shown(await ledger.updateWebhook({ webhookId, eventTypes: [] }));
+  assert.deepEqual(changed.eventTypes, ['key.rotated']);
+});
+
 test('what reads needs read alone, what writes webhook alone', async (t) => {
   const { webhooksOf } = await startTyped(t);
   const others = (scope: Scope) => scopes.filter((one) => one !== scope);

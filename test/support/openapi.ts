@@ -12,6 +12,8 @@ export interface OpenApi {
   readonly servers: readonly { readonly url: string }[];
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  /** By the type of the event. */
+  readonly webhooks: Readonly<Record<string, { readonly post: Operation }>>;
   readonly components: {
     readonly securitySchemes: Readonly<Record<string, SecurityScheme>>;
     readonly schemas: Readonly<Record<string, Schema>>;
@@ -41,6 +43,7 @@ export type Content = Readonly<Record<string, Body>>;
 /** The schema of a body, and examples of it. */
 export interface Body {
   readonly schema: Schema;
+  readonly example?: unknown;
   readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 

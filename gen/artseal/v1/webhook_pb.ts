@@ -256,7 +256,7 @@ export type CreateWebhookRequest = Message<"artseal.v1.CreateWebhookRequest"> & 
   url: string;
 
   /**
-   * Names of types; * for all, as where it is left out.
+   * Names of types; * for all. Empty means all.
    *
    * @generated from field: repeated string event_types = 2;
    */
@@ -400,7 +400,7 @@ export type UpdateWebhookRequest = Message<"artseal.v1.UpdateWebhookRequest"> & 
   url?: string | undefined;
 
   /**
-   * Takes the place of those before; * for all. Left out or empty to leave them as they are.
+   * Takes the place of those before; * for all. Empty leaves them as they are.
    *
    * @generated from field: repeated string event_types = 3;
    */
