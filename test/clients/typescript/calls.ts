@@ -45,7 +45,7 @@ const receipt = ok(
       size: '68 × 136 cm',
       material: 'ink & colour',
       condition: 'good',
-      price: 128_000_000,
+      price: 12_800_000,
     },
   }),
 );
