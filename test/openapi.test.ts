@@ -309,7 +309,7 @@ function absentMembers(schema: Schema): readonly string[] {
 
 /** Answers that keep their members. */
 const closedAnswers = [
-  ...['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ApiError'],
+  ...['FilingReceipt', 'Provenance', 'ProvenanceRecord', 'EscrowReceipt', 'ErrorResponse'],
   ...['EvidenceBundle', 'EvidenceTimeStamp'],
 ];
 
@@ -323,7 +323,7 @@ test('requests and the answers of the first interface are closed; others may get
   for (const [name, schema] of Object.entries(schemas)) {
     const isRequest = requests.some((request) => isDeepStrictEqual(request, schema));
     if (schema.type !== 'object' || isRequest) continue;
-    assert.equal(schema.additionalProperties, closedAnswers.includes(name) ? false : undefined, name);
+    assert.equal(schema.additionalProperties, !closedAnswers.includes(name), name);
   }
 });
 
@@ -405,7 +405,9 @@ test('pages, years and states are bounded as the service bounds them', () => {
   assert.deepEqual([year?.minimum, year?.maximum], [0, 9_999]);
 });
 
-test('a text fits its schema exactly if the service takes it, whatever characters it has', () => {
+const isAscii = /^\p{ASCII}*$/u;
+
+test('a text that the service takes fits its schema; of ASCII, no other does', () => {
   const bounds = artworkTextBounds.author;
   const lastOfBasicPlane = 0xffff;
   const astral = ['🖌', '𠮷', '\u{e0001}', '\u{10ffff}'];
@@ -417,10 +419,24 @@ test('a text fits its schema exactly if the service takes it, whatever character
   const refused = [...alone, ...among, ...lengths].filter((value) => {
     const violations = checkText('author', value, bounds);
     const fits = misfits(propertyOf('FilingRequest', 'author'), value).length === 0;
-    assert.equal(fits, violations.length === 0, `${JSON.stringify(value)} ${violations[0]?.rule}`);
+    const isCompared = violations.length === 0 || isAscii.test(value) || lengths.includes(value);
+    if (isCompared)
+      assert.equal(fits, violations.length === 0, `${JSON.stringify(value)} ${violations[0]?.rule}`);
     return !fits;
   });
-  assert.ok(refused.includes('\u3000') && refused.includes('a\u007fb') && !refused.includes('🖌'));
+  assert.ok(refused.includes(' ') && refused.includes('a\u007fb') && !refused.includes('🖌'));
+});
+
+test('the patterns mean the same in the regular expressions of all languages that clients are generated for', () => {
+  const patterns: string[] = [];
+  JSON.stringify(openApi, (name, value) => {
+    if (name === 'pattern') patterns.push(value);
+    return value;
+  });
+  assert.notEqual(patterns.length, 0);
+  // PCRE has no \u, and Ruby takes \x80 and above for single bytes. Few engines have look-arounds.
+  for (const pattern of patterns)
+    assert.match(pattern, /^\^(?:\\\.|\\x[0-7][0-9a-f]|(?!\(\?)[\x20-\x5b\x5d-\x7e])*\$$/);
 });
 
 /** The formats that a schema states, those within it included. */
@@ -507,7 +523,7 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
     unfit: ['whsec_', newWebhookSecret().slice(6), newWebhookSecret().slice(0, -1)],
   },
   'request id': {
-    schema: propertyOf('ApiError', 'requestId'),
+    schema: propertyOf('ErrorResponse', 'requestId'),
     fit: [randomUUIDv7()],
     unfit: [randomUUID(), randomUUIDv7().toUpperCase(), ''],
   },
@@ -554,7 +570,7 @@ test('an Idempotency-Key is 1 to 255 visible ASCII characters, and only what wri
 });
 
 test('its error codes are the dictionary', () => {
-  assert.deepEqual(propertyOf('ApiError', 'code').enum, Object.keys(reasons));
+  assert.deepEqual(propertyOf('ErrorResponse', 'code').enum, Object.keys(reasons));
 });
 
 const answersOf = (operation: Operation) =>

@@ -4,22 +4,26 @@ import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
 import { evidenceHash } from '../../src/domain/filing.ts';
 import { startService } from '../support/service.ts';
+import { startLaterRelease } from './later-release.ts';
 
 /** Runs a command to its end and resolves with what it printed; rejects, with its errors, if it fails. */
 export const run = promisify(execFile);
 
 /**
  * Runs a program that makes the calls of a sale on a generated client and prints the typed answers as one JSON
- * object, and asserts that a service answered them and that the client neither lost nor altered anything.
+ * object, and asserts that a service answered them and that the client neither lost nor altered anything, and takes
+ * members that a later release adds.
  */
 export async function assertSale(t: TestContext, program: string, words: string[], env = process.env) {
   const { publicUrl, platform } = await startService(t);
   const { apiKey, apiSecret } = await platform();
-  const access = { ARTSEAL_URL: publicUrl, ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
+  const { url, extended } = await startLaterRelease(t, publicUrl);
+  const access = { ARTSEAL_URL: url, ARTSEAL_API_KEY: apiKey, ARTSEAL_API_SECRET: apiSecret };
   const { stdout } = await run(program, words, { env: { ...env, ...access } });
   const { receipt, filing, opened, released, refusal, provenance } = JSON.parse(stdout);
   assert.equal(filing.hash, evidenceHash({ ...filing, price: BigInt(filing.price) }));
   assert.deepEqual({ ...filing, ...receipt }, filing);
+  assert.deepEqual(extended, ['getFiling', 'releaseEscrow']);
   assert.equal(opened.state, 'FROZEN');
   assert.equal(released.state, 'RELEASED');
   assert.equal(refusal.code, 'ESCROW_STATE_CONFLICT');

@@ -187,7 +187,7 @@ function requestIdMisfits({ headers, json }: LiveAnswer): string[] {
 /** What answers a request that is no operation. */
 const anyError: Answered = {
   headers: { 'X-Request-Id': componentOf(openApi.components.headers, 'RequestId') },
-  content: { 'application/json': { schema: componentOf(openApi.components.schemas, 'ApiError') } },
+  content: { 'application/json': { schema: componentOf(openApi.components.schemas, 'ErrorResponse') } },
 };
 
 function componentOf<T>(components: Readonly<Record<string, T>>, name: string): T {

@@ -45,7 +45,7 @@ artwork = FilingRequest(
     size="68 × 136 cm",
     material="ink & colour",
     condition="good",
-    price=128_000_000,
+    price=12_800_000,
 )
 receipt = create_filing.sync(client=client, body=artwork, idempotency_key=str(uuid.uuid4()))
 filing = get_filing.sync(receipt.filing_no, client=client)

@@ -1,0 +1,94 @@
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileScope } from '../support/file-scope.ts';
+import { skipUnlessInstalled } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertSale, run } from './client-program.ts';
+import { pythonEnvironment } from './python-environment.ts';
+
+const openApiGenerator = 'org.openapitools:openapi-generator-cli:7.24.0';
+
+const document = join(import.meta.dirname, '..', '..', 'openapi.yaml');
+const programs = join(import.meta.dirname, 'generated');
+const tools = temporaryFolder(fileScope);
+
+const maven = (...words: string[]) => run('mvn', ['--quiet', '--batch-mode', ...words]);
+
+/** Generates a client into a folder of its own, with the defaults of the generator, and resolves with the folder. */
+async function generate(t: TestContext, language: string, ...options: string[]): Promise<string> {
+  await maven('dependency:copy', `-Dartifact=${openApiGenerator}`, `-DoutputDirectory=${tools}`);
+  const [, name, version] = openApiGenerator.split(':');
+  const client = join(temporaryFolder(t), 'client');
+  const words = ['generate', '-g', language, '-i', document, '-o', client, ...options];
+  await run('java', ['-jar', join(tools, `${name}-${version}.jar`), ...words]);
+  return client;
+}
+
+/** A program on the client of a language: what must be installed for it, and what generates the client and starts it. */
+interface Language {
+  readonly needs: readonly string[];
+  /** The command and, if it is not that of this process, its environment; undefined with the test skipped. */
+  prepare(t: TestContext): Promise<{ command: string[]; env?: NodeJS.ProcessEnv } | undefined>;
+}
+
+const languages: Readonly<Record<string, Language>> = {
+  Go: {
+    needs: ['mvn', 'java', 'go'],
+    prepare: async (t) => {
+      const module = '--git-host artseal.example --git-user-id platform --git-repo-id client';
+      const client = await generate(t, 'go', ...module.split(' '));
+      mkdirSync(join(client, 'calls'));
+      copyFileSync(join(programs, 'calls.go'), join(client, 'calls', 'main.go'));
+      return { command: ['go', 'run', '-C', client, './calls'] };
+    },
+  },
+  Java: {
+    needs: ['mvn', 'javac'],
+    prepare: async (t) => {
+      const client = await generate(t, 'java');
+      const libraries = join(client, 'libraries');
+      const pom = ['--file', join(client, 'pom.xml')];
+      const output = ['-DincludeScope=compile', `-DoutputDirectory=${libraries}`];
+      await maven(...pom, 'dependency:copy-dependencies', ...output);
+      const classes = join(client, 'classes');
+      const path = [classes, join(libraries, '*')].join(':');
+      const sources = ['-sourcepath', join(client, 'src', 'main', 'java'), join(programs, 'Calls.java')];
+      await run('javac', ['-nowarn', '-encoding', 'UTF-8', '-classpath', path, '-d', classes, ...sources]);
+      return { command: ['java', '-classpath', path, 'Calls'] };
+    },
+  },
+  PHP: {
+    needs: ['mvn', 'java', 'php'],
+    prepare: async (t) => ({ command: ['php', join(programs, 'calls.php'), await generate(t, 'php')] }),
+  },
+  Python: {
+    needs: ['python3'],
+    prepare: async (t) => {
+      const client = join(temporaryFolder(t), 'client');
+      const requirements = join(programs, 'requirements.txt');
+      const environment = await pythonEnvironment(t, requirements, 'openapi-python-client');
+      if (environment === undefined) return undefined;
+      const env = { ...environment, PYTHONPATH: client };
+      const words = ['generate', '--path', document, '--output-path', client, '--fail-on-warning'];
+      await run('openapi-python-client', words, { env });
+      return { command: ['python', join(programs, 'calls.py')], env };
+    },
+  },
+  Ruby: {
+    needs: ['mvn', 'java', 'ruby'],
+    prepare: async (t) => {
+      // Every object of Ruby has a method `hash` already.
+      const client = await generate(t, 'ruby', '--name-mappings', 'hash=evidence_hash');
+      return { command: ['ruby', '-I', join(client, 'lib'), join(programs, 'calls.rb')] };
+    },
+  },
+};
+
+for (const [language, { needs, prepare }] of Object.entries(languages)) {
+  const title = `a ${language} client generated from openapi.yaml makes its calls, drops nothing and takes later members`;
+  test(title, { skip: skipUnlessInstalled(...needs) }, async (t) => {
+    const { command: [program = '', ...words] = [], env } = (await prepare(t)) ?? {};
+    if (program !== '') await assertSale(t, program, words, env);
+  });
+}

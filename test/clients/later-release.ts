@@ -1,0 +1,34 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer, json } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { findInstruction } from '../support/openapi.ts';
+
+/**
+ * Starts a proxy that adds a member to each answer of a service that may get further ones, as a later release of it would.
+ * Resolves with its URL; `extended` lists the operations that it did so to.
+ */
+export async function startLaterRelease(t: TestContext, serviceUrl: string) {
+  const extended: string[] = [];
+  const server = createServer(async (incoming, outgoing) => {
+    const { method = '', url = '', headers } = incoming;
+    const forwarded = request(serviceUrl + url, { method, headers });
+    forwarded.end(await buffer(incoming));
+    const [answer] = (await once(forwarded, 'response')) as [IncomingMessage];
+    const { statusCode = 500, headers: answered } = answer;
+    const members = await json(answer);
+    const { operationId = '', responses } = findInstruction(method, url) ?? {};
+    const schema = responses?.[statusCode]?.content['application/json']?.schema;
+    if (schema?.additionalProperties === true) {
+      Object.assign(members as object, { laterMember: { of: ['a', 'later', 'release'] } });
+      extended.push(operationId);
+    }
+    const { 'content-length': _, ...kept } = answered;
+    outgoing.writeHead(statusCode, kept).end(JSON.stringify(members));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, extended };
+}
