@@ -1,7 +1,11 @@
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { syncFolder } from '../store/sqlite/durable-files.ts';
 import { openBackup } from './open.ts';
+import { BackupRefused } from './refused.ts';
+import { readBackupStatus, writeBackupStatus } from './status.ts';
 import { type BackupOrder, partialMark, takeBackup } from './take.ts';
+import { verifyBackup } from './verify.ts';
 
 /** A backup is to be taken into a folder that keeps the last ones. */
 export interface RotationOrder extends Omit<BackupOrder, 'target'> {
@@ -9,7 +13,7 @@ export interface RotationOrder extends Omit<BackupOrder, 'target'> {
   readonly folder: string;
   /** How many are kept, at least 1. */
   readonly keep: number;
-  /** None is taken as long as the last one is younger, in milliseconds; undefined to take one. */
+  /** None is taken if the last try did not fail and the last one is younger, in milliseconds; undefined to take one. */
   readonly everyMs: number | undefined;
 }
 
@@ -35,26 +39,87 @@ interface Kept {
 const namePattern = /^artseal-(\d{6,12})-\d{8}T\d{6}Z\.tar$/;
 const sequenceDigits = 6;
 
+/** The last backup that proved damaged. It is not counted, and the next damaged one replaces it. */
+const damagedName = 'artseal.tar.damaged';
+/** Faults of a damaged backup that are named; `artseal backup verify` names all. */
+const namedMax = 3;
+
 /**
- * Takes a backup into a folder unless the last one is young enough, and then removes the oldest of those that it took
- * before, if they are whole and more than `keep`: never the last one, and nothing else. What an earlier run did not
- * finish is removed as well. Throws what `takeBackup` throws, and then nothing was removed.
+ * Takes a backup into a folder unless the last one is young enough, verifies it as `artseal backup verify` does, and only
+ * then removes the oldest of those that it took before, if they are whole and more than `keep`: never the last one, and
+ * nothing else. What an earlier run did not finish is removed as well. The result goes into the data folder. Throws
+ * BackupRefused if the new backup is damaged, and what `takeBackup` and `verifyBackup` throw; then no backup was removed.
  */
-export async function rotateBackups({ folder, keep, everyMs, ...order }: RotationOrder): Promise<Rotated> {
+export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
+  const { dataDir, nowMs } = order;
+  const before = await readBackupStatus(dataDir);
+  try {
+    const hasFailed = before?.failure !== undefined;
+    const rotated = await rotate({ ...order, folder: resolve(order.folder) }, hasFailed);
+    const { file, takenAt } = rotated;
+    writeBackupStatus(dataDir, { last: { file, takenAt }, failure: undefined });
+    return rotated;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    try {
+      const failure = { at: new Date(nowMs).toISOString(), reason };
+      writeBackupStatus(dataDir, { last: before?.last, failure });
+    } catch {
+      // The disk of the data folder is full or broken: what failed first is thrown, and the age of the last one tells.
+    }
+    throw error;
+  }
+}
+
+async function rotate(
+  { folder, keep, everyMs, ...order }: RotationOrder,
+  hasFailed: boolean,
+): Promise<Rotated> {
   for (const name of readdirSync(folder)) {
     const [backup = '', ...rest] = name.split(partialMark);
     if (namePattern.test(backup) && rest.length > 0) rmSync(join(folder, name), { recursive: true });
   }
   const { whole, broken } = await inspect(folder);
   const last = whole.at(-1);
-  if (last !== undefined && everyMs !== undefined && isYoung(last.takenAt, order.nowMs, everyMs)) {
+  const isTakenAnyway = everyMs === undefined || hasFailed;
+  if (last !== undefined && !isTakenAnyway && isYoung(last.takenAt, order.nowMs, everyMs)) {
     return { file: join(folder, last.name), takenAt: last.takenAt, isNew: false, removed: [], broken };
   }
   const name = nameOf(sequenceBehind(folder), order.nowMs);
-  const { takenAt } = await takeBackup({ ...order, target: join(folder, name) });
+  const takenAt = await takeVerified(order, folder, name);
   const removed = [...whole.map((kept) => kept.name), name].slice(0, -keep);
   for (const old of removed) rmSync(join(folder, old));
   return { file: join(folder, name), takenAt, isNew: true, removed, broken };
+}
+
+/** Takes a backup that has its name once it is verified; when it was taken. A damaged one is kept aside. */
+async function takeVerified(
+  order: Omit<BackupOrder, 'target'>,
+  folder: string,
+  name: string,
+): Promise<string> {
+  // Both are what a next run removes if this one is killed.
+  const partial = `${join(folder, name)}${partialMark}`;
+  const target = `${partial}unverified`;
+  try {
+    const { takenAt } = await takeBackup({ ...order, target });
+    const { faults } = await verifyBackup(target, order.progress, partial);
+    renameSync(target, join(folder, faults.length === 0 ? name : damagedName));
+    syncFolder(folder);
+    if (faults.length > 0) throw damaged(join(folder, damagedName), faults);
+    return takenAt;
+  } finally {
+    rmSync(target, { force: true });
+  }
+}
+
+function damaged(file: string, faults: readonly string[]): BackupRefused {
+  const named = faults.slice(0, namedMax).join('; ');
+  const more = faults.length > namedMax ? ` (${faults.length} faults)` : '';
+  return new BackupRefused(
+    `the new backup is damaged, so no earlier one was removed: ${named}${more}. It is kept as ${file}: ` +
+      'see "A record was changed" in docs/operations.md.',
+  );
 }
 
 /** A time ahead of the clock tells nothing about age. */

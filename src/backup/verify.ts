@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { freeBytes, megabytes } from '../store/sqlite/durable-files.ts';
 import type { Manifest } from './manifest.ts';
 import { checkUnpacked, type OpenBackup, openBackup, unpack } from './open.ts';
@@ -16,12 +16,17 @@ export interface Verdict {
 /**
  * Looks at every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every
  * filing, the evidence log with all that it commits to, and the signatures of the checkpoints that it keeps. It is
- * unpacked into a folder of the system's temporary one meanwhile. Throws BackupRefused if it cannot be opened.
+ * unpacked meanwhile into a new folder, whose path begins with `into` and goes on at random. Throws BackupRefused if it
+ * cannot be opened.
  */
-export async function verifyBackup(file: string, progress: Progress): Promise<Verdict> {
+export async function verifyBackup(
+  file: string,
+  progress: Progress,
+  into = join(tmpdir(), 'artseal-verify-'),
+): Promise<Verdict> {
   const backup = await openBackup(file);
-  refuseWithoutRoom(backup, tmpdir());
-  const folder = mkdtempSync(join(tmpdir(), 'artseal-verify-'));
+  refuseWithoutRoom(backup, dirname(into));
+  const folder = mkdtempSync(into);
   try {
     return { manifest: backup.manifest, faults: await faultsOf(file, backup, folder, progress) };
   } finally {

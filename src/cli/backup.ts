@@ -32,8 +32,10 @@ const take: Action = {
 const rotate: Action = {
   usage: 'backup rotate --into DIR --keep N [--if-older-than PERIOD] [--json]',
   details: [
-    'takes one into a folder, under a name of its own, and removes the oldest of those that it took before, if they are whole.',
-    '--if-older-than 24h  takes none as long as the last one is younger. serve does all this by itself: ARTSEAL_BACKUP_DIR.',
+    'takes one into a folder, under a name of its own, verifies it, and only then removes the oldest of those that it took before.',
+    'If it is damaged, none is removed and the exit code is 1. artseal check and the metrics of the server have the result.',
+    '--if-older-than 24h  takes none if the last one is younger and the last try did not fail.',
+    'serve does all this by itself: ARTSEAL_BACKUP_DIR.',
   ],
   run: async (words, terminal) => {
     const everyMs = words.text('if-older-than');
@@ -49,7 +51,9 @@ const rotate: Action = {
     const { file, isNew, removed, broken } = rotated;
     if (words.has('json')) terminal.print(JSON.stringify(rotated));
     else {
-      terminal.print(isNew ? `taken: ${file}` : `not taken, for the last one is young enough: ${file}`);
+      terminal.print(
+        isNew ? `taken and verified: ${file}` : `not taken, for the last one is young enough: ${file}`,
+      );
       for (const name of removed) terminal.print(`removed: ${name}`);
       for (const name of broken) terminal.print(`no whole backup, look at it and remove it: ${name}`);
     }

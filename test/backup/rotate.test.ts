@@ -3,6 +3,8 @@ import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type RotationOrder, rotateBackups } from '../../src/backup/rotate.ts';
+import { readBackupStatus } from '../../src/backup/status.ts';
+import { forgeIn } from '../support/forging.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { newRegistry, noon, unwatched } from './folder.ts';
 
@@ -12,11 +14,11 @@ const nameAt = (sequence: number, time: string) => `artseal-00000${sequence}-${t
 
 /** Rotations of a registry's backups in a folder of their own. */
 async function rotation(t: Parameters<typeof newRegistry>[0]) {
-  const { dataDir } = await newRegistry(t);
+  const { dataDir, file } = await newRegistry(t);
   const folder = temporaryFolder(t);
   const rotate = (nowMs: number, over: Partial<RotationOrder> = {}) =>
     rotateBackups({ dataDir, folder, keep: 3, everyMs: undefined, nowMs, progress: unwatched, ...over });
-  return { dataDir, folder, rotate, names: () => readdirSync(folder).sort() };
+  return { dataDir, file, folder, rotate, names: () => readdirSync(folder).sort() };
 }
 
 test('the last ones are kept, the oldest are removed, and files of others are left alone', async (t) => {
@@ -84,7 +86,46 @@ test('a backup that fails removes nothing', async (t) => {
 test('what a killed run left is removed, and nothing like it that is of another backup', async (t) => {
   const { folder, rotate, names } = await rotation(t);
   mkdirSync(join(folder, `${nameAt(7, '20261121T120000Z')}.partial-abcdef`));
+  writeFileSync(join(folder, `${nameAt(8, '20261121T120000Z')}.partial-unverified`), '');
   mkdirSync(join(folder, 'mine.tar.partial-abcdef'));
   await rotate(noon.atMs);
   assert.deepEqual(names(), [nameAt(1, '20261121T120000Z'), 'mine.tar.partial-abcdef']);
+});
+
+test('a backup of a damaged registry removes none, is kept aside, and fails until one is sound', async (t) => {
+  const { folder, rotate, names, dataDir, file } = await rotation(t);
+  const filingNo = await file();
+  for (const hour of [0, 1]) await rotate(noon.atMs + hour * hourMs, { keep: 2 });
+  const kept = names();
+  const database = join(dataDir, 'artseal.db');
+  const authorAs = (author: string) =>
+    forgeIn(database, (client) => client.prepare('UPDATE filing SET author = ?').run(author));
+  const author = forgeIn(database, (client) => client.prepare('SELECT author FROM filing').pluck().get());
+  authorAs('Zhang Daqian');
+  const damaged = join(folder, 'artseal.tar.damaged');
+  const everyMs = 24 * hourMs;
+  // The last one is young, but the last try failed: it is tried again, and the damaged one is replaced.
+  for (const [hour, over] of [
+    [2, { keep: 1 }],
+    [3, { keep: 1, everyMs }],
+  ] as const) {
+    await assert.rejects(rotate(noon.atMs + hour * hourMs, over), ({ message }: Error) => {
+      assert.ok(message.includes(filingNo) && message.includes(damaged), message);
+      return true;
+    });
+    assert.deepEqual(names(), [...kept, 'artseal.tar.damaged'].sort());
+    assert.deepEqual((await readBackupStatus(dataDir))?.last, {
+      file: join(folder, kept.at(-1) ?? ''),
+      takenAt: '2026-11-21T13:00:00.000Z',
+    });
+    assert.match((await readBackupStatus(dataDir))?.failure?.reason ?? '', new RegExp(filingNo));
+  }
+  authorAs(String(author));
+  const { isNew, removed } = await rotate(noon.atMs + 4 * hourMs, { keep: 1, everyMs });
+  assert.deepEqual([isNew, removed], [true, kept]);
+  assert.deepEqual(names(), [nameAt(3, '20261121T160000Z'), 'artseal.tar.damaged']);
+  assert.partialDeepStrictEqual(await readBackupStatus(dataDir), {
+    last: { takenAt: '2026-11-21T16:00:00.000Z' },
+    failure: undefined,
+  });
 });
