@@ -1,6 +1,7 @@
 import { randomBytes, randomUUIDv7 } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { BackupSchedule } from './backup/schedule.ts';
+import { watchBackups } from './backup/watch.ts';
 import { createCalls } from './calls/pipeline.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
@@ -128,14 +129,14 @@ export async function startApp(
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
-  let backups: BackupSchedule | undefined;
+  const backups = followBackups(start);
   // It is the last to stop, so that figures can be read while the doors close.
   const metricsAddress = await listenForMetrics(start, {
     ...{ ...shared, readiness, calls: callFigures, institution: payments.figures },
     certificateEnds: tls.ends,
     access: payments.watch.state,
     clockFault: filingClock.fault,
-    backups: () => backups?.status(),
+    backups: backups.figures,
     evidenceLog: publication.figures,
     feed: () => ({ streams: calls.openStreams(), polls: service.waitingCalls() }),
     sending: service.sending,
@@ -157,7 +158,7 @@ export async function startApp(
   addresses = await doors.open(config);
   await nonceGap.served();
   await service.start();
-  backups = await startRegularBackups(start);
+  await backups.start();
   const { publicAddress, internalAddress } = addresses;
   const serving = createServingTeller({
     ...{ dataDir: config.dataDir, keyRing: registry.keyRing, clock, log },
@@ -320,22 +321,33 @@ async function listenForMetrics(
   return listenAt(listener, config.metricsAddress, settings.metricsAddress);
 }
 
-/** Has backups taken, where the settings ask for them, until what was opened is closed. */
-async function startRegularBackups({
-  config,
-  clock,
-  log,
-  opened,
-}: Start): Promise<BackupSchedule | undefined> {
-  if (config.backups === undefined) return undefined;
-  // Loaded where it is asked for.
-  const [{ inChild }, { startBackups }] = await Promise.all([
-    import('./backup/in-child.ts'),
-    import('./backup/schedule.ts'),
-  ]);
-  const backups = startBackups(inChild(config.dataDir, config.backups), config.backups.everyMs, clock, log);
-  opened.defer(backups.stop);
-  return backups;
+/** Follows the backups until what was opened is closed; `start` has them taken, where the settings ask for that. */
+function followBackups({ config, clock, log, opened }: Start): {
+  readonly figures: FigureSources['backups'];
+  readonly start: () => Promise<void>;
+} {
+  const { dataDir, environment } = config;
+  const { folder, everyMs, keep } = config.backups;
+  const isRequired = environment === 'production';
+  const watch = watchBackups({ dataDir, folder, everyMs, isRequired }, clock, log);
+  opened.defer(watch.stop);
+  let schedule: BackupSchedule | undefined;
+  return {
+    figures: () => {
+      const known = watch.standing();
+      return known && { everyMs, last: known.last, failure: schedule?.failure() ?? known.failure };
+    },
+    start: async () => {
+      if (folder === undefined) return;
+      // Loaded where it is asked for.
+      const [{ inChild }, { startBackups }] = await Promise.all([
+        import('./backup/in-child.ts'),
+        import('./backup/schedule.ts'),
+      ]);
+      schedule = startBackups(inChild(dataDir, { folder, everyMs, keep }), everyMs, clock, log);
+      opened.defer(schedule.stop);
+    },
+  };
 }
 
 /** What is read anew while it serves. */

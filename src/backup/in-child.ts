@@ -21,7 +21,7 @@ const niceness = 10;
  */
 export function inChild(
   dataDir: string,
-  { folder, keep, everyMs }: RegularBackups,
+  { folder, keep, everyMs }: RegularBackups & { readonly folder: string },
   [program = '', ...words]: readonly string[] = ownCommand(),
 ): TakeIfOld {
   const options = [

@@ -4,19 +4,10 @@ import type { Rotated } from './rotate.ts';
 
 /** Backups that a serving process has taken regularly. */
 export interface BackupSchedule {
-  status(): BackupStatus;
+  /** Why the last try failed; undefined if it did not. */
+  failure(): string | undefined;
   /** Takes no more; one under way is given up. */
   stop(): Promise<void>;
-}
-
-/** How the backups stand. */
-export interface BackupStatus {
-  /** How often they are taken, in milliseconds. */
-  readonly everyMs: number;
-  /** The last whole backup; undefined until it is known. */
-  readonly last: { readonly file: string; readonly takenAtMs: number } | undefined;
-  /** Why none could be taken since; undefined if all is well. */
-  readonly failure: { readonly atMs: number; readonly message: string } | undefined;
 }
 
 /** Takes a backup if the last one is old, and rotates; elsewhere than in this thread. Rejects with why it cannot. */
@@ -37,7 +28,7 @@ export function startBackups(
   log: Logger,
 ): BackupSchedule {
   const giveUp = new AbortController();
-  let status: BackupStatus = { everyMs, last: undefined, failure: undefined };
+  let failure: string | undefined;
   let callOff = () => {};
   let underWay = Promise.resolve();
 
@@ -45,17 +36,15 @@ export function startBackups(
     let nextMs = Math.min(everyMs, retryMs);
     try {
       const { file, takenAt, isNew, removed, broken } = await takeIfOld(giveUp.signal);
-      const takenAtMs = Date.parse(takenAt);
-      status = { everyMs, last: { file, takenAtMs }, failure: undefined };
+      failure = undefined;
       if (isNew) log.info({ file, removed }, 'a backup was taken');
       for (const name of broken)
         log.warn({ file: name }, 'this is no whole backup: look at it and remove it');
-      nextMs = isNew ? everyMs : Math.max(0, takenAtMs + everyMs - clock.nowMs());
+      nextMs = isNew ? everyMs : Math.max(0, Date.parse(takenAt) + everyMs - clock.nowMs());
     } catch (error) {
       if (giveUp.signal.aborted) return;
-      const message = error instanceof Error ? error.message : String(error);
-      status = { ...status, failure: { atMs: clock.nowMs(), message } };
-      log.error({ reason: message }, 'no backup could be taken; it is tried again');
+      failure = error instanceof Error ? error.message : String(error);
+      log.error({ reason: failure }, 'no backup could be taken; it is tried again');
     }
     callOff = clock.after(Math.min(nextMs, everyMs), start);
   }
@@ -66,7 +55,7 @@ export function startBackups(
 
   start();
   return {
-    status: () => status,
+    failure: () => failure,
     stop: async () => {
       callOff();
       giveUp.abort();

@@ -16,6 +16,7 @@ import { readKeyRing } from '../settings/master-key.ts';
 import { ConfigRefused } from '../settings/settings.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
+import { checkBackups } from './backups.ts';
 import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
@@ -56,6 +57,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield serving.finding;
   yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));
   yield* await checkAddresses(config, serving.record);
+  yield await checkBackups(config, clock.nowMs());
   yield await checkInstitution(config, clock);
   yield await checkWebhooks(config);
 }

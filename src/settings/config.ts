@@ -38,8 +38,7 @@ export interface Config {
   readonly drainDelayS: number;
   /** How long a buyer may take to act where the institution asks for it. */
   readonly buyerDeadlineMs: number;
-  /** Backups that a serving process takes; undefined for none. */
-  readonly backups: RegularBackups | undefined;
+  readonly backups: RegularBackups;
   /** What the evidence log is published under; undefined for a name that is made of the deployment's secret. */
   readonly logOrigin: string | undefined;
   /** Who cosigns the evidence log; undefined where nobody is asked to. */
@@ -81,9 +80,11 @@ export type MasterKeySource = { readonly keys: readonly MasterKey[] } | { readon
 
 /** Backups that are taken regularly. */
 export interface RegularBackups {
-  readonly folder: string;
-  /** How many are kept, at least 1. */
+  /** Where a serving process puts those that it takes; undefined if it takes none. */
+  readonly folder: string | undefined;
+  /** How many it keeps, at least 1. */
   readonly keep: number;
+  /** How often they are taken, by a serving process or by something else. */
   readonly everyMs: number;
 }
 
@@ -227,7 +228,8 @@ export const settings = {
   backupEvery: {
     variable: 'ARTSEAL_BACKUP_EVERY',
     fallback: '24h',
-    meaning: 'how often, from 1m to 20d',
+    meaning:
+      'how often, from 1m to 20d; set it also if a timer or cron takes them: a last one of twice that age is too old',
     read: parsePeriod,
   },
   backupKeep: {
@@ -547,12 +549,12 @@ function readMasterKeys({ isSet, read }: Source): MasterKeySource {
   return refuse(masterKeyFile, `or ${masterKey.variable} must be set in production`);
 }
 
-function readBackups({ isSet, read }: Source): RegularBackups | undefined {
-  const found = readAll({
+function readBackups({ isSet, read }: Source): RegularBackups {
+  return readAll({
+    folder: () => (isSet(settings.backupDir) ? read(settings.backupDir) : undefined),
     everyMs: () => read(settings.backupEvery),
     keep: () => read(settings.backupKeep),
   });
-  return isSet(settings.backupDir) ? { folder: read(settings.backupDir), ...found } : undefined;
 }
 
 function readLogWitnesses({ isSet, read }: Source): LogWitnesses | undefined {

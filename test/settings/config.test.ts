@@ -39,7 +39,7 @@ describe('without any setting', () => {
       logLevel: 'info',
       drainDelayS: 0,
       buyerDeadlineMs: 3_600_000,
-      backups: undefined,
+      backups: { folder: undefined, everyMs: 86_400_000, keep: 7 },
       logOrigin: undefined,
       logWitnesses: undefined,
       logTimeStamps: undefined,
@@ -121,10 +121,10 @@ test('backups are taken where a folder is named for them, each day and seven of 
     ['1m', 60_000],
     ['20d', 1_728_000_000],
   ] as const) {
-    assert.equal(backups({ ARTSEAL_BACKUP_EVERY: text })?.everyMs, everyMs);
+    assert.equal(backups({ ARTSEAL_BACKUP_EVERY: text }).everyMs, everyMs);
   }
-  assert.equal(backups({ ARTSEAL_BACKUP_KEEP: '1' })?.keep, 1);
-  assert.equal(readConfig({ ARTSEAL_BACKUP_KEEP: '1' }).backups, undefined);
+  assert.equal(backups({ ARTSEAL_BACKUP_KEEP: '1' }).keep, 1);
+  assert.equal(readConfig({ ARTSEAL_BACKUP_KEEP: '1' }).backups.folder, undefined);
 });
 
 describe('another value is refused, naming the variable', () => {

@@ -371,19 +371,20 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_backup_taken_seconds',
-    help: 'When the last whole backup was taken of those that are taken regularly, in Unix seconds; 0 until one is known.',
+    help: 'When the last verified backup was taken, by serve or by artseal backup rotate, in Unix seconds; 0 until one is known.',
     type: 'gauge',
-    read: ({ backups }) => one(backups && (backups.last?.takenAtMs ?? 0) / 1_000),
+    read: ({ backups }) =>
+      one(backups && (backups.last === undefined ? 0 : Date.parse(backups.last.takenAt) / 1_000)),
   },
   {
     name: 'artseal_backup_period_seconds',
-    help: 'How often they are to be taken.',
+    help: 'How often they are to be taken: ARTSEAL_BACKUP_EVERY.',
     type: 'gauge',
     read: ({ backups }) => one(backups && backups.everyMs / 1_000),
   },
   {
     name: 'artseal_backup_failing',
-    help: 'Whether the last try to take one failed.',
+    help: 'Whether the last try to take and verify one failed, or the backup folder of serve cannot be written.',
     type: 'gauge',
     read: ({ backups }) => one(backups && Number(backups.failure !== undefined)),
   },

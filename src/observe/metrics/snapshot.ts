@@ -9,10 +9,10 @@ import type { ProcessFigures } from './process-figures.ts';
 /** Of the backups that are taken regularly. */
 export interface RegularBackupFigures {
   readonly everyMs: number;
-  /** The last whole one; undefined until one is known. */
-  readonly last: { readonly takenAtMs: number } | undefined;
-  /** Set as long as none can be taken. */
-  readonly failure: object | undefined;
+  /** The last verified one; undefined until one is known. */
+  readonly last: { readonly takenAt: string } | undefined;
+  /** Why the last try failed, or the next one will; undefined if all is well. */
+  readonly failure: string | undefined;
 }
 
 /** Of the evidence log and what is published of it. */
@@ -63,7 +63,7 @@ export interface Snapshot {
   };
   /** Why filings are refused because of the wall clock; undefined if they are not. */
   readonly clockFault: ClockFault | undefined;
-  /** How the backups stand that are taken regularly; undefined if none are. */
+  /** How the backups stand, those that commands take as well; undefined if none is known and none is required. */
   readonly backups: RegularBackupFigures | undefined;
   readonly evidenceLog: EvidenceLogFigures;
   readonly feed: FeedFigures;

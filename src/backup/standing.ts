@@ -1,0 +1,84 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { RegularBackups } from '../settings/config.ts';
+import { readBackupStatus } from './status.ts';
+
+/** How regular backups are taken. */
+export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> {
+  readonly dataDir: string;
+  /** Whether there must be backups: those of a production. */
+  readonly isRequired: boolean;
+}
+
+/** What is known of the regular backups, those that commands take as well. */
+export interface BackupStanding {
+  /** The last one that was taken and verified. */
+  readonly last: { readonly file: string; readonly takenAt: string } | undefined;
+  /** Whether its file was removed from its folder. */
+  readonly isLastGone: boolean;
+  /** Why the server cannot take backups into its folder. */
+  readonly unusable: string | undefined;
+  /** Why the last try failed. */
+  readonly failure: string | undefined;
+}
+
+/** What is wrong with the regular backups, in a sentence without its full stop. */
+export interface BackupProblem {
+  readonly level: 'warning' | 'fault';
+  readonly text: string;
+}
+
+/** Reads what is known of the backups of a data folder. */
+export async function readStanding({ dataDir, folder }: BackupTerms): Promise<BackupStanding> {
+  const { last, failure } = (await readBackupStatus(dataDir)) ?? {};
+  return {
+    last,
+    isLastGone: last !== undefined && (await isGone(last.file)),
+    unusable: folder === undefined ? undefined : await whyUnusable(folder),
+    failure: failure && `the backup of ${failure.at} failed: ${failure.reason.replace(/\.$/, '')}`,
+  };
+}
+
+/** What is wrong with the backups; undefined if nothing is. A last one that is too old is a fault at twice the period. */
+export function findProblem(
+  { last, isLastGone, unusable, failure }: BackupStanding,
+  { folder, everyMs, isRequired }: BackupTerms,
+  nowMs: number,
+): BackupProblem | undefined {
+  if (unusable !== undefined) return { level: 'fault', text: unusable };
+  if (failure !== undefined) return { level: 'fault', text: failure };
+  if (last === undefined) {
+    if (folder !== undefined) return { level: 'warning', text: `none is in ${folder} yet: serve takes one` };
+    const text =
+      'no verified backup is known: set ARTSEAL_BACKUP_DIR, enable artseal-backup.timer, or run artseal backup rotate from cron';
+    return isRequired ? { level: 'warning', text } : undefined;
+  }
+  if (nowMs - Date.parse(last.takenAt) > 2 * everyMs) {
+    const text = `the last verified backup is of ${last.takenAt}, which is more than twice ARTSEAL_BACKUP_EVERY ago: look why none was taken since`;
+    return { level: 'fault', text };
+  }
+  if (!isLastGone) return undefined;
+  return { level: 'warning', text: `the last verified backup, ${last.file}, is not there any more` };
+}
+
+/** Whether a file is missing from a folder that is there. A folder that is not there may only be out of sight. */
+async function isGone(file: string): Promise<boolean> {
+  const isThere = (path: string) =>
+    stat(path).then(
+      () => true,
+      () => false,
+    );
+  return (await isThere(dirname(file))) && !(await isThere(file));
+}
+
+async function whyUnusable(folder: string): Promise<string | undefined> {
+  try {
+    if (!(await stat(folder)).isDirectory()) return `${folder} of ARTSEAL_BACKUP_DIR is no folder`;
+    await access(folder, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return `no backup can be written to the folder of ARTSEAL_BACKUP_DIR: ${why}; make the folder, or mount its disk`;
+  }
+}

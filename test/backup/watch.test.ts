@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import pino from 'pino';
+import { type BackupStatus, writeBackupStatus } from '../../src/backup/status.ts';
+import { watchBackups } from '../../src/backup/watch.ts';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const hourMs = 3_600_000;
+const everyMs = 24 * hourMs;
+
+/** A watch over a data folder in which a command leaves its result. */
+function watched(t: TestContext, over: { folder?: string; isRequired?: boolean } = {}) {
+  const clock = createManualClock();
+  const dataDir = temporaryFolder(t);
+  writeFileSync(join(dataDir, 'artseal.db'), '');
+  const file = join(dataDir, 'b.tar');
+  writeFileSync(file, '');
+  const lines: { level: number; reason?: string; msg: string }[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const terms = { dataDir, folder: undefined, everyMs, isRequired: false, ...over };
+  const watch = watchBackups(terms, clock, log);
+  t.after(watch.stop);
+  const last = () => ({ file, takenAt: new Date(clock.nowMs()).toISOString() });
+  return {
+    ...{ watch, clock, last, file, lines },
+    leave: (status: BackupStatus) => writeBackupStatus(dataDir, status),
+    /** Waits until it has looked again. */
+    look: async () => {
+      await eventually('the next look is due', 60_000, () => clock.nextDueMs() !== undefined);
+      clock.advance(10_000);
+      await eventually('the look after it is due', 60_000, () => clock.nextDueMs() !== undefined);
+    },
+    told: () => lines.map(({ level, msg, reason = '' }) => `${level} ${msg} ${reason}`.trim()),
+  };
+}
+
+test('a backup of a command that fails is an error in the log, once for each try, until one is good', async (t) => {
+  const { watch, leave, look, last, told } = watched(t);
+  await look();
+  assert.deepEqual([watch.standing(), told()], [undefined, []]);
+  const good = last();
+  leave({ last: good, failure: undefined });
+  await look();
+  assert.deepEqual(watch.standing(), { last: good, failure: undefined });
+  for (const at of ['2026-11-22T03:10:00.000Z', '2026-11-23T03:10:00.000Z']) {
+    leave({ last: good, failure: { at, reason: 'the disk is full.' } });
+    await look();
+    await look();
+    assert.equal(told().at(-1), `50 backups are not in order the backup of ${at} failed: the disk is full`);
+  }
+  leave({ last: good, failure: undefined });
+  await look();
+  assert.equal(told().at(-1), '30 backups are in order again');
+  assert.equal(told().length, 3);
+});
+
+test('a last one of twice the period is an error in the log, and one that was removed a warning', async (t) => {
+  const { clock, leave, look, last, file, told } = watched(t);
+  leave({ last: last(), failure: undefined });
+  clock.advance(2 * everyMs - hourMs);
+  await look();
+  assert.deepEqual(told(), []);
+  clock.advance(2 * hourMs);
+  await look();
+  assert.match(told().join(), /^50 backups are not in order .* more than twice ARTSEAL_BACKUP_EVERY ago/);
+  leave({ last: last(), failure: undefined });
+  rmSync(file);
+  await look();
+  assert.match(told().at(-1) ?? '', /^40 backups are not in order .*b\.tar, is not there any more$/);
+});
+
+test('a production without any is warned', async (t) => {
+  const { watch, look, told } = watched(t, { isRequired: true });
+  await look();
+  assert.deepEqual(watch.standing(), { last: undefined, failure: undefined });
+  assert.match(
+    told().join(),
+    /^40 backups are not in order no verified backup is known: set ARTSEAL_BACKUP_DIR/,
+  );
+});
+
+test('a folder of the server that is gone is an error; failures that the schedule logs are left to it', async (t) => {
+  const folder = temporaryFolder(t);
+  const { watch, leave, look, last, told } = watched(t, { folder });
+  leave({ last: last(), failure: { at: '2026-11-22T03:10:00.000Z', reason: 'no room' } });
+  await look();
+  assert.deepEqual(told(), []);
+  assert.match(watch.standing()?.failure ?? '', /no room$/);
+  rmSync(folder, { recursive: true });
+  leave({ last: last(), failure: undefined });
+  await look();
+  assert.match(told().join(), /^50 backups are not in order .*ENOENT.*mount its disk$/);
+  assert.match(watch.standing()?.failure ?? '', /ENOENT/);
+});
