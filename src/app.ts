@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { BackupSchedule } from './backup/schedule.ts';
 import { watchBackups } from './backup/watch.ts';
 import { createCalls } from './calls/pipeline.ts';
+import { checkPlainListeners } from './check/listeners.ts';
 import { createCalendar } from './domain/calendar.ts';
 import type { Clock } from './domain/clock.ts';
 import { createDoors, type DoorAddresses, listenAt } from './doors.ts';
@@ -159,6 +160,8 @@ export async function startApp(
   await nonceGap.served();
   await service.start();
   await backups.start();
+  for (const { level, text } of await checkPlainListeners(config))
+    if (level === 'warning') log.warn({ reason: text }, 'a listener has no TLS');
   const { publicAddress, internalAddress } = addresses;
   const serving = createServingTeller({
     ...{ dataDir: config.dataDir, keyRing: registry.keyRing, clock, log },

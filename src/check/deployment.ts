@@ -19,6 +19,7 @@ import { databaseFile } from '../store/sqlite/location.ts';
 import { checkBackups } from './backups.ts';
 import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
+import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 import { checkWebhooks } from './webhooks.ts';
 
@@ -57,6 +58,8 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield serving.finding;
   yield* checkMasterKeys(config, database.content, serving.record, Math.floor(clock.nowMs() / 1000));
   yield* await checkAddresses(config, serving.record);
+  yield* checkCertificates(config, clock.nowMs());
+  yield* await checkPlainListeners(config);
   yield await checkBackups(config, clock.nowMs());
   yield await checkInstitution(config, clock);
   yield await checkWebhooks(config);

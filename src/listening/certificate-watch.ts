@@ -7,7 +7,7 @@ import { pathsOf, readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-fi
 /** How often the files are looked at, in milliseconds. */
 const lookEveryMs = 2_000;
 /** A certificate is near its end when it has less than this left, in milliseconds, … */
-const endNearMs = 14 * 86_400_000;
+const endNearMs = 30 * 86_400_000;
 /** … and less than this part of its whole life: some live for six days, and are renewed in the middle. */
 const endNearPart = 1 / 3;
 
@@ -42,7 +42,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   let inForce = options.material;
   let seen = stateOf(files);
   let tried = seen;
-  let told: Age | undefined;
+  let told: CertificateAge | undefined;
   let callOff = () => {};
 
   function reload(): void {
@@ -61,7 +61,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   }
 
   function tellAge(): void {
-    const age = ageOf(inForce, clock.nowMs());
+    const age = certificateAge(inForce, clock.nowMs());
     if (age === told) return;
     told = age;
     const endsAt = dateOf(inForce.endsAtMs);
@@ -82,9 +82,14 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
   return { endsAtMs: () => inForce.endsAtMs, reload, end: () => callOff() };
 }
 
-type Age = 'GOOD' | 'NEAR_ITS_END' | 'OVER';
+/** How near a certificate is to its end. */
+export type CertificateAge = 'GOOD' | 'NEAR_ITS_END' | 'OVER';
 
-function ageOf({ beginsAtMs, endsAtMs }: TlsMaterial, nowMs: number): Age {
+/** How near a certificate is to its end, which `artseal check` and the log of the server tell. */
+export function certificateAge(
+  { beginsAtMs, endsAtMs }: Pick<TlsMaterial, 'beginsAtMs' | 'endsAtMs'>,
+  nowMs: number,
+): CertificateAge {
   const leftMs = endsAtMs - nowMs;
   if (leftMs <= 0) return 'OVER';
   return leftMs < Math.min(endNearMs, endNearPart * (endsAtMs - beginsAtMs)) ? 'NEAR_ITS_END' : 'GOOD';

@@ -16,6 +16,11 @@ export function canonical(address: string): string {
   return isIP(mapped) === 4 ? mapped : text;
 }
 
+/** Whether an IP address is one of this machine alone: 127.0.0.0/8 or ::1. */
+export function isLoopback(address: string): boolean {
+  return canonical(address) === '::1' || /^127(\.\d+){3}$/.test(canonical(address));
+}
+
 /** Reads an address or a network such as 192.0.2.0/24; undefined if it is neither. */
 export function parseNetwork(text: string): Network | undefined {
   const [, host = '', digits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];

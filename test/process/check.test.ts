@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createHash, randomBytes } from 'node:crypto';
-import { chmodSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createHash, randomBytes, X509Certificate } from 'node:crypto';
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
@@ -22,6 +22,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { serveWatched } from '../support/watched-command.ts';
 
 const withinMs = 60_000;
+const hourMs = 3_600_000;
 const hexKey = '0123456789abcdef'.repeat(4);
 
 /** Runs `artseal check --json` in this process. */
@@ -32,6 +33,14 @@ async function check(env: Record<string, string>) {
     findings.filter((finding) => finding.part === part).map(({ level, text }) => `${level}: ${text}`);
   const faulty = () => findings.filter(({ level }) => level === 'fault').map(({ part }) => part);
   return { code, findings, errors, of, faulty };
+}
+
+/** What is found of a part at a time. */
+async function findingsAt(nowMs: number, env: Record<string, string>, wanted: string): Promise<string[]> {
+  const told: string[] = [];
+  for await (const { part, level, text } of checkDeployment(env, createManualClock(nowMs)))
+    if (part === wanted) told.push(`${level}: ${text}`);
+  return told;
 }
 
 /** All bytes of a folder, by the names of its files. */
@@ -248,6 +257,98 @@ test('the proxy that webhooks are sent through is tried, and named without its p
   assert.deepEqual([gone.code, gone.faulty()], [1, ['webhooks']]);
   assert.match(gone.of('webhooks').join(), /ECONNREFUSED.*; nothing is sent until it can$/);
   assert.doesNotMatch(gone.of('webhooks').join(), /s3cret/);
+});
+
+test('listeners that other machines reach without TLS are warned of, by the server as well', async (t) => {
+  const { certificateFile, keyFile } = makeSelfSigned(temporaryFolder(t));
+  const env = { ARTSEAL_DATA_DIR: temporaryFolder(t), ARTSEAL_PUBLIC_ADDR: 'localhost:0' };
+  await makeSandbox(env.ARTSEAL_DATA_DIR);
+  const ok = 'ok: no listener takes calls from other machines without TLS';
+  assert.deepEqual((await check(env)).of('tls'), [ok]);
+  const open = {
+    ...env,
+    ARTSEAL_PUBLIC_ADDR: '0.0.0.0:0',
+    ARTSEAL_INTERNAL_ADDR: '[::]:0',
+    ARTSEAL_METRICS_ADDR: '0.0.0.0:0',
+  };
+  const exposed = await check(open);
+  const [, internal = '', metrics = ''] = exposed.of('tls');
+  assert.equal(exposed.code, 0);
+  assert.match(
+    exposed.of('tls')[0] ?? '',
+    /^warning: 0\.0\.0\.0:0 of ARTSEAL_PUBLIC_ADDR .* set ARTSEAL_PUBLIC_TLS_CERT and .* proxy alone reach/,
+  );
+  assert.match(internal, /^warning: \[::\]:0 of ARTSEAL_INTERNAL_ADDR .* set ARTSEAL_INTERNAL_TLS_CERT/);
+  assert.match(metrics, /^warning: 0\.0\.0\.0:0 of ARTSEAL_METRICS_ADDR returns metrics to other machines/);
+  const tls = {
+    ...{ ARTSEAL_PUBLIC_TLS_CERT: certificateFile, ARTSEAL_PUBLIC_TLS_KEY: keyFile },
+    ...{ ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile },
+  };
+  assert.deepEqual((await check({ ...open, ...tls, ARTSEAL_METRICS_ADDR: 'off' })).of('tls'), [ok]);
+
+  const service = await serveWatched(t, { ...env, ARTSEAL_METRICS_ADDR: '0.0.0.0:0' });
+  const warnings = () =>
+    service
+      .stderr()
+      .split('\n')
+      .filter((line) => line.includes('a listener has no TLS'));
+  await eventually('the warning', withinMs, () => warnings().length > 0);
+  const [{ level, reason }, ...more] = warnings().map((line) => JSON.parse(line));
+  assert.deepEqual([`warning: ${reason}`, level, more], [metrics, 40, []]);
+  assert.equal(await service.stop(), 0);
+});
+
+test('a certificate is good, then near its end, then over', async (t) => {
+  const { certificateFile, keyFile, certificate } = makeSelfSigned(temporaryFolder(t));
+  const dataDir = temporaryFolder(t);
+  await makeSandbox(dataDir);
+  const env = {
+    ...anyAddresses,
+    ARTSEAL_DATA_DIR: dataDir,
+    ARTSEAL_INTERNAL_TLS_CERT: certificateFile,
+    ARTSEAL_INTERNAL_TLS_KEY: keyFile,
+  };
+  const { validFromDate, validToDate } = new X509Certificate(certificate);
+  const lifeMs = +validToDate - +validFromDate;
+  const named = `${certificateFile} of ARTSEAL_INTERNAL_TLS_CERT`;
+  const endsAt = validToDate.toISOString();
+  for (const [part, told] of [
+    [0.6, `ok: ${named} is valid until ${endsAt}`],
+    [0.7, `warning: ${named} expires at ${endsAt}: renew it`],
+    [1, `fault: ${named} expired at ${endsAt}, and clients refuse it: renew it`],
+  ] as const)
+    assert.deepEqual(await findingsAt(+validFromDate + part * lifeMs, env, 'certificate'), [told]);
+});
+
+test('the folder of regular backups is looked at, and the age of the last verified one', async (t) => {
+  const [dataDir, folder] = [temporaryFolder(t), temporaryFolder(t)];
+  await makeSandbox(dataDir);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const none = await check(env);
+  assert.deepEqual(none.of('backup'), ['ok: none are taken regularly, which a sandbox does not need']);
+  const scheduled = { ...env, ARTSEAL_BACKUP_DIR: folder };
+  assert.deepEqual((await check(scheduled)).of('backup'), [
+    `warning: none is in ${folder} yet: serve takes one`,
+  ]);
+  const missing = await check({ ...env, ARTSEAL_BACKUP_DIR: join(folder, 'none') });
+  assert.deepEqual([missing.code, missing.faulty()], [1, ['backup']]);
+  assert.match(missing.of('backup').join(), /folder of ARTSEAL_BACKUP_DIR: ENOENT.*mount its disk$/);
+  const file = await check({ ...env, ARTSEAL_BACKUP_DIR: join(dataDir, 'artseal.db') });
+  assert.match(file.of('backup').join(), /artseal\.db of ARTSEAL_BACKUP_DIR is no folder$/);
+
+  const rotated = await runHere(['backup', 'rotate', '--into', folder, '--keep', '2'], env);
+  assert.match(rotated.printed.join(), /^taken and verified: /);
+  const [name = ''] = readdirSync(folder);
+  const good = (await check(env)).of('backup').join();
+  assert.match(good, new RegExp(`^ok: the last verified one was taken at 2\\S+Z: ${join(folder, name)}$`));
+  const at = (nowMs: number) => findingsAt(nowMs, { ...anyAddresses, ...env }, 'backup');
+  assert.deepEqual(await at(Date.now() + 47 * hourMs), [good]);
+  assert.match(
+    (await at(Date.now() + 49 * hourMs)).join(),
+    /^fault: .* more than twice ARTSEAL_BACKUP_EVERY ago/,
+  );
+  rmSync(join(folder, name));
+  assert.match((await check(env)).of('backup').join(), /^warning: .* is not there any more$/);
 });
 
 test('an institution is asked with the credentials, and may give no answer', async (t) => {

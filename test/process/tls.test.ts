@@ -337,13 +337,13 @@ test('the log tells once that a certificate is near its end and once that it is 
     clock.setWall(clock.nowMs() + ms);
     pass(10_000);
   };
-  wait(75 * day);
+  wait(59 * day);
   assert.deepEqual(ages(), []);
   const near = [40, 'the certificate is near its end: renew it'];
   wait(2 * day);
   assert.deepEqual(ages(), [near]);
   const over = [50, 'the certificate is over: clients refuse it'];
-  wait(14 * day);
+  wait(30 * day);
   assert.deepEqual(ages(), [near, over]);
   replace(authority.issue('longer', 365));
   wait(0);

@@ -44,6 +44,23 @@ export function makeSelfSigned(folder: string): Certificate {
   return make(folder, 'localhost', 2, ['-addext', 'subjectAltName=DNS:localhost']);
 }
 
+/** Has openssl make a certificate for localhost in a folder that ended in 2020. */
+export function makeExpired(folder: string): Pick<Certificate, 'certificateFile' | 'keyFile'> {
+  const [certificateFile, keyFile] = [join(folder, 'expired.pem'), join(folder, 'expired.key.pem')];
+  const settings = `[ca]\ndefault_ca = own\n[own]\ndatabase = index.txt\nnew_certs_dir = .\nrand_serial = yes
+default_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n`;
+  for (const [name, text] of Object.entries({ 'ca.cnf': settings, 'index.txt': '' }))
+    writeFileSync(join(folder, name), text);
+  const run = (...words: readonly string[]) =>
+    execFileSync('openssl', words, { cwd: folder, stdio: 'ignore' });
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
+  run('req', '-new', ...key, '-subj', '/CN=localhost', '-out', 'request.pem');
+  const span = ['-startdate', '20200101000000Z', '-enddate', '20200102000000Z'];
+  const by = ['-selfsign', '-keyfile', keyFile, '-in', 'request.pem'];
+  run('ca', '-batch', '-notext', '-config', 'ca.cnf', ...by, ...span, '-out', certificateFile);
+  return { certificateFile, keyFile };
+}
+
 function make(folder: string, name: string, days: number, more: readonly string[]): Certificate {
   const [certificateFile, keyFile] = [join(folder, `${name}.pem`), join(folder, `${name}.key.pem`)];
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', keyFile];
