@@ -296,6 +296,7 @@ async function openReadiness(
   const readiness = createReadiness(parts, clock, log);
   opened.defer(readiness.stop);
   institution.onChange(() => void readiness.check());
+  opened.defer(store.onStorageError(() => void readiness.check()));
   const drain = () => {
     isDraining = true;
   };

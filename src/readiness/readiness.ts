@@ -35,6 +35,8 @@ export interface Readiness {
 
 /** How often it is checked regularly, in milliseconds: as often as orchestrators ask. */
 const checkEveryMs = 10_000;
+/** The same while a part fails: nobody may ask then, and calls are to come again soon after it works. */
+const checkFailingEveryMs = 1_000;
 
 /** Makes readiness of its parts. Each change is logged once. */
 export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, log: Logger): Readiness {
@@ -70,7 +72,8 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
 
   async function checkRegularly(): Promise<void> {
     await check();
-    if (!isStopped) callOff = clock.after(checkEveryMs, checkRegularly);
+    const afterMs = failing === '' ? checkEveryMs : checkFailingEveryMs;
+    if (!isStopped) callOff = clock.after(afterMs, checkRegularly);
   }
 
   return {

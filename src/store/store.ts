@@ -58,6 +58,10 @@ export interface Store {
    * are not in their place any more.
    */
   findFault(): string | undefined;
+  /** The storage errors that the store has met since it was opened. */
+  storageErrors(): StorageErrors;
+  /** Calls back when there are more of them, before the unit that met one is rejected. Returns what ends it. */
+  onStorageError(listener: () => void): () => void;
   /**
    * Has a listener told whose events have become durable: those of this process behind each transaction that wrote some, those of
    * others within a second; undefined for callers that are not known. Gives what ends it.
@@ -75,6 +79,18 @@ export interface Store {
 
 /** Is told whose events are there to be read: ids of callers; undefined where some may be of anybody. */
 export type EventListener = (callerIds: readonly number[] | undefined) => void;
+
+/** Errors of the disk and of what is stored on it. The texts are for the operator. */
+export interface StorageErrors {
+  /**
+   * How often the store was refused a write or a read: the disk is full, read-only or fails. Not counted: another process
+   * holds the store.
+   */
+  readonly refusals: number;
+  readonly lastRefusal: string | undefined;
+  /** The first damage that was found in the store itself: what can be read is returned, and the rest never is. */
+  readonly damage: string | undefined;
+}
 
 /** What a store does and holds, since it was opened. */
 export interface StoreFigures {
@@ -97,7 +113,10 @@ export interface StoreFigures {
 export interface IncidentCounts {
   /** Filings that were refused since the clock may be wrong. */
   readonly clockRefusals: number;
-  /** Reads of records that are not what was recorded, by their evidence hash or by the evidence log; none was returned. */
+  /**
+   * Reads of records that are not what was recorded, by their evidence hash or by the evidence log, and of parts of the store
+   * that are damaged; none was returned.
+   */
   readonly damagedRecords: number;
 }
 

@@ -77,7 +77,7 @@ test('a check that takes longer than one that began later changes nothing any mo
   assert.deepEqual(logged, []);
 });
 
-test('once started it is checked every ten seconds, until it is stopped', async () => {
+test('once started it is checked every ten seconds, every second while a part fails, until it is stopped', async () => {
   const { readiness, faults, logged, clock } = twoParts();
   await readiness.start();
   faults.disk = 'it is full';
@@ -87,9 +87,13 @@ test('once started it is checked every ten seconds, until it is stopped', async 
   clock.advance(1);
   await turn();
   assert.equal(logged.length, 1);
-  readiness.stop();
   faults.disk = undefined;
+  clock.advance(1_000);
+  await turn();
+  assert.equal(logged.length, 2);
+  readiness.stop();
+  faults.disk = 'it is full';
   clock.advance(60_000);
   await turn();
-  assert.equal(logged.length, 1);
+  assert.equal(logged.length, 2);
 });

@@ -8,6 +8,7 @@ import type {
   Kind,
   Outcome,
   QuotaClaim,
+  StorageErrors,
   StoreFigures,
   StoreOptions,
   Unit,
@@ -35,6 +36,7 @@ import {
   type Failure,
   fateUnknown,
   isBusy,
+  isDamage,
   isMachineFault,
   machineFailure,
   unavailableFor,
@@ -89,6 +91,8 @@ export interface Core {
   beginServing(): void;
   /** Looks whether the files are in their place: what is wrong, in words for the operator, or undefined. */
   findFault(): string | undefined;
+  /** As `Store.storageErrors`; the same object until there is another error. */
+  storageErrors(): StorageErrors;
   figures(): CoreFigures;
   close(): void;
 }
@@ -186,7 +190,9 @@ export function openCore(options: StoreOptions): Core {
         ? replies
         : units.map(() => ({ failure: unavailableFor(fateUnknown, displaced) }));
     } catch (error) {
-      if (!isMachineFault(error)) return units.length > 1 ? halved(units) : [{ failure: unforeseen(error) }];
+      if (!isMachineFault(error) && units.length > 1) return halved(units);
+      incidents.meet(error, isWriting ? 'write' : 'read');
+      if (!isMachineFault(error)) return [{ failure: unforeseen(error) }];
       const failure = machineFailure(error, isWriting);
       return units.flatMap((unit) => (isWriting && !writes(unit) ? attempt([unit]) : [{ failure }]));
     }
@@ -204,7 +210,8 @@ export function openCore(options: StoreOptions): Core {
     try {
       if (client.open) return read();
     } catch (error) {
-      if (!isMachineFault(error)) throw error;
+      incidents.meet(error, 'read');
+      if (!isMachineFault(error) && !isDamage(error)) throw error;
     }
     return undefined;
   }
@@ -224,6 +231,7 @@ export function openCore(options: StoreOptions): Core {
       nonces.refresh();
     },
     findFault: () => files.look(),
+    storageErrors: incidents.storageErrors,
     figures: () => ({
       transactionUnits: transactionUnits.data(),
       transactionSeconds: transactionSeconds.data(),
@@ -318,7 +326,10 @@ function createUnits(database: Database, incidents: Incidents) {
         rollBack.run();
         release.run();
       }
-      if (!(error instanceof Refusal)) return { failure: unforeseen(error) };
+      if (!(error instanceof Refusal)) {
+        incidents.meet(error, isSaved || isAtOnce ? 'write' : 'read');
+        return { failure: unforeseen(error) };
+      }
       return { kind: 'REFUSED', refusal: refusalData(error), isReplay: false };
     }
     // Outside of what is undone by itself: a record without its leaf must not be left, whatever fails here.

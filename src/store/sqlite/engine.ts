@@ -4,6 +4,7 @@ import { type Core, openCore } from './core.ts';
 import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
 import { createEventListeners } from './event-listeners.ts';
+import { createStorageErrorListeners } from './storage-error-listeners.ts';
 
 /** How often it is looked whether another process wrote events. */
 const lookEveryMs = 250;
@@ -16,10 +17,15 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     if (changed !== undefined) index.replace(changed);
   };
   const listeners = createEventListeners();
-  const look = setInterval(() => listeners.tell(core.takeEventNews(true)), lookEveryMs).unref();
+  const storageErrors = createStorageErrorListeners();
+  const look = setInterval(() => {
+    listeners.tell(core.takeEventNews(true));
+    storageErrors.update(core.storageErrors());
+  }, lookEveryMs).unref();
   const { execute, inFlight, close } = createBatcher(async (units) => {
     const replies = core.executeBatch(units);
     listeners.tell(core.takeEventNews(false));
+    storageErrors.update(core.storageErrors());
     return replies;
   });
   return {
@@ -36,6 +42,8 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     checkedMs: core.checkedMs,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
+    storageErrors: storageErrors.latest,
+    onStorageError: storageErrors.add,
     onEvents: listeners.add,
     unitsInFlight: inFlight,
     figures: async () => ({ ...core.figures(), unitsInFlight: inFlight() }),

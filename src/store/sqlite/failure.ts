@@ -32,8 +32,13 @@ const damagedMessage =
 const machineFaults = /^SQLITE_(FULL|BUSY|LOCKED|IOERR|READONLY|CANTOPEN|NOMEM|PROTOCOL)/;
 
 /** Whether the machine is at fault for an error: its disk, its memory, or another process that holds the database. */
-export function isMachineFault(error: unknown): boolean {
+export function isMachineFault(error: unknown): error is Error {
   return error instanceof Displaced || machineFaults.test(codeOf(error));
+}
+
+/** Whether an error says that a database is damaged, or that a file is none. */
+export function isDamage(error: unknown): error is Error {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(codeOf(error));
 }
 
 /** Whether an error says that another process holds the database. */

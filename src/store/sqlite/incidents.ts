@@ -1,17 +1,36 @@
-import type { IncidentCounts } from '../store.ts';
+import type { IncidentCounts, StorageErrors } from '../store.ts';
+import { isBusy, isDamage, isMachineFault } from './failure.ts';
 
 /** Counts what should not happen, since the store was opened. */
 export interface Incidents {
   count(what: keyof IncidentCounts): void;
+  /** Counts a storage error that a write or a read met. Any other error does not count. */
+  meet(error: unknown, access: 'write' | 'read'): void;
   counts(): IncidentCounts;
+  /** The same object until there is another error. */
+  storageErrors(): StorageErrors;
 }
 
 export function createIncidents(): Incidents {
   const counts = { clockRefusals: 0, damagedRecords: 0 };
+  let errors = noStorageErrors;
   return {
     count: (what) => {
       counts[what] += 1;
     },
+    meet: (error, access) => {
+      if (isDamage(error)) {
+        counts.damagedRecords += 1;
+        errors = { ...errors, damage: errors.damage ?? error.message };
+      } else if (isMachineFault(error) && !isBusy(error)) {
+        const lastRefusal = `a ${access} was refused: ${error.message}`;
+        errors = { ...errors, refusals: errors.refusals + 1, lastRefusal };
+      }
+    },
     counts: () => ({ ...counts }),
+    storageErrors: () => errors,
   };
 }
+
+/** What a store has met that was opened just now. */
+export const noStorageErrors: StorageErrors = { refusals: 0, lastRefusal: undefined, damage: undefined };

@@ -54,11 +54,6 @@ export async function copyDatabase(from: string, to: string, onBytes: (done: num
   copy.close();
 }
 
-/** Whether an error says that a database is damaged, or none at all. */
-export function isDamage(error: unknown): error is Error {
-  return error instanceof Sqlite.SqliteError && /^SQLITE_(CORRUPT|NOTADB)/.test(error.code);
-}
-
 /** Reads a copy that nobody else uses. */
 function read<T>(file: string, work: (client: Sqlite.Database) => T): T {
   const client = new Sqlite(file, { readonly: true, fileMustExist: true });

@@ -1,4 +1,4 @@
-import type { Unit } from '../store.ts';
+import type { StorageErrors, Unit } from '../store.ts';
 import type { Core, CoreFigures, Reply } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseRefused } from './location.ts';
@@ -18,6 +18,8 @@ export type Told =
       readonly replies: readonly Reply[];
       /** If they may have changed; so it is wherever credentials are told. */
       readonly credentials: Credentials | undefined;
+      /** If there are more than were sent before; so it is in each message that has them. */
+      readonly storageErrors: StorageErrors | undefined;
       readonly events: EventNews;
     }
   | { readonly kind: 'DONE' }
@@ -35,6 +37,7 @@ export type Told =
       readonly credentials: Credentials | undefined;
       /** What is wrong with the files. */
       readonly fault: string | undefined;
+      readonly storageErrors: StorageErrors | undefined;
       readonly events: EventNews;
     };
 

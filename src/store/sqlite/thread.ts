@@ -1,6 +1,9 @@
 import '../../program/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { StoreOptions, Unit } from '../store.ts';
+import type { StorageErrors, StoreOptions, Unit } from '../store.ts';
+import { damaged } from './damage.ts';
+import { noStorageErrors } from './incidents.ts';
+import { databaseFile } from './location.ts';
 import { type Asked, type Told, toldError } from './thread-messages.ts';
 
 /** How often it is looked whether another process changed credentials or wrote events, and whether the files are in their place. */
@@ -14,23 +17,30 @@ const port = parentPort;
 const tell = (told: Told) => port.postMessage(told);
 
 try {
-  serve(openCore(workerData as StoreOptions));
+  serve(openCore(workerData as StoreOptions), workerData as StoreOptions);
 } catch (error) {
   tell({ kind: 'FAILED', error: toldError(error) });
 }
 
 /** Answers what it is asked, each in its turn, until it is asked to close. */
-function serve(core: ReturnType<typeof openCore>): void {
+function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): void {
   let fault = core.findFault();
+  let sentErrors = noStorageErrors;
   const { secret, checkedMs } = core;
-  tell({ kind: 'OPENED', secret, checkedMs, credentials: core.changedCredentials(), fault });
+  const credentials = core.changedCredentials();
+  const { damage } = core.storageErrors();
+  // Without the credentials every caller would be taken for a stranger.
+  if (damage !== undefined) throw damaged(databaseFile(dataDir), damage);
+  tell({ kind: 'OPENED', secret, checkedMs, credentials, fault });
   const look = setInterval(() => {
     const credentials = core.changedCredentials();
     const found = core.findFault();
     const events = core.takeEventNews(true);
-    if (credentials === undefined && found === fault && events === undefined) return;
+    const storageErrors = newStorageErrors();
+    const isSame = found === fault && storageErrors === undefined;
+    if (credentials === undefined && isSame && events === undefined) return;
     fault = found;
-    tell({ kind: 'LOOKED', credentials, fault, events });
+    tell({ kind: 'LOOKED', credentials, fault, storageErrors, events });
   }, lookEveryMs);
   port.on('message', (asked: Asked) => {
     // What it does not foresee ends the thread: nobody knows then what was stored.
@@ -46,7 +56,16 @@ function serve(core: ReturnType<typeof openCore>): void {
   function executed(units: readonly Unit[]): Told {
     const replies = core.executeBatch(units);
     const events = core.takeEventNews(false);
-    return { kind: 'EXECUTED', replies, credentials: core.changedCredentials(), events };
+    const credentials = core.changedCredentials();
+    return { kind: 'EXECUTED', replies, credentials, storageErrors: newStorageErrors(), events };
+  }
+
+  /** Undefined if they were sent before. */
+  function newStorageErrors(): StorageErrors | undefined {
+    const errors = core.storageErrors();
+    if (errors === sentErrors) return undefined;
+    sentErrors = errors;
+    return errors;
   }
 
   function answer({ kind }: Exclude<Asked, { kind: 'EXECUTE' }>): Told {

@@ -7,6 +7,7 @@ import { createCredentialIndex } from './credential-index.ts';
 import { derivedKey } from './derived-key.ts';
 import { createEventListeners } from './event-listeners.ts';
 import { fateUnknown } from './failure.ts';
+import { createStorageErrorListeners } from './storage-error-listeners.ts';
 import { type Asked, errorOf, type Told } from './thread-messages.ts';
 
 const lostBefore = 'The store is gone; nothing was stored.';
@@ -29,6 +30,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'store' });
   const index = createCredentialIndex();
   const listeners = createEventListeners();
+  const storageErrors = createStorageErrorListeners();
   const opening = Promise.withResolvers<Extract<Told, { kind: 'OPENED' }>>();
   const losing = Promise.withResolvers<Error>();
   const ended = Promise.withResolvers<void>();
@@ -42,6 +44,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   function hear(told: Told): void {
     if ('credentials' in told && told.credentials !== undefined) index.replace(told.credentials);
     if ('fault' in told) fault = told.fault;
+    if ('storageErrors' in told) storageErrors.update(told.storageErrors);
     if ('events' in told) listeners.tell(told.events);
     if (told.kind === 'OPENED') opening.resolve(told);
     else if (told.kind !== 'LOOKED') answered(told);
@@ -111,6 +114,8 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
       await ask({ kind: 'BEGIN_SERVING' });
     },
     findFault: () => fault,
+    storageErrors: storageErrors.latest,
+    onStorageError: storageErrors.add,
     onEvents: listeners.add,
     unitsInFlight: inFlight,
     figures: async () => {
