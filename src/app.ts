@@ -19,6 +19,7 @@ import { createScrape, type FigureSources } from './observe/metrics/scrape.ts';
 import type { Traces } from './observe/traces/traces.ts';
 import type { Institution, OwnDoor } from './payment/institution.ts';
 import { createClockPart } from './readiness/clock-part.ts';
+import { createDamagePart } from './readiness/damage-part.ts';
 import { watchFilingClock } from './readiness/filing-clock-watch.ts';
 import { type InstitutionWatch, watchInstitution } from './readiness/institution-watch.ts';
 import { createReadiness, type ReadinessPart } from './readiness/readiness.ts';
@@ -288,6 +289,7 @@ async function openReadiness(
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
     createStorePart(store, clock),
+    createDamagePart(store),
     createClockPart(clock, await newestFilingMs(execute)),
     { name: 'institution', findFault: institution.findFault },
     ...logParts,

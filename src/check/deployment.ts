@@ -14,6 +14,7 @@ import { readServingRecord, type ServingRecord } from '../serving-record.ts';
 import { type Config, readServingConfig, unknownSettings } from '../settings/config.ts';
 import { readKeyRing } from '../settings/master-key.ts';
 import { ConfigRefused } from '../settings/settings.ts';
+import { isDamage } from '../store/sqlite/failure.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { checkBackups } from './backups.ts';
@@ -87,16 +88,22 @@ async function checkDatabase(
         };
   } catch (error) {
     return {
-      findings: [fault(`${file} cannot be read: ${messageOf(error)}; restore a backup if it is damaged`)],
+      findings: [
+        fault(
+          isDamage(error) ? damaged(file, [error.message]) : `${file} cannot be read: ${messageOf(error)}`,
+        ),
+      ],
     };
   }
 }
 
+const damaged = (file: string, damages: readonly string[]): string =>
+  `${file} is damaged (${damages.join('; ')}): stop, and restore a backup`;
+
 function judge(config: Config, file: string, inspection: Inspection<Finding>): Finding[] {
   const { ok, warning, fault } = findingsOf('database');
   const { bytes, schema, knownSchema, damages, content } = inspection;
-  if (damages.length > 0)
-    return [fault(`${file} is damaged (${damages.join('; ')}): stop, and restore a backup`)];
+  if (damages.length > 0) return [fault(damaged(file, damages))];
   if (schema > knownSchema)
     return [
       fault(

@@ -152,7 +152,7 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_damaged_record_reads_total',
-    help: 'Reads of records that are not what was recorded; none of them was returned.',
+    help: 'Reads of records that are not what was recorded, or of damaged parts of the database; none of them was returned.',
     type: 'counter',
     read: ({ store }) => one(store?.incidents.damagedRecords),
   },

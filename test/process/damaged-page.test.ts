@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import Sqlite from 'better-sqlite3';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { fileOne, noon, sandbox } from '../store/promises/fixtures.ts';
+import { askProvenance } from '../support/calls.ts';
+import { runCommand } from '../support/command.ts';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { scrape } from '../support/metrics.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+/** Enough that the table has a page that neither the start nor the newest filings need. */
+const filings = 200;
+
+/** Overwrites the page of a table that has this text. */
+function overwritePage(file: string, table: string, text: string): void {
+  const client = new Sqlite(file, { readonly: true });
+  const pages = client
+    .prepare<[string], { pgoffset: number; pgsize: number }>(
+      "SELECT pgoffset, pgsize FROM dbstat WHERE name = ? AND pagetype = 'leaf'",
+    )
+    .all(table);
+  client.close();
+  const bytes = readFileSync(file);
+  const page = pages.find(({ pgoffset, pgsize }) =>
+    bytes.subarray(pgoffset, pgoffset + pgsize).includes(text),
+  );
+  assert.ok(page);
+  bytes.fill(0xa5, page.pgoffset, page.pgoffset + page.pgsize);
+  writeFileSync(file, bytes);
+}
+
+test('a damaged page turns readiness off for good, is counted and logged, and check finds it', {
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  const by = { callerId: 1, caller: platform.caller };
+  const numbers = await Promise.all(Array.from({ length: filings }, () => fileOne(store, by, noon)));
+  await store.close();
+  const [damaged, sound] = [numbers[filings / 2] ?? '', numbers.at(-1) ?? ''];
+  overwritePage(join(dataDir, 'artseal.db'), 'filing', damaged);
+
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const service = await serveWatched(t, env);
+  const ready = async () => {
+    const answer = await fetch(`${service.publicUrl}/readyz`);
+    return [answer.status, ((await answer.json()) as { message?: string }).message];
+  };
+  const health = createClient(Health, createGrpcTransport({ baseUrl: service.internalUrl }));
+  const provenance = async (filingNo: string) => (await askProvenance(service, platform, filingNo)).status;
+  const counted = async () =>
+    (await scrape(service.metricsUrl)).value('artseal_damaged_record_reads_total') ?? 0;
+  await eventually('it is ready, as nothing has read the page', patienceMs, async () => {
+    return (await ready())[0] === 200;
+  });
+  assert.equal(await counted(), 0);
+
+  assert.equal(await provenance(damaged), 500);
+  const notReady = [503, 'Not ready: database.'];
+  assert.deepEqual(await ready(), notReady, 'at once');
+  assert.equal((await health.check({})).status, Status.NOT_SERVING);
+  assert.equal(await provenance(sound), 200, 'what can be read is returned');
+  assert.deepEqual(await ready(), notReady, 'until the process ends');
+  await eventually('it is counted', patienceMs, async () => (await counted()) > 0);
+  const metrics = await scrape(service.metricsUrl);
+  assert.equal(metrics.value('artseal_ready_part', { part: 'database' }), 0);
+  assert.equal(metrics.value('artseal_ready_part', { part: 'store' }), 1);
+  await eventually('it is logged', patienceMs, () =>
+    service.stderr().includes('"msg":"not ready: database"}\n'),
+  );
+  const lines = service
+    .stderr()
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const [error] = lines.filter(({ level, msg }) => level === 50 && msg.startsWith('the database is damaged'));
+  assert.match(error.fault, /malformed.*restore the last backup.*docs\/operations\.md/);
+  const [line] = lines.filter(({ msg }) => msg === 'not ready: database');
+  assert.equal(line.faults[0].fault, error.fault);
+
+  const { code, stdout } = await runCommand(['check'], env);
+  assert.equal(code, 1);
+  assert.match(stdout, /^fault +database .*damaged.*restore a backup/m);
+});
+
+test('a service that cannot read its credentials does not start', { timeout: 300_000 }, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 1);
+  overwritePage(join(dataDir, 'artseal.db'), 'api_key', platforms[0]?.keyId ?? '');
+  assertOneLine(await runBounded(t, ['serve'], { ARTSEAL_DATA_DIR: dataDir }), 1, /artseal\.db is damaged: /);
+});
