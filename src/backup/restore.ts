@@ -26,6 +26,8 @@ export interface RestoreOrder {
   readonly numbersAfter: string | undefined;
   /** For a backup from before databases were stamped with theirs. */
   readonly currency: string;
+  /** From 0 to 1. */
+  readonly random: () => number;
   readonly progress: Progress;
 }
 
@@ -120,7 +122,7 @@ function note(
   work: string,
   { takenAt, database: stamped }: Manifest,
   years: readonly number[],
-  { nowMs, numbersAfter, currency }: RestoreOrder,
+  { nowMs, numbersAfter, currency, random }: RestoreOrder,
 ): Omit<Restored, 'manifest'> {
   const stamps = {
     environment: stamped.environment as Environment,
@@ -136,6 +138,7 @@ function note(
       restoredAtS: Math.floor(nowMs / 1000),
       years,
       numbersAfter,
+      random,
     });
     return { gaps, isPublished: database.select().from(logCheckpoint).limit(1).get() !== undefined };
   } finally {

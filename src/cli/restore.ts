@@ -12,9 +12,10 @@ export const restore: Command = {
   summary: 'make a data folder of a backup',
   details: [
     'DIR must be empty or not there. The backup is verified first. Stop the service that it replaces before you serve DIR.',
-    '--numbers-after AS-2026-000123  the last number that was given out, by what platforms and logs know: the next one',
-    '                                follows it. Without it a gap is left that no service can have filled, but one that was',
-    '                                restored from the same backup: it has the same gap.',
+    '--numbers-after AS-2026-000123  the last number that was given out, by what platforms and logs know. Without it a gap is',
+    '                                left that no service can have filled, but one that was restored from the same backup.',
+    'Up to 10,000 more numbers are skipped at random, so that two restored folders hardly ever give out the same ones first.',
+    'Serve only one folder that was restored from a backup.',
     'For five minutes after the first start signed calls are refused: the backup cannot tell which were carried out before.',
   ],
   run: async (words, terminal) => {
@@ -28,6 +29,7 @@ export const restore: Command = {
         ...{ file, into, numbersAfter, currency, progress },
         calendar: createCalendar(timeZone),
         nowMs: Date.now(),
+        random: Math.random,
       }),
     );
     const { takenAt, database, masterKeys, holdsMasterKeys } = manifest;

@@ -58,7 +58,7 @@ export async function restored(
   over: Partial<RestoreOrder> = {},
 ) {
   const into = over.into ?? join(temporaryFolder(t), 'restored');
-  const order = { nowMs: noon.atMs + 3_600_000, numbersAfter: undefined, ...over };
+  const order = { nowMs: noon.atMs + 3_600_000, numbersAfter: undefined, random: () => 0, ...over };
   const calendar = createCalendar('UTC');
   const { gaps, manifest } = await restoreBackup({
     ...{ file, into, calendar, currency: 'CNY', progress: unwatched },

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { BackupRefused } from '../../src/backup/refused.ts';
 import { takeBackup } from '../../src/backup/take.ts';
+import { verifyBackup } from '../../src/backup/verify.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
@@ -63,6 +64,27 @@ test('where the last number is known the next one follows it, and the gap is not
     'INSERT OR REPLACE INTO restoration SELECT * FROM restoration',
   ]) {
     assert.throws(() => raw.exec(change), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, change);
+  }
+});
+
+test('two restorations of one backup begin at numbers of their own, and what they skipped is sound', async (t) => {
+  const original = await newRegistry(t);
+  const sold = await original.file();
+  await original.open(sold);
+  const backup = await backedUp(t, original.dataDir);
+  for (const [numbersAfter, random, first] of [
+    [undefined, 0.25, 'AS-2026-502501'],
+    [undefined, 0.5, 'AS-2026-505001'],
+    ['AS-2026-000123', 0.25, 'AS-2026-002624'],
+    ['AS-2026-999989', 0.99, 'AS-2026-999990'],
+  ] as const) {
+    const { into, gaps } = await restored(t, backup, { numbersAfter, random: () => random });
+    assert.equal(gaps.find(({ kind }) => kind === 'ESCROW')?.through, 839_809 + random * 10_000);
+    const registry = await openRegistryIn(t, into);
+    await perform(registry.store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+    assert.equal(await registry.file(), first);
+    const { faults } = await verifyBackup(await backedUp(t, into), unwatched);
+    assert.deepEqual(faults, []);
   }
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { busiestStretch, safeNumberFloor } from '../../src/domain/number-gap.ts';
+import { busiestStretch, randomStretch, safeNumberFloor } from '../../src/domain/number-gap.ts';
 
 test('half of the numbers that are left are skipped, rounded up', () => {
   assert.equal(safeNumberFloor(0, 999_999, 0), 500_000);
@@ -13,6 +13,14 @@ test('ten times the busiest stretch is skipped where that is more, be it behind 
   assert.equal(safeNumberFloor(900_000, 999_999, 5_000), 950_000);
   assert.equal(safeNumberFloor(900_000, 999_999, 5_001), 950_010);
   assert.equal(safeNumberFloor(980_000, 999_999, 5_000), 1_030_000);
+});
+
+test('up to 10,000 numbers more are skipped at random, and never more than a tenth of those that are left', () => {
+  assert.equal(randomStretch(500_000, 999_999, 0), 0);
+  assert.equal(randomStretch(500_000, 999_999, 0.5), 5_000);
+  assert.equal(randomStretch(500_000, 999_999, 1 - Number.EPSILON), 9_999);
+  assert.equal(randomStretch(999_899, 999_999, 1 - Number.EPSILON), 9);
+  assert.equal(randomStretch(999_999, 999_999, 1 - Number.EPSILON), 0);
 });
 
 test('the busiest stretch is found wherever it is, its two ends included', () => {

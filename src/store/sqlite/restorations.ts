@@ -2,8 +2,8 @@ import { and, asc, desc, eq, isNull, max, sql } from 'drizzle-orm';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
 import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
-import { busiestStretch, safeNumberFloor } from '../../domain/number-gap.ts';
-import type { RestorationCommands } from '../restoration-commands.ts';
+import { busiestStretch, randomStretch, safeNumberFloor } from '../../domain/number-gap.ts';
+import type { Restoration, RestorationCommands } from '../restoration-commands.ts';
 import type { Database } from './database.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
@@ -27,16 +27,19 @@ export function createRestorationHandlers(
       .all();
 
   return {
-    FindRestoration: reads(() => {
-      const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
-      return latest && { servedAtS: latest.servedAtS ?? undefined };
-    }),
+    FindRestoration: reads(() => lastRestoration(database)),
     NoteServed: writes(({ atS }) => {
       for (const gap of newGaps()) log.appendAct('NUMBERS_SKIPPED', atS, gap);
       database.update(restoration).set({ servedAtS: atS }).where(unserved).run();
       return undefined;
     }),
   };
+}
+
+/** The last restoration of a database; undefined if it was never restored. */
+export function lastRestoration(database: Database): Restoration | undefined {
+  const latest = database.select().from(restoration).orderBy(desc(restoration.id)).limit(1).get();
+  return latest && { servedAtS: latest.servedAtS ?? undefined };
 }
 
 /** The last number of the gaps of each year. They are made before a store is opened, and never later. */
@@ -58,6 +61,8 @@ export interface NewRestoration {
   readonly years: readonly number[];
   /** The last filing number that was given out, if somebody knows. */
   readonly numbersAfter: string | undefined;
+  /** From 0 to 1. */
+  readonly random: () => number;
 }
 
 /** Numbers that are left out. */
@@ -73,8 +78,8 @@ export interface NumberGap {
 const stretchMinS = 86_400;
 
 /**
- * Notes that a database was restored: leaves out all numbers that may have been given out since, and has the
- * institution asked about each open order. Returns what is left out. Throws DatabaseRefused if no gap would be
+ * Notes that a database was restored: leaves out all numbers that may have been given out since, and some more at random, and
+ * has the institution asked about each open order. Returns what is left out. Throws DatabaseRefused if no gap would be
  * safe, or if `numbersAfter` cannot be the last number.
  */
 export function noteRestoration(database: Database, noted: NewRestoration): readonly NumberGap[] {
@@ -88,7 +93,7 @@ export function noteRestoration(database: Database, noted: NewRestoration): read
     const stretchS = Math.max(restoredAtS - takenAtS, stretchMinS);
     const gaps = noted.years.flatMap((year) => [
       filingGap(database, year, stretchS, noted),
-      escrowGap(database, year, stretchS),
+      escrowGap(database, year, stretchS, noted),
     ]);
     const real = gaps.filter(({ after, through }) => through > after);
     for (const gap of real)
@@ -122,19 +127,20 @@ function filingGap(
   database: Database,
   year: number,
   stretchS: number,
-  { numbersAfter, years }: NewRestoration,
+  { numbersAfter, years, random }: NewRestoration,
 ): NumberGap {
   const after = lastFiling(database, year);
   const known = numbersAfter !== undefined && yearOfFiling(numbersAfter) === year;
   const isOver = years.some((other) => other > year);
-  const through = known
+  const floor = known
     ? sequenceOfFiling(numbersAfter)
     : safeFilingFloor(database, year, after, stretchS, isOver);
-  if (through < after) {
+  if (floor < after) {
     throw new DatabaseRefused(
       `--numbers-after ${numbersAfter} cannot be the last number: ${filingNumber(year, after)} was given out before the backup.`,
     );
   }
+  const through = floor + randomStretch(floor, filingSequenceMax, random());
   return { kind: 'FILING', year, after, through };
 }
 
@@ -157,14 +163,20 @@ function safeFilingFloor(
 }
 
 /** What is not safe ends in ESCROW_NUMBERS_EXHAUSTED for the rest of the year. */
-function escrowGap(database: Database, year: number, stretchS: number): NumberGap {
+function escrowGap(
+  database: Database,
+  year: number,
+  stretchS: number,
+  { random }: NewRestoration,
+): NumberGap {
   const after = database.select().from(numberSequence).where(eq(numberSequence.year, year)).get()?.last ?? 0;
   const times = timesOf(
     database,
     'SELECT changed_at_s FROM escrow_change WHERE position = 1 ORDER BY changed_at_s',
   );
-  const floor = safeNumberFloor(after, escrowSequenceMax, busiestStretch(times, stretchS));
-  return { kind: 'ESCROW', year, after, through: Math.min(floor, escrowSequenceMax) };
+  const safe = safeNumberFloor(after, escrowSequenceMax, busiestStretch(times, stretchS));
+  const floor = Math.min(safe, escrowSequenceMax);
+  return { kind: 'ESCROW', year, after, through: floor + randomStretch(floor, escrowSequenceMax, random()) };
 }
 
 function setEscrowSequence(database: Database, year: number, last: number): void {
