@@ -127,6 +127,7 @@ export async function startApp(
   const readiness = await openReadiness(start, store, registry.execute, payments.watch, [
     { name: 'evidence', findFault: logVerification.findFault },
     { name: 'witnesses', findFault: findRollback },
+    { name: 'restored', isPublic: true, findFault: nonceGap.findFault },
   ]);
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
@@ -284,7 +285,7 @@ async function openReadiness(
   store: Store,
   execute: Execute,
   institution: InstitutionWatch,
-  logParts: readonly ReadinessPart[],
+  otherParts: readonly ReadinessPart[],
 ) {
   let isDraining = false;
   const parts: readonly ReadinessPart[] = [
@@ -292,7 +293,7 @@ async function openReadiness(
     createDamagePart(store),
     createClockPart(clock, await newestFilingMs(execute)),
     { name: 'institution', findFault: institution.findFault },
-    ...logParts,
+    ...otherParts,
     { name: 'draining', findFault: () => (isDraining ? 'the process was told to stop' : undefined) },
   ];
   const readiness = createReadiness(parts, clock, log);

@@ -22,6 +22,7 @@ import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
+import { checkRestoration } from './restoration.ts';
 import { checkWebhooks } from './webhooks.ts';
 
 /** How long the institution is waited for, in milliseconds. */
@@ -54,6 +55,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   const database = await checkDatabase(config);
   yield* database.findings;
   if (database.content !== undefined) yield database.content.foundInLog;
+  yield* checkRestoration(database.content?.restoration, clock.nowMs());
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
   yield serving.finding;

@@ -5,6 +5,8 @@ import type { Clock } from '../domain/clock.ts';
 export interface ReadinessPart {
   /** In lower-case letters: the doors tell it to anybody, and figures have it as a label. */
   readonly name: string;
+  /** Whether anybody may read what is wrong. */
+  readonly isPublic?: boolean;
   /**
    * What is wrong, in words for the operator; undefined if nothing is. It is asked as often as strangers like: a part whose
    * look costs more than memory keeps what it found for a while.
@@ -15,8 +17,9 @@ export interface ReadinessPart {
 /** What is wrong with a part. */
 export interface PartFault {
   readonly part: string;
-  /** In words for the operator, not for callers. */
+  /** In words for the operator, and not for callers unless it is public. */
   readonly fault: string;
+  readonly isPublic?: boolean;
 }
 
 /** Whether the process is ready to take calls. */
@@ -94,7 +97,8 @@ export function createReadiness(parts: readonly ReadinessPart[], clock: Clock, l
 async function faultOf(part: ReadinessPart): Promise<PartFault | undefined> {
   try {
     const fault = await part.findFault();
-    return fault === undefined ? undefined : { part: part.name, fault };
+    if (fault === undefined) return undefined;
+    return { part: part.name, fault, ...(part.isPublic && { isPublic: true }) };
   } catch (error) {
     return { part: part.name, fault: `it could not be looked at: ${error}` };
   }

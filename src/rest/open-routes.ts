@@ -45,8 +45,9 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
   async function ready(): Promise<Answer> {
     const faults = await readiness.check();
     if (faults.length === 0) return jsonAnswer(200, { status: 'ok' });
-    // The names alone: what is wrong with them is for the operator, who has it in the log.
-    throw unavailable(`Not ready: ${faults.map(({ part }) => part).join(', ')}.`);
+    // Most by their names alone: what is wrong with them is for the operator, who has it in the log.
+    const failing = faults.map(({ part, fault, isPublic }) => (isPublic ? `${part} (${fault})` : part));
+    throw unavailable(`Not ready: ${failing.join(', ')}.`);
   }
 
   const answers = new Map<string, OpenRoute['answer']>([

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { closeSync, copyFileSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
 import { Agent, get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,13 +10,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
+import type { Finding } from '../../src/check/finding.ts';
+import { runHere } from '../support/artseal.ts';
+import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
+import { anyAddresses } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { scrape } from '../support/metrics.ts';
 import { skipUnlessUnshared } from '../support/namespaces.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { serveWatched, type WatchedService } from '../support/watched-command.ts';
+import { commandEnvironment, serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 /** The longest wait for something that has to happen. */
@@ -44,14 +50,14 @@ async function watchHealth(service: WatchedService, signal: AbortSignal, take: (
   }
 }
 
-const logLines = ({ stderr }: WatchedService) =>
-  stderr()
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+const linesOf = (text: string) => text.trimEnd().split('\n');
+const logLines = ({ stderr }: WatchedService) => linesOf(stderr()).map((line) => JSON.parse(line));
 /** Log lines that say something of readiness. */
 const readinessLines = (service: WatchedService) =>
   logLines(service).filter(({ msg }) => /^(not )?ready/.test(msg));
+
+const hasLogged = ({ stderr }: WatchedService, msg: string) =>
+  eventually(`${msg} is logged`, patienceMs, () => stderr().includes(`"msg":"${msg}"}\n`));
 
 /** How long a service that has ended was draining, by its log. */
 function drainedMs(service: WatchedService): number {
@@ -99,7 +105,7 @@ async function serveOnSmallDisk(t: TestContext) {
     fill(join(onDisk, 'fill'));
     await eventually('a filing is refused', patienceMs, async () => (await file()).status === 503);
   };
-  return { service, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
+  return { service, dataDir, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
 }
 
 test('a refused filing turns readiness off at once, until writes have succeeded for seconds', {
@@ -160,6 +166,120 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
     calls.every(({ operation }) => operation.includes('Filing')),
     'questions for health leave no lines',
   );
+});
+
+/** What has a command see the files of a service on a small disk. */
+const besideIt = ({ child }: WatchedService): string[] => {
+  const namespaces = ['--user', '--preserve-credentials', '--mount'];
+  return ['nsenter', '--target', String(child.pid), ...namespaces, '--'];
+};
+
+/** Runs `artseal` on a data folder, by `launcher` if there is one. */
+function run(words: readonly string[], dataDir: string, launcher: readonly string[] = []) {
+  const [program = '', ...rest] = [...launcher, ...artsealCommand(words).flat()];
+  const env = commandEnvironment({ ...anyAddresses, ARTSEAL_DATA_DIR: dataDir });
+  return spawnSync(program, rest, { env, cwd: projectFolder, encoding: 'utf8' });
+}
+
+/** What each of those says of a part who say whether a service is well. */
+async function saidOf(service: WatchedService, dataDir: string, part: string, launcher?: readonly string[]) {
+  const answer = await fetch(`${service.publicUrl}/readyz`);
+  const { message } = (await answer.json()) as { message?: string };
+  const isReady = Number(answer.ok);
+  // Those who scrape within a second share the figures of the first.
+  await eventually('the figures say so', patienceMs, async () => {
+    return (await scrape(service.metricsUrl)).value('artseal_ready') === isReady;
+  });
+  const figures = await scrape(service.metricsUrl);
+  const checked = run(['check', '--json'], dataDir, launcher);
+  const findings = linesOf(checked.stdout).map((line): Finding => JSON.parse(line));
+  const [change] = readinessLines(service).slice(-1);
+  return {
+    readyz: [answer.status, message],
+    health: (await healthOf(service).check({})).status,
+    metrics: [figures.value('artseal_ready'), figures.value('artseal_ready_part', { part })],
+    check: checked.status,
+    faults: findings.filter(({ level }) => level === 'fault').map((finding) => [finding.part, finding.text]),
+    log: change && [change.msg, change.faults?.map(({ fault }: { fault: string }) => fault)],
+  };
+}
+
+test('of a full disk and of a restored registry /readyz, metrics, check and log say the same', {
+  skip: skipUnlessUnshared(diskIsMounted, 'mount', 'nsenter'),
+  timeout: 300_000,
+}, async (t) => {
+  const { service, dataDir, onDisk, file, fillUp, makeRoom } = await serveOnSmallDisk(t);
+  const well = await saidOf(service, dataDir, 'store', besideIt(service));
+  assert.deepEqual([...well.readyz, ...well.metrics], [200, undefined, 1, 1]);
+  assert.equal(well.health, Status.SERVING);
+
+  await fillUp();
+  await hasLogged(service, 'not ready: store');
+  const full = await saidOf(service, dataDir, 'store', besideIt(service));
+  assert.deepEqual(
+    [full.readyz, full.metrics],
+    [
+      [503, 'Not ready: store.'],
+      [0, 0],
+    ],
+  );
+  assert.equal(full.health, Status.NOT_SERVING);
+  assert.equal(full.check, 1);
+  assert.match(String(full.faults), /disk,.*(ENOSPC|make room)/);
+  assert.deepEqual(full.log, ['not ready: store', ['a write was refused: database or disk is full']]);
+
+  makeRoom();
+  await hasLogged(service, 'ready again');
+  const { json } = await file();
+  assert.match(json.filingNo, /^AS-/);
+  // Nothing is published behind the backup, so that the restored log goes on.
+  await eventually('all is published', patienceMs, async () => {
+    const { value } = await scrape(service.metricsUrl);
+    const leaves = value('artseal_evidence_log_leaves');
+    return leaves !== undefined && leaves > 0 && leaves === value('artseal_evidence_log_published_leaves');
+  });
+  const folder = temporaryFolder(t);
+  const [backup, into] = [join(folder, 'backup.tar'), join(folder, 'restored')];
+  const taken = run(['backup', backup], dataDir, besideIt(service));
+  assert.equal(taken.status, 0, taken.stderr);
+  assert.equal((await runHere(['restore', backup, '--into', into], {})).code, 0);
+  const beforeStart = await runHere(['check', '--json'], { ...anyAddresses, ARTSEAL_DATA_DIR: into });
+  assert.match(beforeStart.printed.join('\n'), /"warning","part":"restored".*serve no other folder/);
+  copyFileSync(join(onDisk, 'log-checkpoint'), join(into, 'log-checkpoint'));
+  const { apiKey, apiSecret } = JSON.parse(readFileSync(join(into, 'sandbox-credentials.json'), 'utf8'));
+  assert.equal(await service.stop(), 0);
+
+  const again = await serveWatched(t, { ARTSEAL_DATA_DIR: into });
+  // The evidence log may be compared for a moment after the start.
+  await hasLogged(again, 'not ready: restored');
+  const restored = await saidOf(again, into, 'restored');
+  const refused = await send(again.publicUrl, { apiKey, apiSecret }, filing);
+  assert.equal(refused.status, 503);
+  const untilS = Number(/up to (\d+) are refused/.exec(refused.json.message)?.[1]);
+  const takenFrom = new Date((untilS + 1) * 1_000).toISOString();
+  const words = `signed calls are refused until ${takenFrom}`;
+  assert.deepEqual(
+    [restored.readyz, restored.metrics],
+    [
+      [503, `Not ready: restored (${words}).`],
+      [0, 0],
+    ],
+  );
+  assert.equal(restored.health, Status.NOT_SERVING);
+  assert.deepEqual(
+    [restored.check, restored.faults],
+    [1, [['restored', `${words}, since it was restored from a backup: wait`]]],
+  );
+  assert.equal(restored.log?.[0], 'not ready: restored');
+  assert.match(again.stderr(), new RegExp(`"until":"${takenFrom}"`));
+
+  const log = `${again.publicUrl}/log`;
+  const vkey = (await (await fetch(`${log}/vkey`)).text()).trim();
+  await eventually('what was skipped is published', patienceMs, async () => {
+    const { code, printed } = await runHere(['log', 'audit', log, '--key', vkey, '--json'], {});
+    return code === 0 && /NUMBERS_SKIPPED/.test(printed.join('\n'));
+  });
+  assert.equal(await again.stop(), 0);
 });
 
 async function draining(t: TestContext, delayS: string) {

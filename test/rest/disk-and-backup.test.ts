@@ -14,7 +14,7 @@ import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
-import { startService } from '../support/service.ts';
+import { startService, type TestService } from '../support/service.ts';
 import { newNonce } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedClients } from '../support/typed-clients.ts';
@@ -40,6 +40,13 @@ test('a disk that takes nothing refuses signed reads too, for their nonces; type
   assert.equal((await read()).status, 200);
   assert.equal(ledger.nonces(), nonces + 1);
 });
+
+/** Status and message of /readyz. */
+async function ready({ publicUrl }: TestService): Promise<[number, string | undefined]> {
+  const answer = await fetch(`${publicUrl}/readyz`);
+  const { message } = (await answer.json()) as { message?: string };
+  return [answer.status, message];
+}
 
 test('a copied folder takes requests again that were carried out after it, for ten minutes', async (t) => {
   const clock = createManualClock();
@@ -96,6 +103,9 @@ test('a restored backup refuses all that may have been carried out after it, and
   clock.advance(60_000);
   const late = { nonce: newNonce(), timestamp: timestampIn(300) };
   const first = await startService(t, { clock, dataDir: into });
+  const takenFrom = new Date((Math.floor(clock.nowMs() / 1_000) + 301) * 1_000).toISOString();
+  const notReady = [503, `Not ready: restored (signed calls are refused until ${takenFrom}).`];
+  assert.deepEqual(await ready(first), notReady);
   assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');
   const refused = await fileArtwork(first, platform, request);
   assertRefused(refused, 503, 'UNAVAILABLE');
@@ -108,9 +118,11 @@ test('a restored backup refuses all that may have been carried out after it, and
   // The time is that of the first start; another one changes nothing about it.
   clock.advance(300_000);
   const second = await startService(t, { clock, dataDir: into });
+  assert.deepEqual(await ready(second), notReady);
   assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
   assertRefused(await fileArtwork(second, platform, { timestamp: timestampIn(0) }), 503, 'UNAVAILABLE');
   clock.advance(1_000);
+  assert.deepEqual(await ready(second), [200, undefined]);
   assert.equal((await fileArtwork(second, platform, { timestamp: timestampIn(0) })).status, 200);
   assertRefused(await fileArtwork(second, platform, request), 503, 'UNAVAILABLE');
   await second.close();

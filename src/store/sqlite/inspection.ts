@@ -4,6 +4,7 @@ import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { LogState } from '../log-commands.ts';
+import type { Restoration } from '../restoration-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { StoredWebhook } from '../webhook-commands.ts';
 import { keyColumns } from './callers.ts';
@@ -16,6 +17,7 @@ import { databaseFile } from './location.ts';
 import { logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
 import { migrationNames, schemaOf } from './migrations.ts';
+import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
 
@@ -38,6 +40,8 @@ export interface Content<T> {
   readonly institution: string | null;
   readonly keys: readonly StoredKey[];
   readonly webhooks: readonly StoredWebhook[];
+  /** The last one; undefined if there was none. */
+  readonly restoration: Restoration | undefined;
   readonly log: LogState;
   /** What was found by looking at the evidence log. */
   readonly foundInLog: T;
@@ -107,6 +111,7 @@ async function contentOf<T>(database: Database, lookAtLog: LookAtLog<T>): Promis
     institution,
     keys,
     webhooks: createWebhookRows(database).select().all().map(toWebhook),
+    restoration: lastRestoration(database),
     log,
     foundInLog: await lookAtLog(log, createTreeReads(database), faults),
     newestFilingMs: newest && newest.filedAtS * 1_000,
