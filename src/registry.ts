@@ -3,6 +3,7 @@ import { refuseChangeableByOthers } from './file-access.ts';
 import { createIssuance, type Issuance } from './keys/issuance.ts';
 import { createReplaceableKeyRing, type ReplaceableKeyRing } from './keys/key-ring.ts';
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
+import { sealPlainUrls } from './keys/webhook-urls.ts';
 import { institutions } from './payment/institutions.ts';
 import { isServingRecordThere } from './serving-record.ts';
 import { type Config, faultsForServing } from './settings/config.ts';
@@ -105,6 +106,11 @@ export async function openRegistry(
     const isEmpty = !(await execute({ kind: 'HasCallers' }));
     const keyRing = createReplaceableKeyRing(openKeyRing(config.masterKeys, isEmpty));
     if (!isMasterKeyLost) await checkSealedSecrets(execute, keyRing, Math.floor(clock.nowMs() / 1000));
+    await sealPlainUrls(execute, keyRing, async () => {
+      // Loaded when needed, as the store is.
+      const { rewriteOwnDatabase } = await import('./store/sqlite/rewriting.ts');
+      return rewriteOwnDatabase(dataDir);
+    });
     return {
       store,
       execute,

@@ -3,11 +3,14 @@ import {
   countSeals,
   findUnopened,
   resealSecrets,
+  type SealedKey,
   type Seals,
   sealedKeys,
   sealedLogKeys,
   sealedWebhookSecrets,
+  sealedWebhookUrl,
 } from '../keys/sealed-secrets.ts';
+import { sealUrl } from '../keys/webhook-urls.ts';
 import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
@@ -22,9 +25,9 @@ import { refuseUnknownToServing } from './sealing.ts';
 const reseal: Action = {
   usage: 'secrets reseal [--reason TEXT] [--json]',
   details: [
-    'seals every secret of an API key or a webhook, and every key of the evidence log, anew under the first master key, so that the',
-    'others can go. Works with the server running, which must know that key first: SIGHUP has it read the file anew. Cut off, it goes',
-    'on where it was when run again.',
+    'seals every secret of an API key, every secret and URL of a webhook, and every key of the evidence log anew under the first',
+    'master key, so that the others can go. Works with the server running, which must know that key first: SIGHUP has it read',
+    'the file anew. Cut off, it goes on where it was when run again.',
   ],
   run: (words, terminal) =>
     withRegistry(terminal, async (registry, { dataDir }) => {
@@ -49,8 +52,8 @@ const reissue: Action = {
   usage: 'secrets reissue [--reason TEXT] [--json]',
   details: [
     'for a master key that is lost: ends each key whose secret does not open, and issues another one in its place, whose',
-    'secret is shown this once; gives webhooks another secret likewise. The server has to be stopped: as long as it runs it has the',
-    'lost master key in memory.',
+    'secret is shown this once; gives webhooks another secret likewise, and disables them: their URLs are lost with the key, and',
+    'their owners have to set them again. The server has to be stopped: as long as it runs it has the lost master key in memory.',
   ],
   run: (words, terminal) =>
     withRegistry(
@@ -89,19 +92,31 @@ const reissue: Action = {
     ),
 };
 
-/** Gives another secret to the webhooks of which one in force does not open. */
+/**
+ * Gives another secret to the webhooks of which one in force does not open. Those whose URL does not open are disabled, at the
+ * origin of that URL: their owners have to set it again.
+ */
 async function reissueWebhookSecrets({ execute, keyRing }: Registry, by: Actor) {
   const webhooks = await Array.fromAsync(
     allOf((page) => execute({ kind: 'ListWebhooks', owner: undefined, page })),
   );
-  const lost = webhooks.filter((one) => findUnopened(sealedWebhookSecrets(one), keyRing, by.atS).length > 0);
+  const isLost = (sealed: readonly SealedKey[]) => findUnopened(sealed, keyRing, by.atS).length > 0;
   const rotated = [];
-  for (const { webhookId, caller } of lost) {
-    const secret = newWebhookSecret();
-    const sealedSecret = keyRing.seal(secret, webhookId);
+  for (const webhook of webhooks) {
+    const { webhookId, caller, origin } = webhook;
     const name = { webhookId, owner: undefined, by };
-    await execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS: by.atS });
-    rotated.push({ caller, webhookId, secret });
+    const isUrlLost = isLost(sealedWebhookUrl(webhook));
+    if (isUrlLost) {
+      const change = { url: sealUrl(keyRing, webhookId, origin), status: 'DISABLED' } as const;
+      await execute({ kind: 'ChangeWebhook', ...name, change });
+    }
+    const secret = isLost(sealedWebhookSecrets(webhook)) ? newWebhookSecret() : undefined;
+    if (secret !== undefined) {
+      const sealedSecret = keyRing.seal(secret, webhookId);
+      await execute({ kind: 'RotateWebhookSecret', ...name, sealedSecret, previousEndsAtS: by.atS });
+    }
+    if (secret === undefined && !isUrlLost) continue;
+    rotated.push({ caller, webhookId, ...(secret && { secret }), ...(isUrlLost && { lostUrl: origin }) });
   }
   return rotated;
 }

@@ -1,6 +1,8 @@
 import { refuseChangeableByOthers } from '../file-access.ts';
+import { openUrl } from '../keys/webhook-urls.ts';
 import { upgradeStore } from '../registry.ts';
 import { readConfig, readDataDir } from '../settings/config.ts';
+import { readKeyRing } from '../settings/master-key.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { goBack } from '../store/sqlite/going-back.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
@@ -22,7 +24,7 @@ export const upgrade: Command = {
   run: async (words, { env, print }) => {
     // Together one of them would be passed over: who adds --check to --back wants nothing changed.
     if (flags.filter(words.has).length > 1) throw new UsageError('takes one flag at a time');
-    if (words.has('back')) return goBackIn(readDataDir(env), print);
+    if (words.has('back')) return goBackIn(env, print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
     if (words.has('check')) for (const line of described(plan)) print(line);
@@ -35,9 +37,13 @@ export const upgrade: Command = {
   },
 };
 
-function goBackIn(dataDir: string, print: Terminal['print']): number {
+function goBackIn(env: Terminal['env'], print: Terminal['print']): number {
+  const dataDir = readDataDir(env);
   refuseChangeableByOthers([dataDir, databaseFile(dataDir)]);
-  const went = goBack(dataDir);
+  // Of the settings, only an endpoint needs the master key.
+  const went = goBack(dataDir, (webhook) =>
+    openUrl(readKeyRing(readConfig(env).masterKeys), { ...webhook, origin: '' }),
+  );
   print(
     `${went.database} has schema ${went.schema} again, with ${went.filings} filings made since the upgrade`,
   );

@@ -84,6 +84,15 @@ export function checkSecretOverlap(seconds: number): Violation[] {
   return [{ field: 'overlapSeconds', rule: `must be 0 to ${max}` }];
 }
 
+const urlSealEnd = '/url';
+
+/** The id that the URL of an endpoint is sealed for. It is not that of its secret, which cannot take its place. */
+export const urlSealId = (webhookId: string): string => webhookId + urlSealEnd;
+
+/** The id of the endpoint whose URL is sealed for an id; undefined if no URL is. */
+export const webhookOfUrlSeal = (sealId: string): string | undefined =>
+  sealId.endsWith(urlSealEnd) ? sealId.slice(0, -urlSealEnd.length) : undefined;
+
 /** The refusal for an id that names no endpoint that the caller may see. */
 export const webhookNotFound = (): Refusal =>
   new FieldsRefused('WEBHOOK_NOT_FOUND', [{ field: 'webhookId', rule: 'names no webhook.' }]);

@@ -1,5 +1,6 @@
 import type { Actor } from '../domain/act.ts';
 import { statusAt } from '../domain/caller.ts';
+import { urlSealId } from '../domain/webhook.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import type { LogState } from '../store/log-commands.ts';
 import { allOf, type Page, type PageQuery } from '../store/paging.ts';
@@ -16,8 +17,8 @@ export class MasterKeyRefused extends Error {
 export type SealedKey = Pick<StoredKey, 'keyId' | 'caller' | 'sealedSecret' | 'status' | 'expiresAtS'>;
 
 /**
- * Every key of a store with a secret: those of platforms, those that webhooks are signed with by the ids of these, and those of the
- * evidence log by their verifier keys.
+ * Every key of a store with a secret: those of platforms, those that webhooks are signed with by the ids of these, the URLs of
+ * webhooks by `urlSealId`, and those of the evidence log by their verifier keys.
  */
 export async function* sealedKeys(execute: Execute): AsyncIterable<SealedKey> {
   for (const list of listsOf(execute)) yield* allOf(list);
@@ -29,7 +30,7 @@ const listsOf = (execute: Execute): readonly ((page: PageQuery) => Promise<Page<
   (page) => execute({ kind: 'ListKeys', page }),
   async (page) => {
     const { items, next } = await execute({ kind: 'ListWebhooks', owner: undefined, page });
-    return { items: items.flatMap(sealedWebhookSecrets), next };
+    return { items: items.flatMap((one) => [...sealedWebhookSecrets(one), ...sealedWebhookUrl(one)]), next };
   },
 ];
 
@@ -40,6 +41,14 @@ export function sealedWebhookSecrets(webhook: StoredWebhook): readonly SealedKey
   return previousSecret === null
     ? [current]
     : [current, { ...current, sealedSecret: previousSecret, expiresAtS: previousEndsAtS }];
+}
+
+/** The URL of a webhook; none as long as it is not sealed. */
+export function sealedWebhookUrl({ webhookId, caller, sealedUrl }: StoredWebhook): readonly SealedKey[] {
+  if (sealedUrl === null) return [];
+  return [
+    { keyId: urlSealId(webhookId), caller, sealedSecret: sealedUrl, status: 'ACTIVE', expiresAtS: null },
+  ];
 }
 
 /** Those of the evidence log that have not ended: the seed of one that has is erased. */

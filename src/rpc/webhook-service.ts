@@ -26,8 +26,9 @@ import {
 } from '../domain/webhook.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
 import { mintWebhookId } from '../keys/mint.ts';
+import { openUrl, sealUrl } from '../keys/webhook-urls.ts';
 import { redeliver } from '../store/redelivery.ts';
-import type { StoredDelivery, StoredWebhook, WebhookChange } from '../store/webhook-commands.ts';
+import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
 import { deleteWebhook } from '../store/webhook-deletion.ts';
 import { newWebhookSecret } from '../webhooks/signature.ts';
 import type { Paging } from './paging.ts';
@@ -55,7 +56,8 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
   const test = createTestWebhook(dependencies);
 
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
-  const shown = (webhook: StoredWebhook) => webhookMessage(webhook, nowS(), timestamp);
+  const shown = (webhook: StoredWebhook) =>
+    webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
   const nameOf = ({ principal }: Call, webhookId: string) => ({ webhookId, owner: ownerScope(principal) });
 
   const checkUrl = (url: string): Violation[] => {
@@ -66,17 +68,25 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
   const secretOf = ({ sealedSecret, webhookId }: StoredWebhook): string =>
     keyRing.open(sealedSecret, webhookId).export().toString();
 
-  /** An endpoint with its new secret: that which is stored, which a repeated call may have made before. */
-  async function issued(webhook: StoredWebhook, call: Call) {
-    onChange();
+  /** What is made of an endpoint that a command gave. */
+  async function openable<T>(
+    webhook: StoredWebhook,
+    call: Call,
+    make: (webhook: StoredWebhook) => T,
+  ): Promise<T> {
     try {
-      return { webhook: shown(webhook), secret: secretOf(webhook) };
+      return make(webhook);
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
-      // A repeated call is given the endpoint as it was stored, whose secret may have been sealed anew since.
-      const found = await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhook.webhookId) });
-      return { webhook: shown(found), secret: secretOf(found) };
+      // A repeated call is given the endpoint as it was stored, whose secrets may have been sealed anew since.
+      return make(await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhook.webhookId) }));
     }
+  }
+
+  /** An endpoint with its new secret: that which is stored, which a repeated call may have made before. */
+  function issued(webhook: StoredWebhook, call: Call) {
+    onChange();
+    return openable(webhook, call, (one) => ({ webhook: shown(one), secret: secretOf(one) }));
   }
 
   return implement(WebhookService, 'webhook', {
@@ -85,10 +95,11 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
         const violations = [...checkUrl(url), ...checkEventTypes(words), ...checkDescription(description)];
         return parsed(violations, () => ({ url, eventTypes: filterOf(words), description }));
       },
-      run: async (given, call) => {
+      run: async ({ url, ...given }, call) => {
         const webhookId = mintWebhookId();
         const sealedSecret = keyRing.seal(newWebhookSecret(), webhookId);
-        const webhook = { ...given, webhookId, sealedSecret, createdAtS: nowS() };
+        const sealed = { sealedSecret, ...sealUrl(keyRing, webhookId, url) };
+        const webhook = { ...given, ...sealed, webhookId, createdAtS: nowS() };
         const owner = call.principal.callerId;
         return issued(await call.execute({ kind: 'AddWebhook', owner, webhook }), call);
       },
@@ -119,13 +130,16 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
           ...checkStatus(status),
         ];
         const eventTypes = words.length === 0 ? undefined : (filterOf(words) ?? ('ALL' as const));
-        const change: WebhookChange = { url, eventTypes, description, status: statusOf(status) };
-        return parsed(violations, () => ({ webhookId, change }));
+        const change = { eventTypes, description, status: statusOf(status) };
+        return parsed(violations, () => ({ webhookId, url, change }));
       },
-      run: async ({ webhookId, change }, call) => {
-        const changed = await call.execute({ kind: 'ChangeWebhook', ...nameOf(call, webhookId), change });
+      run: async ({ webhookId, url: given, change }, call) => {
+        const url = given === undefined ? undefined : sealUrl(keyRing, webhookId, given);
+        const changed = await call.execute({
+          ...{ kind: 'ChangeWebhook', ...nameOf(call, webhookId), change: { url, ...change } },
+        });
         onChange();
-        return { webhook: shown(changed) };
+        return openable(changed, call, (webhook) => ({ webhook: shown(webhook) }));
       },
     }),
     rotateWebhookSecret: operation({
@@ -228,10 +242,11 @@ type ToTimestamp = WebhookDependencies['timestamp'];
 
 function webhookMessage(
   webhook: StoredWebhook,
+  url: string,
   nowS: number,
   timestamp: ToTimestamp,
 ): MessageInitShape<typeof WebhookSchema> {
-  const { webhookId, url, description, caller, eventTypes, status, disabledWhy } = webhook;
+  const { webhookId, description, caller, eventTypes, status, disabledWhy } = webhook;
   const { createdAtS, failingSinceS, previousEndsAtS } = webhook;
   const isPreviousGood = previousEndsAtS !== null && previousEndsAtS > nowS;
   return {

@@ -10,7 +10,10 @@ export interface StoredWebhook extends CallerRef {
   readonly id: number;
   /** Public handle. */
   readonly webhookId: string;
-  readonly url: string;
+  /** The origin of its URL; all of the URL as long as `sealedUrl` is null. */
+  readonly origin: string;
+  /** Its URL, sealed by the key ring; null for one from before URLs were sealed, until `SealUrls`. */
+  readonly sealedUrl: Uint8Array | null;
   readonly eventTypes: EventFilter;
   readonly description: string;
   readonly status: WebhookStatus;
@@ -27,15 +30,19 @@ export interface StoredWebhook extends CallerRef {
   readonly failingSinceS: number | null;
 }
 
+/** A URL as the store keeps it: it can tell the origin, and nothing else of it. */
+export interface SealedUrl {
+  readonly origin: string;
+  readonly sealedUrl: Uint8Array;
+}
+
 /** An endpoint to add. */
-export type NewWebhook = Pick<
-  StoredWebhook,
-  'webhookId' | 'url' | 'eventTypes' | 'description' | 'createdAtS' | 'sealedSecret'
->;
+export type NewWebhook = SealedUrl &
+  Pick<StoredWebhook, 'webhookId' | 'eventTypes' | 'description' | 'createdAtS' | 'sealedSecret'>;
 
 /** What of an endpoint is to be changed; undefined is left as it is. */
 export interface WebhookChange {
-  readonly url?: string | undefined;
+  readonly url?: SealedUrl | undefined;
   /** `ALL` for all types. */
   readonly eventTypes?: NonNullable<EventFilter> | 'ALL' | undefined;
   readonly description?: string | undefined;
@@ -151,7 +158,7 @@ export interface WebhookCommands {
   /** Refused with WEBHOOK_NOT_FOUND. */
   FindWebhook: { readonly takes: WebhookName; readonly gives: StoredWebhook };
   /**
-   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. With another URL it has not failed
+   * Disabled, what is PENDING or WAITING has FAILED. Enabled, it begins behind the newest event. With a URL it has not failed
    * yet. An operator who does it is named by `by`, and leaves an act; of being disabled by one its owner is told by an event.
    * Refused with WEBHOOK_NOT_FOUND.
    */
@@ -179,6 +186,15 @@ export interface WebhookCommands {
     readonly takes: WebhookName & { readonly by?: Actor | undefined };
     readonly gives: { readonly isDone: boolean };
   };
+  /** Whether the files of the store may have URLs as plain text, which is so after an upgrade until `ForgetPlainUrls`. */
+  HasPlainUrls: { readonly takes: object; readonly gives: boolean };
+  /** Seals the URLs of endpoints that have none yet; the others stay as they are. */
+  SealUrls: {
+    readonly takes: { readonly urls: readonly (SealedUrl & Pick<StoredWebhook, 'webhookId'>)[] };
+    readonly gives: undefined;
+  };
+  /** Says that no file of the store has a URL as plain text any more. */
+  ForgetPlainUrls: { readonly takes: object; readonly gives: undefined };
   /** Newest event first; a page of those of one status may be short, and not the last. Refused with WEBHOOK_NOT_FOUND. */
   ListDeliveries: {
     readonly takes: WebhookName & { readonly status: DeliveryStatus | undefined; readonly page: PageQuery };

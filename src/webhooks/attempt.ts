@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts';
 import { type KeyRing, SecretNotOpened } from '../keys/key-ring.ts';
+import { openUrl } from '../keys/webhook-urls.ts';
 import type { StoredWebhook } from '../store/webhook-commands.ts';
 import type { Outgoing } from './outgoing.ts';
 import { readRetryAfter } from './schedule.ts';
@@ -59,14 +60,14 @@ export function createAttempts({ outgoing, keyRing, clock, version }: AttemptDep
   }
 
   return async (webhook, message, signal = new AbortController().signal) => {
-    let headers: Readonly<Record<string, string>>;
+    let [url, headers]: [string, Readonly<Record<string, string>>] = ['', {}];
     try {
-      headers = headersOf(webhook, message);
+      [url, headers] = [openUrl(keyRing, webhook), headersOf(webhook, message)];
     } catch (error) {
       if (!(error instanceof SecretNotOpened)) throw error;
       return failed({ error: 'the service cannot sign now', detail: error.message });
     }
-    const answer = await outgoing.post({ url: webhook.url, headers, body: message.body, signal });
+    const answer = await outgoing.post({ url, headers, body: message.body, signal });
     if (answer.kind === 'FAILED') return failed({ error: answer.why, detail: answer.detail });
     const { status, body, retryAfter } = answer;
     const answered = { httpStatus: status, answer: body };

@@ -284,7 +284,7 @@ export function createSender(dependencies: SenderDependencies): Sender {
     // The number of one that was deleted may be given again.
     if (known !== undefined && known.webhook.webhookId !== webhook.webhookId) remove(known);
     const lane = lanes.get(webhook.id) ?? lanes.add(webhook);
-    if (lane.webhook.url !== webhook.url) lane.failures = 0;
+    if (!isSameUrl(lane.webhook, webhook)) lane.failures = 0;
     lane.webhook = webhook;
     lane.nextDueAtMs = earlier(lane.nextDueAtMs, webhook.nextDueAtMs);
     consider(lane);
@@ -368,9 +368,13 @@ const isFailing = ({ failures }: Lane): boolean => failures > 0;
 const slotOf = (lane: Lane): Slot => ({ id: lane.id, callerId: lane.callerId, isFailing: isFailing(lane) });
 
 /** What the log calls an endpoint: never its path, which may hold a secret of its owner. */
-const namesOf = ({ webhook: { webhookId, caller, url } }: Lane) => ({
-  ...{ webhookId, platform: caller, host: new URL(url).host },
+const namesOf = ({ webhook: { webhookId, caller, origin } }: Lane) => ({
+  ...{ webhookId, platform: caller, host: new URL(origin).host },
 });
+
+/** Whether two readings of an endpoint have the same URL: each sealing of a URL gives other bytes. */
+const isSameUrl = (one: SendingWebhook, other: SendingWebhook): boolean =>
+  Buffer.compare(one.sealedUrl ?? Buffer.of(), other.sealedUrl ?? Buffer.of()) === 0;
 
 const earlier = (one: number | null, other: number | null): number | null =>
   one === null || other === null ? (one ?? other) : Math.min(one, other);

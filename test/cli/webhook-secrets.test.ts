@@ -8,7 +8,8 @@ import { send } from '../support/signed-request.ts';
 test('where the master key is lost, secrets reissue gives webhooks another secret, shown once', async (t) => {
   const service = await startService(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
   const gallery = await service.platform();
-  const body = JSON.stringify({ url: 'https://gallery.example/' });
+  const url = 'https://gallery.example/hooks?token=unspoken';
+  const body = JSON.stringify({ url });
   const added = await send(service.publicUrl, gallery, { target: '/api/v1/webhooks', body });
   const { webhookId } = added.json.webhook;
   await service.close();
@@ -19,17 +20,28 @@ test('where the master key is lost, secrets reissue gives webhooks another secre
   const told = printed.map((line) => JSON.parse(line));
   const [rotated] = told.filter((line) => line.webhookId !== undefined);
   assert.deepEqual([rotated?.webhookId, rotated?.caller], [webhookId, gallery.caller]);
+  assert.equal(rotated?.lostUrl, 'https://gallery.example');
 
   const again = await startService(t, { dataDir: service.dataDir, env });
   const page = { from: undefined, size: 1 };
   const { items } = await again.execute({ kind: 'ListWebhooks', owner: undefined, page });
   const sealed = items[0]?.sealedSecret ?? assert.fail();
   assert.equal(again.keyRing.open(sealed, webhookId).export().toString(), rotated.secret);
+  // Its URL is lost as well: its owner sets it again.
+  const target = `/api/v1/webhooks/${webhookId}`;
+  const issued = told.find(({ apiKey }) => apiKey !== undefined);
+  const lost = (await send(again.publicUrl, issued, { target })).json;
+  assert.deepEqual([lost.url, lost.status], ['https://gallery.example', 'DISABLED']);
+  const mended = await send(again.publicUrl, issued, {
+    ...{ method: 'PATCH', target, body: JSON.stringify({ url, status: 'ENABLED' }) },
+  });
+  assert.deepEqual([mended.json.url, mended.json.status], [url, 'ENABLED']);
   const acts = await again.execute({
     kind: 'ListActs',
     sinceS: undefined,
     page: { from: undefined, size: 9 },
   });
+  assert.ok(acts.items.some(({ action }) => action === 'webhook disable'));
   assert.ok(
     acts.items.some(({ action, subject }) => action === 'webhook rotate-secret' && subject === webhookId),
   );

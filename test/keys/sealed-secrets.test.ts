@@ -10,6 +10,7 @@ import {
   resealSecrets,
   sealedKeys,
 } from '../../src/keys/sealed-secrets.ts';
+import { openUrl, sealUrl } from '../../src/keys/webhook-urls.ts';
 import type { NewSeal } from '../../src/store/caller-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
@@ -133,7 +134,7 @@ test('a key that is created again, under its idempotency key, shows its secret t
   assert.deepEqual([again.key.keyId, again.apiSecret], [first.key.keyId, first.apiSecret]);
 });
 
-test('both secrets of a webhook are sealed anew, and needed as long as they are in force', async (t) => {
+test('both secrets and the URL of a webhook are sealed anew, and needed as long as they are in force', async (t) => {
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   const add = (webhookId: string) => {
@@ -141,7 +142,12 @@ test('both secrets of a webhook are sealed anew, and needed as long as they are 
     return execute({
       kind: 'AddWebhook',
       owner: owner.callerId,
-      webhook: { ...newWebhook(), webhookId, sealedSecret },
+      webhook: {
+        ...newWebhook(),
+        webhookId,
+        sealedSecret,
+        ...sealUrl(old, webhookId, `https://${webhookId}.example/?t`),
+      },
     });
   };
   const rotate = (webhookId: string, previousEndsAtS: number) => {
@@ -153,26 +159,27 @@ test('both secrets of a webhook are sealed anew, and needed as long as they are 
   await rotate('wh_2', nowS + 1);
   await rotate('wh_3', nowS);
   const seals = async () => countSeals(await Array.fromAsync(sealedKeys(execute)), nowS);
-  assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 6, needed: 5 }]);
+  assert.deepEqual(await seals(), [{ masterKey: 'k1', secrets: 9, needed: 8 }]);
   const young = createKeyRing([k2]);
   await assert.rejects(checkSealedSecrets(execute, young, nowS), MasterKeyRefused);
-  assert.equal(await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn), 6);
+  assert.equal(await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn), 9);
   await checkSealedSecrets(execute, young, nowS);
-  assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 6, needed: 5 }]);
+  assert.deepEqual(await seals(), [{ masterKey: 'k2', secrets: 9, needed: 8 }]);
   const opened = (sealed: Uint8Array | null, webhookId: string) =>
     sealed && young.open(sealed, webhookId).export().toString();
   const { items } = await execute({
     ...{ kind: 'ListWebhooks', owner: undefined, page: { from: undefined, size: 9 } },
   });
   assert.deepEqual(
-    items.map(({ webhookId, sealedSecret, previousSecret }) => [
-      opened(sealedSecret, webhookId),
-      opened(previousSecret, webhookId),
+    items.map((webhook) => [
+      opened(webhook.sealedSecret, webhook.webhookId),
+      opened(webhook.previousSecret, webhook.webhookId),
+      openUrl(young, webhook),
     ]),
     [
-      ['first of wh_1', null],
-      ['second of wh_2', 'first of wh_2'],
-      ['second of wh_3', 'first of wh_3'],
+      ['first of wh_1', null, 'https://wh_1.example/?t'],
+      ['second of wh_2', 'first of wh_2', 'https://wh_2.example/?t'],
+      ['second of wh_3', 'first of wh_3', 'https://wh_3.example/?t'],
     ],
   );
 });
@@ -181,12 +188,15 @@ test('a webhook whose secret does not open is named where the service starts', a
   const { execute, k1, k2, old, nowS, issued } = await sealedUnderOld(t, 1);
   const [{ key: owner } = assert.fail()] = issued;
   await resealSecrets(execute, createKeyRing([k2, k1]), tester, goOn);
+  const young = createKeyRing([k2]);
   const { webhookId } = await execute({
     kind: 'AddWebhook',
     owner: owner.callerId,
-    webhook: { ...newWebhook(), webhookId: 'wh_1', sealedSecret: old.seal('secret', 'wh_1') },
+    webhook: {
+      ...{ ...newWebhook(), webhookId: 'wh_1', sealedSecret: old.seal('secret', 'wh_1') },
+      ...sealUrl(young, 'wh_1', 'https://wh_1.example/'),
+    },
   });
-  const young = createKeyRing([k2]);
   await assert.rejects(checkSealedSecrets(execute, young, nowS), /the secret of wh_1 \(platform-1\)/);
   const name = { webhookId, owner: owner.callerId };
   const sealedSecret = young.seal('another', webhookId);

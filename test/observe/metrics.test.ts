@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { figures } from '../../src/observe/metrics/figures.ts';
 import type { Access } from '../../src/payment/institution.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
@@ -156,7 +157,8 @@ test('attempts at webhooks are counted, and webhooks by how they stand, until on
   const gallery = await sending.platform();
   const { callerId: owner } = await sending.execute({ kind: 'FindCaller', name: gallery.caller });
   // It may not be sent to.
-  const described = { webhookId: 'wh_1', url: 'https://127.0.0.1/', eventTypes: undefined, description: '' };
+  const url = sealUrl(sending.keyRing, 'wh_1', 'https://127.0.0.1/');
+  const described = { webhookId: 'wh_1', ...url, eventTypes: undefined, description: '' };
   const sealedSecret = sending.keyRing.seal(`whsec_${Buffer.alloc(32).toString('base64')}`, 'wh_1');
   const webhook = { ...described, sealedSecret, createdAtS: Math.floor(clock.nowMs() / 1_000) };
   await sending.execute({ kind: 'AddWebhook', owner, webhook });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
 import { toFile } from '../store/promises/fixtures.ts';
@@ -24,7 +25,8 @@ await add('wh_3', second);
 
 async function add(webhookId: string, { callerId: owner }: typeof first): Promise<void> {
   const sealedSecret = keyRing.seal('whsec_c2VjcmV0', webhookId);
-  const described = { url: `https://${webhookId}.example/hook`, eventTypes: undefined, description: '' };
+  const url = sealUrl(keyRing, webhookId, `https://${webhookId}.example/hook?token=unspoken`);
+  const described = { ...url, eventTypes: undefined, description: '' };
   const webhook = { webhookId, ...described, createdAtS: 1_800_000_000, sealedSecret };
   await execute({ kind: 'AddWebhook', owner, webhook });
 }
@@ -83,6 +85,8 @@ test('webhooks are listed, all, those of a platform, and those with a status', a
     },
   ]);
   assert.ok(!stdout.includes('whsec_'));
+  const shown = [await webhooks('list'), await webhooks('show', 'wh_1'), await webhooks('list', '--json')];
+  assert.doesNotMatch(JSON.stringify(shown), /unspoken/);
 });
 
 test('what became of events is shown with the answers, newest first', async () => {

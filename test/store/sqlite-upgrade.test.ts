@@ -37,6 +37,8 @@ import {
 } from './promises/fixtures.ts';
 
 const gallery = { callerId: 1, caller: 'gallery' };
+/** Opens no URL: there are no endpoints here. */
+const urlOf = () => assert.fail();
 /** From the first on, all schemas that had no evidence log. */
 const schemas = Array.from({ length: logSchema - 1 }, (_, place) => place + 1);
 /** Those before this one that had. */
@@ -128,7 +130,7 @@ test('tokens from before there were scopes keep what they could do, and going ba
   await add('tok_platform', { platform: 'gallery' });
   await store.close();
 
-  goBack(dataDir);
+  goBack(dataDir, urlOf);
   const back = new Sqlite(file, { readonly: true });
   t.after(() => back.close());
   const tokens = back.prepare(
@@ -168,7 +170,7 @@ for (const schema of schemas) {
     await store.close();
     const newer = contentOf(file);
 
-    const went = goBack(dataDir);
+    const went = goBack(dataDir, urlOf);
     assert.partialDeepStrictEqual(went, {
       schema,
       filings: 3,
@@ -221,22 +223,24 @@ for (const schema of schemas) {
 /** The schema from which on there are events. */
 const eventSchema = 17;
 
-/** Tables to which a schema that has an evidence log added a column, the last one; which schema. */
-const widened: Readonly<Record<string, number>> = {
-  deployment: eventSchema,
-  escrow: eventSchema,
-  escrow_change: 18,
+/** Tables to which schemas that have an evidence log added columns, each behind the others; the schemas. */
+const widened: Readonly<Record<string, readonly number[]>> = {
+  deployment: [eventSchema, 19],
+  escrow: [eventSchema],
+  escrow_change: [18],
+  caller: [19],
+  latest_filing: [19],
 };
 
 /** The rows of the tables that going back leaves as they are, in the columns that they have in a schema. */
 function keptOf(rows: Rows, schema: number): Rows {
-  const isLeft = /^(log_leaf|event_.*|webhook.*)$/;
+  const isLeft = /^(log_leaf|event_.*|webhook.*|evidence_link)$/;
   return rows
     .filter(([table]) => !isLeft.test(table))
-    .map(([table, content]) => [
-      table,
-      (widened[table] ?? 0) > schema ? content.map((row) => row.slice(0, -1)) : content,
-    ]);
+    .map(([table, content]) => {
+      const added = (widened[table] ?? []).filter((since) => since > schema).length;
+      return [table, content.map((row) => row.slice(0, row.length - added))];
+    });
 }
 
 for (const schema of loggedSchemas) {
@@ -256,7 +260,7 @@ for (const schema of loggedSchemas) {
     await store.close();
     const newer = contentOf(file);
 
-    const went = goBack(dataDir);
+    const went = goBack(dataDir, urlOf);
     assert.deepEqual(went, {
       ...{ database: file, schema, left: `${file}.schema-${newestSchema}.left`, filings: given.length },
       ...{ lostOrders: [], changedOrders: [], erased: 0, leavesLog: false, forgetsNonces: false },
@@ -322,7 +326,7 @@ test('going back to a schema that has them carries over parties and what operato
     [parties, acts].map((rows) => (rows as unknown[]).length),
     [4, 4],
   );
-  goBack(dataDir);
+  goBack(dataDir, urlOf);
   assert.equal(contentOf(file).version, 14);
   assert.deepEqual([rowsOf('party'), rowsOf('operator_act')], [parties, acts]);
 });
@@ -341,7 +345,7 @@ test('filings that were erased since the upgrade are told when going back brings
   const erased = await perform(store, { kind: 'EraseFilings', by: tester, filingNos: [filingNo] });
   assert.equal(erased.length, 1);
   await store.close();
-  assert.equal(goBack(dataDir).erased, 1);
+  assert.equal(goBack(dataDir, urlOf).erased, 1);
   const back = new Sqlite(file, { readonly: true });
   t.after(() => back.close());
   assert.equal(back.prepare('SELECT author FROM filing WHERE id = 9').pluck().get(), 'of long ago');
@@ -430,20 +434,20 @@ test('without room for the copy nothing is migrated, unless it is to go without'
 
 test('going back is refused without a copy, while it is served, and while another process has it open', async (t) => {
   const { dataDir, file, copy, upgraded } = releasedDatabase(t, 9);
-  assert.throws(() => goBack(dataDir), /there is no copy of an earlier version/);
+  assert.throws(() => goBack(dataDir, urlOf), /there is no copy of an earlier version/);
   await upgraded().close();
   const newer = contentOf(file);
   const lock = takeServingLock(dataDir);
-  assert.throws(() => goBack(dataDir), /another artseal serves/);
+  assert.throws(() => goBack(dataDir, urlOf), /another artseal serves/);
   lock.release();
   const other = new Sqlite(file);
   other.exec("UPDATE caller SET name = 'renamed'; UPDATE caller SET name = 'gallery'");
-  assert.throws(() => goBack(dataDir), /another process has .* open/);
+  assert.throws(() => goBack(dataDir, urlOf), /another process has .* open/);
   other.close();
   assert.deepEqual(contentOf(file), newer);
   assert.ok(!existsSync(`${file}.back`));
   assert.ok(existsSync(copy));
-  goBack(dataDir);
+  goBack(dataDir, urlOf);
   assert.equal(contentOf(file).version, 9);
 });
 
@@ -471,7 +475,7 @@ for (const schema of [9, newestSchema - 1]) {
     writeFileSync(`${file}.back`, readFileSync(copy).subarray(0, 10_000));
     writeFileSync(`${file}.back-journal`, journalOfKilled(t, copy));
     writeFileSync(`${file}.back-wal`, Buffer.alloc(10_000, 7));
-    goBack(dataDir);
+    goBack(dataDir, urlOf);
     assert.deepEqual(contentOf(file).schema, was.schema);
   });
 }
@@ -493,10 +497,10 @@ test('what another process writes meanwhile is not lost: going back is refused, 
       return prepare.call(this, query);
     },
   );
-  assert.throws(() => goBack(dataDir), /another process changed .* meanwhile: run this again/);
+  assert.throws(() => goBack(dataDir, urlOf), /another process changed .* meanwhile: run this again/);
   assert.equal(meanwhile.mock.callCount() > 0, true);
   assert.equal(contentOf(file).version, newestSchema);
-  goBack(dataDir);
+  goBack(dataDir, urlOf);
   const raw = new Sqlite(file, { readonly: true });
   t.after(() => raw.close());
   assert.equal(raw.prepare('SELECT name FROM caller').pluck().get(), 'renamed');
@@ -506,7 +510,7 @@ test('going back names a copy that cannot be read, before anything is done', asy
   const { dataDir, file, copy, upgraded } = releasedDatabase(t, newestSchema - 1);
   await upgraded().close();
   writeFileSync(copy, 'none');
-  assert.throws(() => goBack(dataDir), {
+  assert.throws(() => goBack(dataDir, urlOf), {
     name: 'DatabaseRefused',
     message: new RegExp(`schema-${newestSchema - 1}\\.backup cannot be read`),
   });
@@ -516,10 +520,10 @@ test('going back names a copy that cannot be read, before anything is done', asy
 test('what was left by going back is not overwritten by going back again', async (t) => {
   const { dataDir, file, upgraded } = releasedDatabase(t, 9);
   await upgraded().close();
-  const { left } = goBack(dataDir);
+  const { left } = goBack(dataDir, urlOf);
   const kept = readFileSync(left);
   await upgraded().close();
-  assert.throws(() => goBack(dataDir), {
+  assert.throws(() => goBack(dataDir, urlOf), {
     name: 'DatabaseRefused',
     message: /schema-\d+\.left is there, .* move it/,
   });
@@ -552,7 +556,7 @@ test('a TRANSFER that was recorded while the clock was behind gets the time of i
   await settled(store, escrowId, { to: 'RELEASED' });
   await store.close();
   const file = join(dataDir, 'artseal.db');
-  takeBack(file, newestSchema - 1);
+  takeBack(file, 17, urlOf);
   forgeIn(file, (client) => client.exec('UPDATE provenance_record SET recorded_at_s = recorded_at_s - 7'));
   const upgraded = openUpgraded(t, dataDir);
   const provenance = await perform(upgraded, { kind: 'GetProvenance', filingNo });

@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { verifyWebhook } from '../../src/client/index.ts';
 import { unavailable } from '../../src/domain/reason.ts';
 import { retryDelaysS } from '../../src/domain/webhook.ts';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { systemClock } from '../../src/registry.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import { type Execute, perform, type Store } from '../../src/store/store.ts';
@@ -172,10 +173,10 @@ test('Retry-After, in seconds or as a date, makes the next attempt later, by a d
 });
 
 test('an endpoint that answers 410 is sent nothing more, and its owner is told', async (t) => {
-  const { store, gallery, webhook, arrivals, answer, until, sender, log } = await openAll(t);
+  const { store, gallery, webhook, arrivals, answer, until, sender, log, url } = await openAll(t);
   answer((arrival, response) => (arrival.path === '/hooks' ? answering(410) : fine)(arrival, response));
   const other = await addEndpoint(store, gallery, {
-    url: webhook.url.replace('/hooks', '/other'),
+    url: url.replace('/hooks', '/other'),
     eventTypes: ['webhook.disabled'],
   });
   sender.look();
@@ -192,7 +193,7 @@ test('an endpoint that answers 410 is sent nothing more, and its owner is told',
   );
   assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
   assert.equal(sender.figures().disabled, 1);
-  const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(webhook.url).host };
+  const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(url).host };
   assert.deepEqual(log, [
     {
       ...{ level: 40, ...names, why: 'it answered 410 Gone' },
@@ -346,7 +347,8 @@ test('what is changed of endpoints while they are sent to is taken up', async (t
   };
   await fileOne(store, gallery);
   await until(() => areAll(store, webhook, 'DELIVERED', 1));
-  await change({ url: `${url}/moved`, eventTypes: ['escrow.frozen'] });
+  const moved = sealUrl(keyRing, webhook.webhookId, `${url}/moved`);
+  await change({ url: moved, eventTypes: ['escrow.frozen'] });
   await frozen(store, gallery);
   await until(() => areAll(store, webhook, 'DELIVERED', 2));
   await change({ status: 'DISABLED' });

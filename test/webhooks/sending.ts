@@ -3,12 +3,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import pino from 'pino';
 import { createCalendar } from '../../src/domain/calendar.ts';
 import { createKeyRing } from '../../src/keys/key-ring.ts';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { webhookMessage } from '../../src/rpc/webhook-message.ts';
 import type { StoredKey } from '../../src/store/caller-commands.ts';
 import type { ToldEvent } from '../../src/store/event-commands.ts';
 import { allOf } from '../../src/store/paging.ts';
 import { type Execute, executorOf, perform, type Store } from '../../src/store/store.ts';
-import type { StoredDelivery, StoredWebhook } from '../../src/store/webhook-commands.ts';
+import type { NewWebhook, StoredDelivery, StoredWebhook } from '../../src/store/webhook-commands.ts';
 import type { Attempt, WebhookMessage } from '../../src/webhooks/attempt.ts';
 import { type SendingLimits, sendingLimits } from '../../src/webhooks/limits.ts';
 import { createSender, type Sender } from '../../src/webhooks/sender.ts';
@@ -30,14 +31,18 @@ export const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
 export const messageOf = (event: ToldEvent): WebhookMessage =>
   webhookMessage(event, { idKey: new Uint8Array(32), timestamp: createCalendar('UTC').timestamp });
 
-/** Adds an endpoint whose secret opens. */
+/** Adds an endpoint whose secret and URL open. */
 export function addEndpoint(
   store: Store,
   by: StoredKey,
-  over: Parameters<typeof addWebhook>[2] = {},
+  { url, ...over }: Partial<NewWebhook> & { readonly url?: string } = {},
 ): Promise<StoredWebhook> {
   const webhookId = over.webhookId ?? `wh_${Math.random().toString(16).slice(2)}`;
-  return addWebhook(store, by, { webhookId, sealedSecret: keyRing.seal(secret, webhookId), ...over });
+  const sealed = url === undefined ? {} : sealUrl(keyRing, webhookId, url);
+  return addWebhook(store, by, {
+    ...{ webhookId, sealedSecret: keyRing.seal(secret, webhookId) },
+    ...{ ...sealed, ...over },
+  });
 }
 
 /** What became of the events of an endpoint, oldest first. */

@@ -12,7 +12,7 @@ import {
 import { DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, schemaOf } from './migrations.ts';
 import { takeServingLock } from './serving-lock.ts';
-import { keepEventPlaces, takeBack } from './taking-back.ts';
+import { keepEventPlaces, type OpenUrl, takeBack } from './taking-back.ts';
 import { copiesOf, copyBefore, type Former, leftOf } from './upgrade.ts';
 
 /** What became of a database that was brought back to an earlier schema. */
@@ -59,9 +59,10 @@ const roomFactor = 2;
  * - To an earlier one: the copy that was made before the upgrade, with the filings, platforms, keys, tokens and counts of
  *   today. Orders stay as they were in the copy.
  *
- * Throws DatabaseRefused if it is served or changed meanwhile, if there is no copy or no room, or if one of today is kept already.
+ * Throws DatabaseRefused if it is served or changed meanwhile, if there is no copy or no room, or if one of today is kept already;
+ * and what `openUrl` throws.
  */
-export function goBack(dataDir: string): WentBack {
+export function goBack(dataDir: string, openUrl: OpenUrl): WentBack {
   const database = databaseFile(dataDir);
   const folder = dirname(database);
   if (!existsSync(database)) throw new DatabaseRefused(`there is no database in ${folder}.`);
@@ -83,7 +84,7 @@ export function goBack(dataDir: string): WentBack {
     removeDatabase(draft);
     refuseWithoutRoom(database);
     const carried =
-      copy.schema < logSchema ? carryOver(copy, database, draft) : convert(copy, database, draft);
+      copy.schema < logSchema ? carryOver(copy, database, draft) : convert(copy, database, draft, openUrl);
     keepEventPlaces(database, draft);
     syncFile(draft);
     refuseOpened(database);
@@ -139,7 +140,7 @@ function refuseOpened(database: string): void {
 type Carried = Omit<WentBack, 'database' | 'left' | 'schema'>;
 
 /** Makes a database of the schema of a copy, with all that is in a later one. */
-function convert({ file, schema }: Former, later: string, draft: string): Carried {
+function convert({ file, schema }: Former, later: string, draft: string, openUrl: OpenUrl): Carried {
   const filingsBefore = filingsIn(file);
   makePrivateFile(draft);
   const client = new Sqlite(later, { fileMustExist: true });
@@ -149,7 +150,7 @@ function convert({ file, schema }: Former, later: string, draft: string): Carrie
   } finally {
     client.close();
   }
-  takeBack(draft, schema);
+  takeBack(draft, schema, openUrl);
   return {
     filings: filingsIn(draft) - filingsBefore,
     lostOrders: [],

@@ -1,6 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import { busyTimeoutMs } from './database.ts';
-import { databaseFile } from './location.ts';
+import { isBusy } from './failure.ts';
+import { DatabaseRefused, databaseFile } from './location.ts';
 import { tryServingLock } from './serving-lock.ts';
 
 /**
@@ -17,14 +18,39 @@ export type Rewriting = 'REWRITTEN' | 'FOLDED' | 'HELD';
  */
 export function rewriteDatabase(dataDir: string): Rewriting {
   const lock = tryServingLock(dataDir);
-  const client = new Sqlite(databaseFile(dataDir), { fileMustExist: true, timeout: busyTimeoutMs });
   try {
-    if (lock !== undefined) client.exec('VACUUM');
-    const [fold] = client.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
-    if (fold?.busy !== 0) return 'HELD';
+    if (!writeAnew(dataDir, lock !== undefined)) return 'HELD';
     return lock === undefined ? 'FOLDED' : 'REWRITTEN';
   } finally {
-    client.close();
     lock?.release();
+  }
+}
+
+/**
+ * Rewrites the database of a data folder without the plain text of URLs that were sealed; false where another process was at it.
+ * For the process that begins to serve it, or for one beside which none does. Throws DatabaseRefused where there is no room.
+ */
+export function rewriteOwnDatabase(dataDir: string): boolean {
+  try {
+    return writeAnew(dataDir, true);
+  } catch (error) {
+    if (isBusy(error)) return false;
+    throw new DatabaseRefused(
+      `the URLs of webhooks are sealed, but ${databaseFile(dataDir)} cannot be rewritten without their plain text: ` +
+        `${(error as Error).message}. Make as much room as the database takes, and start again.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Writes the log of a database into it, the rest of it anew if that `isWhole`; false where another process was at it. */
+function writeAnew(dataDir: string, isWhole: boolean): boolean {
+  const client = new Sqlite(databaseFile(dataDir), { fileMustExist: true, timeout: busyTimeoutMs });
+  try {
+    if (isWhole) client.exec('VACUUM');
+    const [fold] = client.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
+    return fold?.busy === 0;
+  } finally {
+    client.close();
   }
 }

@@ -40,20 +40,28 @@ export const deployment = sqliteTable(
     institution: text(),
     /** The newest id of an endpoint: none is given twice, since what is under way to one that is gone must not count for another. */
     newestWebhook: integer('newest_webhook').notNull().default(0),
+    /** Whether the files may have URLs of endpoints as plain text: those of a database from before URLs were sealed. */
+    plainUrls: integer('plain_urls', { mode: 'boolean' }).notNull().default(false),
   },
   (table) => [check('deployment_is_one_row', sql`${table.id} = 1`)],
 );
 
 /** Platforms have a tier; internal callers have none. */
-export const caller = sqliteTable('caller', {
-  id: integer().primaryKey(),
-  name: text().notNull().unique(),
-  tier: text().$type<Tier>(),
-  /** Calls a month; null for unlimited. */
-  monthlyQuota: integer('monthly_quota'),
-  /** Of a platform; an internal caller is governed by its tokens alone, and stays ACTIVE. */
-  status: text().$type<PlatformStatus>().notNull().default('ACTIVE'),
-});
+export const caller = sqliteTable(
+  'caller',
+  {
+    id: integer().primaryKey(),
+    name: text().notNull().unique(),
+    tier: text().$type<Tier>(),
+    /** Calls a month; null for unlimited. */
+    monthlyQuota: integer('monthly_quota'),
+    /** Of a platform; an internal caller is governed by its tokens alone, and stays ACTIVE. */
+    status: text().$type<PlatformStatus>().notNull().default('ACTIVE'),
+    /** Filing numbers of a year that the platform may use; null for no cap. */
+    filingCap: integer('filing_cap'),
+  },
+  (table) => [index('caller_capped').on(table.id).where(sql`${table.filingCap} IS NOT NULL`)],
+);
 
 /** API keys of platforms; the secret is sealed. */
 export const apiKey = sqliteTable('api_key', {
@@ -236,6 +244,8 @@ export const latestFiling = sqliteTable(
     callerId: integer('caller_id').notNull(),
     year: integer().notNull(),
     filingId: integer('filing_id').notNull(),
+    /** How many filings of the year the caller has. */
+    filings: integer().notNull().default(0),
   },
   (table) => [primaryKey({ columns: [table.callerId, table.year] })],
 );
@@ -260,6 +270,30 @@ export const provenanceRecord = sqliteTable(
     leafIndex: integer('leaf_index'),
   },
   (table) => [primaryKey({ columns: [table.filingNo, table.position] })],
+);
+
+/** Links to evidence; a row is deleted some time after the link expires. */
+export const evidenceLink = sqliteTable(
+  'evidence_link',
+  {
+    id: integer().primaryKey(),
+    linkId: text('link_id').notNull().unique(),
+    filingNo: text('filing_no').notNull(),
+    /** The place of the record among those of the filing, from 1. */
+    sequence: integer().notNull(),
+    /** Who made it. */
+    callerId: integer('caller_id')
+      .notNull()
+      .references(() => caller.id),
+    createdAtS: integer('created_at_s').notNull(),
+    expiresAtS: integer('expires_at_s').notNull(),
+    /** Null unless it was revoked. */
+    revokedAtS: integer('revoked_at_s'),
+  },
+  (table) => [
+    index('evidence_link_by_filing').on(table.filingNo),
+    index('evidence_link_by_end').on(table.expiresAtS),
+  ],
 );
 
 /** The leaves of the evidence log, a row for one or for some that were appended together; triggers keep them. */
@@ -515,6 +549,7 @@ export const webhook = sqliteTable(
     callerId: integer('caller_id')
       .notNull()
       .references(() => caller.id),
+    /** The origin of its URL; all of the URL as long as `sealed_url` is null. */
     url: text().notNull(),
     /** Which events it is sent, each word with a space behind it; empty for all. */
     eventTypes: text('event_types').notNull(),
@@ -532,6 +567,8 @@ export const webhook = sqliteTable(
     cursor: integer().notNull(),
     /** Since when each attempt failed, Unix seconds; null if the last one did not. */
     failingSinceS: integer('failing_since_s'),
+    /** Its URL, sealed like its secret; null for one from before URLs were sealed, until a process has the keys. */
+    sealedUrl: blob('sealed_url', { mode: 'buffer' }),
   },
   (table) => [index('webhook_by_caller').on(table.callerId)],
 );

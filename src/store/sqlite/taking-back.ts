@@ -11,27 +11,55 @@ const rowsAtOnce = 1_000;
  * What takes each migration back that came after the evidence log, by its name: it converts the rows, and loses none. Nothing
  * that was published of the log may be missing in the database of an earlier version.
  */
-const waysBack: Readonly<Record<string, (client: Sqlite.Database) => void>> = {
+const waysBack: Readonly<Record<string, (client: Sqlite.Database, openUrl: OpenUrl) => void>> = {
   '0015_leaf_rows': splitRows,
   '0016_events_and_webhooks': dropEvents,
   '0017_ends_by_operator': dropMarks,
+  '0018_sealed_urls_links_and_caps': unsealUrls,
 };
 
-/** Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one. */
-export function takeBack(file: string, schema: number): void {
+/** Opens the sealed URL of an endpoint. Throws an Error if the master key does not open it. */
+export type OpenUrl = (webhook: { readonly webhookId: string; readonly sealedUrl: Uint8Array }) => string;
+
+/**
+ * Converts a database to an earlier schema that has an evidence log as well. Throws DatabaseRefused for a damaged one, and what
+ * `openUrl` throws.
+ */
+export function takeBack(file: string, schema: number, openUrl: OpenUrl): void {
   const client = new Sqlite(file, { fileMustExist: true });
   try {
     client.transaction(() => {
       for (const name of migrationNames().slice(schema).toReversed()) {
         const back = waysBack[name];
         if (back === undefined) throw new Error(`Nothing takes ${name} back.`);
-        back(client);
+        back(client, openUrl);
       }
       client.pragma(`user_version = ${schema}`);
     })();
   } finally {
     client.close();
   }
+}
+
+/** Stores the URLs of endpoints as plain text again. Drops links to evidence, which then open nothing, and the caps on filings. */
+function unsealUrls(client: Sqlite.Database, openUrl: OpenUrl): void {
+  const sealed = client
+    .prepare<[], { webhookId: string; sealedUrl: Uint8Array }>(
+      'SELECT webhook_id AS webhookId, sealed_url AS sealedUrl FROM webhook WHERE sealed_url IS NOT NULL',
+    )
+    .all();
+  const update = client.prepare('UPDATE webhook SET url = ? WHERE webhook_id = ?');
+  for (const webhook of sealed) update.run(openUrl(webhook), webhook.webhookId);
+  client.exec('DROP TABLE evidence_link; DROP INDEX caller_capped; DROP TRIGGER filing_is_latest');
+  const added = {
+    webhook: 'sealed_url',
+    deployment: 'plain_urls',
+    caller: 'filing_cap',
+    latest_filing: 'filings',
+  };
+  for (const [table, column] of Object.entries(added))
+    client.exec(`ALTER TABLE ${table} DROP COLUMN ${column}`);
+  client.exec(latestTrigger);
 }
 
 /** Drops what marks the states that a person decided; the log of acts still has who decided them. */
@@ -116,3 +144,13 @@ CREATE TRIGGER \`log_leaf_never_replaced\` BEFORE INSERT ON \`log_leaf\`
 BEGIN SELECT RAISE(ABORT, 'a leaf of the log is never replaced') FROM \`log_leaf\` WHERE \`id\` = NEW.\`id\`; END;
 CREATE TRIGGER \`log_leaf_is_kept\` BEFORE DELETE ON \`log_leaf\`
 BEGIN SELECT RAISE(ABORT, 'a leaf of the log is kept'); END;`;
+
+/** As 0009_filing_chains made it. */
+const latestTrigger = `
+CREATE TRIGGER \`filing_is_latest\` AFTER INSERT ON \`filing\`
+BEGIN
+  INSERT INTO \`latest_filing\` VALUES (NEW.\`caller_id\`, CAST(substr(NEW.\`filing_no\`, 4, 4) AS integer), NEW.\`id\`)
+  ON CONFLICT DO UPDATE SET \`filing_id\` = iif(
+    \`filing_id\` IS NEW.\`previous_id\`, NEW.\`id\`, RAISE(ABORT, 'a filing names the one before it')
+  );
+END;`;

@@ -59,6 +59,7 @@ const rowCosts = [
   { schema: 12, table: 'escrow', us: 3 },
   { schema: logSchema, table: 'filing', us: 20 },
   { schema: logSchema, table: 'provenance_record', us: 20 },
+  { schema: 19, table: 'filing', us: 1 },
 ] as const;
 /** Bytes of a leaf in the evidence log, with those of its salt beside the record. */
 const leafBytes = 320;

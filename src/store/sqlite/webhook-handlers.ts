@@ -17,7 +17,14 @@ import { pageOf, rowsFor } from './paging.ts';
 import { createRedelivery } from './redelivery.ts';
 import { deployment, webhook, webhookDelivery } from './schema.ts';
 import { equalsWithoutIndex } from './statement.ts';
-import { readEventTypes, toWebhook, type WebhookRow, type WebhookRows, writeEventTypes } from './webhooks.ts';
+import {
+  readEventTypes,
+  sealUrl,
+  toWebhook,
+  type WebhookRow,
+  type WebhookRows,
+  writeEventTypes,
+} from './webhooks.ts';
 
 /** The columns of a StoredDelivery. */
 const deliveryColumns = {
@@ -85,7 +92,9 @@ export function createWebhookHandlers(
 
   function set(row: WebhookRow, { url, eventTypes, description }: WebhookChange): void {
     const changed = {
-      ...(url !== undefined && url !== row.url && { url, failingSinceS: null }),
+      ...(url !== undefined && {
+        ...{ url: url.origin, sealedUrl: Buffer.from(url.sealedUrl), failingSinceS: null },
+      }),
       ...(eventTypes !== undefined && {
         eventTypes: writeEventTypes(eventTypes === 'ALL' ? undefined : eventTypes),
       }),
@@ -96,7 +105,7 @@ export function createWebhookHandlers(
   }
 
   return {
-    AddWebhook: writes(({ owner, webhook: { eventTypes, sealedSecret, ...given } }) => {
+    AddWebhook: writes(({ owner, webhook: { eventTypes, sealedSecret, origin, sealedUrl, ...given } }) => {
       if (webhooksOf(owner) >= webhooksMax) throw webhooksExhausted();
       const { id } = database
         .update(deployment)
@@ -109,6 +118,8 @@ export function createWebhookHandlers(
           ...given,
           id,
           callerId: owner,
+          url: origin,
+          sealedUrl: Buffer.from(sealedUrl),
           eventTypes: writeEventTypes(eventTypes),
           sealedSecret: Buffer.from(sealedSecret),
           status: 'ENABLED',
@@ -169,6 +180,15 @@ export function createWebhookHandlers(
       if (by !== undefined) noteAct(by, 'webhook delete', row.webhookId, { before: toldOfWebhook(row) });
       return { isDone: true };
     }),
+    HasPlainUrls: reads(() => database.select().from(deployment).get()?.plainUrls === true),
+    SealUrls: writes(({ urls }) => {
+      for (const url of urls) sealUrl(database, url);
+      return undefined;
+    }),
+    ForgetPlainUrls: writes(() => {
+      database.update(deployment).set({ plainUrls: false }).run();
+      return undefined;
+    }),
     ListDeliveries: reads(({ status, page, ...name }) => {
       const { id, callerId } = rows.find(name);
       const isBehind = page.from === undefined ? undefined : lt(webhookDelivery.sequence, page.from);
@@ -205,12 +225,12 @@ const actionOf = (before: WebhookRow, after: WebhookRow): string =>
       : 'webhook disable';
 
 /** What of an endpoint can be changed. */
-const changeable = ['url', 'eventTypes', 'description', 'status'] as const;
+const changeable = ['origin', 'eventTypes', 'description', 'status'] as const;
 
 /** What acts tell of an endpoint: never a secret, which its URL may have in path and query. */
-const toldOfWebhook = ({ caller: owner, url, eventTypes, description, status }: WebhookRow) => ({
+const toldOfWebhook = ({ caller: owner, origin, eventTypes, description, status }: WebhookRow) => ({
   caller: owner,
-  url: new URL(url).origin,
+  url: new URL(origin).origin,
   eventTypes: readEventTypes(eventTypes) ?? ['*'],
   description,
   status,

@@ -1,8 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import type { PlatformStatus } from '../../domain/caller.ts';
-import { type EventFilter, typesIn, webhookNotFound } from '../../domain/webhook.ts';
+import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
-import type { StoredWebhook, WebhookName } from '../webhook-commands.ts';
+import type { SealedUrl, StoredWebhook, WebhookName } from '../webhook-commands.ts';
 import type { Database } from './database.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { prepareRaw, underTheirNames } from './statement.ts';
@@ -14,7 +14,8 @@ const webhookColumns = {
   callerId: webhook.callerId,
   caller: caller.name,
   callerStatus: caller.status,
-  url: webhook.url,
+  origin: webhook.url,
+  sealedUrl: webhook.sealedUrl,
   eventTypes: webhook.eventTypes,
   description: webhook.description,
   status: webhook.status,
@@ -105,19 +106,36 @@ export function createWebhookRows(database: Database): WebhookRows {
   };
 }
 
-/** Replaces the seal of a secret of an endpoint, of that in force or of the one before, if it is as given; whether it was. */
+/** Replaces the seal of an endpoint: of the secret in force, of the one before or of the URL, if it is as given; whether it was. */
 export function replaceWebhookSeal(database: Database, { keyId, from, to }: NewSeal): boolean {
   const [given, sealed] = [Buffer.from(from), Buffer.from(to)];
-  const { changes } = database
+  const isNamed = eq(webhook.webhookId, keyId);
+  const isUrlNamed = eq(webhook.webhookId, webhookOfUrlSeal(keyId) ?? '');
+  const replaced = [
+    database
+      .update(webhook)
+      .set({ sealedSecret: sealed })
+      .where(and(isNamed, eq(webhook.sealedSecret, given))),
+    database
+      .update(webhook)
+      .set({ previousSecret: sealed })
+      .where(and(isNamed, eq(webhook.previousSecret, given))),
+    database
+      .update(webhook)
+      .set({ sealedUrl: sealed })
+      .where(and(isUrlNamed, eq(webhook.sealedUrl, given))),
+  ];
+  return replaced.some((update) => update.run().changes > 0);
+}
+
+/** Seals the URL of an endpoint that has it as plain text. */
+export function sealUrl(
+  database: Database,
+  { webhookId, origin, sealedUrl }: SealedUrl & Pick<StoredWebhook, 'webhookId'>,
+): void {
+  database
     .update(webhook)
-    .set({ sealedSecret: sealed })
-    .where(and(eq(webhook.webhookId, keyId), eq(webhook.sealedSecret, given)))
+    .set({ url: origin, sealedUrl: Buffer.from(sealedUrl) })
+    .where(and(eq(webhook.webhookId, webhookId), isNull(webhook.sealedUrl)))
     .run();
-  if (changes > 0) return true;
-  const before = database
-    .update(webhook)
-    .set({ previousSecret: sealed })
-    .where(and(eq(webhook.webhookId, keyId), eq(webhook.previousSecret, given)))
-    .run();
-  return before.changes > 0;
 }

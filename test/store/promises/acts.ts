@@ -255,7 +255,7 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
     const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
     const change = {
       eventTypes: ['key.rotated', 'filing.created'],
-      url: 'https://other.example/path?token=x',
+      url: { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') },
     } as const;
     const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://other.example' };
     return {

@@ -343,7 +343,8 @@ export async function transfersOf(store: Store, filingNo: string): Promise<numbe
 export function newWebhook(over: Partial<NewWebhook> = {}): NewWebhook {
   return {
     webhookId: `wh_${randomBytes(8).toString('hex')}`,
-    url: 'https://gallery.example/hooks?token=unspoken',
+    origin: 'https://gallery.example',
+    sealedUrl: Buffer.concat([Buffer.from('main\0'), randomBytes(80)]),
     eventTypes: undefined,
     description: 'orders \u{1F58C}',
     createdAtS: 1_790_000_000,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { eventRetentionS } from '../../../src/domain/event.ts';
-import { webhooksMax } from '../../../src/domain/webhook.ts';
+import { urlSealId, webhooksMax } from '../../../src/domain/webhook.ts';
 import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import { redeliver } from '../../../src/store/redelivery.ts';
 import { type Command, executorOf, perform, type Store } from '../../../src/store/store.ts';
@@ -211,14 +211,12 @@ export function webhookPromises(engine: StoreEngine): void {
     const store = await openStore(t, engine);
     const before = await addWebhook(store, await galleryIn(store));
     assert.deepEqual(await change(store, before, {}), before);
-    for (const over of [
-      { url: 'https://other.example/' },
-      { eventTypes: ['key.rotated'] },
-      { description: '' },
-    ] as const) {
+    for (const over of [{ eventTypes: ['key.rotated'] }, { description: '' }] as const) {
       const known = await found(store, before);
       assert.deepEqual(await change(store, before, over), { ...known, ...over });
     }
+    const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
+    assert.deepEqual(await change(store, before, { url }), { ...(await found(store, before)), ...url });
     const all = await change(store, before, { eventTypes: 'ALL' });
     assert.equal(all.eventTypes, undefined);
     assert.deepEqual(await found(store, before), all);
@@ -242,7 +240,7 @@ export function webhookPromises(engine: StoreEngine): void {
     assert.deepEqual([sealedSecret, previousSecret, previousEndsAtS], [Buffer.of(2), Buffer.of(1), 200]);
   });
 
-  test('seals of both secrets of an endpoint are replaced where they are as given', async (t) => {
+  test('seals of both secrets and of the URL of an endpoint are replaced where they are as given', async (t) => {
     const store = await openStore(t, engine);
     const first = await addWebhook(store, await galleryIn(store));
     const { webhookId: keyId } = first;
@@ -252,16 +250,22 @@ export function webhookPromises(engine: StoreEngine): void {
       ...nameOf(first),
       ...{ sealedSecret, previousEndsAtS: 1 },
     });
-    const replace = (from: Uint8Array, to: string) =>
+    const replace = (from: Uint8Array, to: string, sealId = keyId) =>
       perform(store, {
         ...{ kind: 'ReplaceSeals', by: tester, masterKey: 'next' },
-        seals: [{ keyId, from, to: Buffer.from(to) }],
+        seals: [{ keyId: sealId, from, to: Buffer.from(to) }],
       });
     assert.equal(await replace(Buffer.from('main\0other'), 'no'), 0);
     assert.equal(await replace(sealedSecret, 'next\0a'), 1);
     assert.equal(await replace(first.sealedSecret, 'next\0b'), 1);
-    const { sealedSecret: current, previousSecret } = await found(store, first);
-    assert.deepEqual([current, previousSecret], [Buffer.from('next\0a'), Buffer.from('next\0b')]);
+    const { sealedUrl } = first;
+    assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c'), 0, 'of the secret, not of the URL');
+    assert.equal(await replace(sealedUrl ?? assert.fail(), 'next\0c', urlSealId(keyId)), 1);
+    const { sealedSecret: current, previousSecret, sealedUrl: url } = await found(store, first);
+    assert.deepEqual(
+      [current, previousSecret, url],
+      [...'abc'].map((end) => Buffer.from(`next\0${end}`)),
+    );
   });
 
   test('a repetition under an idempotency key is given the endpoint that the first call added', async (t) => {
@@ -359,8 +363,9 @@ export function webhookPromises(engine: StoreEngine): void {
     await attempted(store, webhook, { 1: { ...gaveUp, retryAtMs: nowMs } });
     const failingSinceS = noon.atMs / 1_000;
     assert.equal((await found(store, webhook)).failingSinceS, failingSinceS);
-    assert.equal((await change(store, webhook, { url: webhook.url })).failingSinceS, failingSinceS);
-    assert.equal((await change(store, webhook, { url: 'https://other.example/' })).failingSinceS, null);
+    assert.equal((await change(store, webhook, { description: 'moved' })).failingSinceS, failingSinceS);
+    const url = { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') };
+    assert.equal((await change(store, webhook, { url })).failingSinceS, null);
   });
 
   test('deliveries are listed newest first, of one status or of all, and go with their endpoint', async (t) => {
