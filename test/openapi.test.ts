@@ -637,6 +637,7 @@ function oftenWithLimits(code: string): Often {
 const worthWaiting: readonly string[] = [
   'RATE_LIMITED',
   'QUOTA_EXCEEDED',
+  'FILING_CAP_REACHED',
   'IDEMPOTENCY_IN_PROGRESS',
   'UNAVAILABLE',
   'PAYMENT_PENDING',

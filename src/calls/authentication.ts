@@ -43,9 +43,12 @@ export function createAuthentication({ store, keyRing }: AuthenticationDependenc
     if (key.platformStatus === 'SUSPENDED') throw platformSuspended();
     if (key.status === 'SUSPENDED')
       throw new Refusal('KEY_SUSPENDED', 'The API key is suspended; ask the operator.');
-    const { callerId, caller, tier, monthlyQuota } = key;
+    const { callerId, caller, tier, monthlyQuota, filingCap } = key;
     return {
-      platform: { kind: 'platform', callerId, caller, tier, monthlyQuota: monthlyQuota ?? undefined },
+      platform: {
+        ...{ kind: 'platform', callerId, caller, tier },
+        ...{ monthlyQuota: monthlyQuota ?? undefined, filingCap: filingCap ?? undefined },
+      },
       nonce: { keyId: key.id, nonce },
     };
   };

@@ -37,6 +37,7 @@ export function createBearerCheck(store: Pick<Store, 'findToken'>, clock: Pick<C
     const { tokenId, scopes, platform } = found;
     if (platform?.status === 'SUSPENDED') throw platformSuspended();
     const { callerId, caller } = platform ?? found;
-    return { kind: 'service', tokenId, scopes, callerId, caller, isPlatform: platform !== null };
+    const filingCap = platform?.filingCap ?? undefined;
+    return { kind: 'service', tokenId, scopes, callerId, caller, isPlatform: platform !== null, filingCap };
   };
 }

@@ -13,11 +13,13 @@ export interface PlatformPrincipal extends CallerRef {
   readonly tier: Tier;
   /** Calls a month; undefined for unlimited. */
   readonly monthlyQuota: number | undefined;
+  /** Filing numbers of a year that it may use; undefined for no cap. */
+  readonly filingCap?: number | undefined;
 }
 
 /**
  * An internal system, identified by a bearer token, or the platform that it acts for: `callerId` and `caller` are then
- * those of the platform. Either has no limits.
+ * those of the platform. Neither has a rate or a quota; the platform's cap on filings holds.
  */
 export interface ServicePrincipal extends CallerRef {
   readonly kind: 'service';
@@ -25,6 +27,8 @@ export interface ServicePrincipal extends CallerRef {
   readonly tokenId: string;
   readonly scopes: readonly Scope[];
   readonly isPlatform: boolean;
+  /** Filing numbers of a year that the platform may use; undefined for no cap. */
+  readonly filingCap?: number | undefined;
 }
 
 /** Whose filings and escrows a principal sees: a platform its own, an internal system everybody's (undefined). */

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { createCalendar, yearOf } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
 import {
@@ -8,6 +9,7 @@ import {
   type Seals,
   sealedLogKeys,
   sealedWebhookSecrets,
+  sealedWebhookUrl,
 } from '../keys/sealed-secrets.ts';
 import { findLostDatabase } from '../registry.ts';
 import { readServingRecord, type ServingRecord } from '../serving-record.ts';
@@ -23,6 +25,7 @@ import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
 import { checkRestoration } from './restoration.ts';
+import { checkNumbers } from './numbers.ts';
 import { checkWebhooks } from './webhooks.ts';
 
 /** How long the institution is waited for, in milliseconds. */
@@ -52,10 +55,12 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
   yield* checkFiles(config);
   yield checkDisk(dataDir, clock);
 
-  const database = await checkDatabase(config);
+  const year = yearOf(createCalendar(timeZone).timestamp(clock.nowMs()));
+  const database = await checkDatabase(config, year);
   yield* database.findings;
   if (database.content !== undefined) yield database.content.foundInLog;
   yield* checkRestoration(database.content?.restoration, clock.nowMs());
+  if (database.content !== undefined) yield* checkNumbers(database.content.numbers);
   yield await checkClock(clock, database.content);
   const serving = await findServing(dataDir);
   yield serving.finding;
@@ -70,6 +75,7 @@ export async function* checkDeployment(env: NodeJS.ProcessEnv, clock: Clock): As
 
 async function checkDatabase(
   config: Config,
+  year: number,
 ): Promise<{ readonly findings: readonly Finding[]; readonly content?: Content<Finding> | undefined }> {
   const { fault, warning } = findingsOf('database');
   const file = databaseFile(config.dataDir);
@@ -77,7 +83,7 @@ async function checkDatabase(
   if (lost !== undefined) return { findings: [fault(lost.replace(/\.$/, ''))] };
   try {
     const { inspectDatabase } = await import('../store/sqlite/inspection.ts');
-    const inspection = await inspectDatabase(config.dataDir, (...found) => checkLog(config, ...found));
+    const inspection = await inspectDatabase(config.dataDir, year, (...found) => checkLog(config, ...found));
     if (inspection !== undefined)
       return { findings: judge(config, file, inspection), content: inspection.content };
     const none = `there is no database ${file}`;
@@ -181,7 +187,10 @@ function* checkMasterKeys(
   }
   if (content === undefined)
     return yield unchecked('whether they open the secrets: the database cannot be asked');
-  const webhookSecrets = content.webhooks.flatMap(sealedWebhookSecrets);
+  const webhookSecrets = content.webhooks.flatMap((one) => [
+    ...sealedWebhookSecrets(one),
+    ...sealedWebhookUrl(one),
+  ]);
   const keys = [...content.keys, ...webhookSecrets, ...sealedLogKeys(content.log)];
   const unopened = countSeals(findUnopened(keys, keyRing, nowS), nowS);
   for (const { masterKey, secrets } of unopened)

@@ -9,9 +9,10 @@ export function wholeNumber(word: string): number {
   return /^\d+$/.test(word) ? Number(word) : Number.NaN;
 }
 
-/** What `--monthly-quota N|unlimited` says; nothing if it is not given. */
-export function quotaOf(words: Words): Omit<AgreedLimits, 'tier'> {
-  const quota = words.text('monthly-quota');
+/** What `--monthly-quota N|unlimited` and `--filing-cap N` say; nothing of what is not given. */
+export function limitsOf(words: Words): Omit<AgreedLimits, 'tier'> {
+  const [quota, cap] = [words.text('monthly-quota'), words.text('filing-cap')];
   const unlimited = quota === 'unlimited';
-  return { monthlyQuota: quota === undefined || unlimited ? undefined : wholeNumber(quota), unlimited };
+  const monthlyQuota = quota === undefined || unlimited ? undefined : wholeNumber(quota);
+  return { monthlyQuota, unlimited, filingCap: cap === undefined ? undefined : wholeNumber(cap) };
 }

@@ -49,6 +49,7 @@ const fieldNames: Readonly<Record<string, string>> = {
   name: '--name',
   tier: '--tier',
   monthlyQuota: '--monthly-quota',
+  filingCap: '--filing-cap',
   month: '--month',
   overlapSeconds: '--overlap',
   caller: 'NAME',

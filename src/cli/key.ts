@@ -12,14 +12,17 @@ import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import { quotaOf, tierChoice, wholeNumber } from './agreement.ts';
+import { limitsOf, tierChoice, wholeNumber } from './agreement.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const create: Action = {
-  usage: `key create --name NAME --tier ${tierChoice} [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
-  details: ['registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota.'],
+  usage: `key create --name NAME --tier ${tierChoice} [--monthly-quota N|unlimited] [--filing-cap N] [--reason TEXT] [--json]`,
+  details: [
+    'registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota. --filing-cap limits the filing numbers',
+    'that it may use of each year.',
+  ],
   run: (words, terminal) =>
     withRegistry(terminal, async (registry, { dataDir }) => {
       refuseUnknownToServing(dataDir, registry);
@@ -91,7 +94,7 @@ export const key: CommandGroup = {
 const agreementOf = (words: Words): Agreement => ({
   name: words.required('name'),
   tier: tierNamed(words.required('tier')),
-  ...quotaOf(words),
+  ...limitsOf(words),
 });
 
 /** Shows a key that is stored; `more` are members of the JSON besides, which lines say in words. */

@@ -1,11 +1,11 @@
-import { checkMonth, createCalendar } from '../domain/calendar.ts';
+import { checkMonth, createCalendar, yearOf } from '../domain/calendar.ts';
 import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { Config } from '../settings/config.ts';
 import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import { quotaOf, tierChoice } from './agreement.ts';
+import { limitsOf, tierChoice } from './agreement.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { csvLine } from './csv.ts';
 import { withRegistry } from './registry.ts';
@@ -22,29 +22,38 @@ const list: Action = {
 
 const showOne: Action = {
   usage: 'platform show NAME [--json]',
-  details: ['shows what was agreed with it, and its calls of this month.'],
+  details: ['shows what was agreed with it, its calls of this month, and its filings of this year.'],
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }, config) => {
       const platform = await execute({ kind: 'FindPlatform', name: words.required('NAME') });
       if (platform === undefined) throw platformNotFound();
       const month = currentMonth(config);
-      const calls = await execute({ kind: 'CountCalls', callerId: platform.callerId, month });
-      const found = { ...told(platform), ...countedOf(month, { ...platform, calls }) };
+      const { callerId } = platform;
+      const calls = await execute({ kind: 'CountCalls', callerId, month });
+      const filings = await execute({ kind: 'CountFilings', callerId, year: yearOf(month) });
+      const found = {
+        ...told(platform),
+        ...countedOf(month, { ...platform, calls }),
+        filingsThisYear: filings,
+      };
       if (words.has('json')) return terminal.print(JSON.stringify(found));
-      for (const [label, value] of Object.entries(found)) terminal.print(`${label.padEnd(12)} ${value}`);
+      for (const [label, value] of Object.entries(found)) terminal.print(`${label.padEnd(15)} ${value}`);
     }),
 };
 
 const set: Action = {
-  usage: `platform set NAME [--tier ${tierChoice}] [--monthly-quota N|unlimited] [--reason TEXT] [--json]`,
+  usage: `platform set NAME [--tier ${tierChoice}] [--monthly-quota N|unlimited] [--filing-cap N|none] [--reason TEXT] [--json]`,
   details: [
     'changes what was agreed with it; what is left out stays. TRIAL and STANDARD fix the quota, ENTERPRISE needs one.',
-    'Calls that were counted this month count against the new quota.',
+    'Calls that were counted this month count against the new quota, filings of this year against the new cap.',
   ],
   run: async (words, terminal) => {
-    const change = { tier: words.text('tier'), ...quotaOf(words) };
-    if (change.tier === undefined && words.text('monthly-quota') === undefined)
-      throw new UsageError('needs --tier or --monthly-quota');
+    const noFilingCap = words.text('filing-cap') === 'none';
+    const limits = limitsOf(words);
+    const filingCap = noFilingCap ? undefined : limits.filingCap;
+    const change = { tier: words.text('tier'), ...limits, filingCap, noFilingCap };
+    if (['tier', 'monthly-quota', 'filing-cap'].every((flag) => words.text(flag) === undefined))
+      throw new UsageError('needs --tier, --monthly-quota or --filing-cap');
     return withRegistry(terminal, async ({ execute }) => {
       const [by, name] = [localActor(words, terminal), words.required('NAME')];
       show(await execute({ kind: 'ChangeAgreement', by, name, change }), words, terminal);
@@ -106,13 +115,14 @@ export const platform: CommandGroup = {
 
 const currentMonth = ({ timeZone }: Config): string => createCalendar(timeZone).month(Date.now()).name;
 
-const told = ({ caller: name, tier, monthlyQuota, status }: Platform) => ({
-  ...{ name, tier, monthlyQuota: monthlyQuota ?? 'unlimited', status },
+const told = ({ caller: name, tier, monthlyQuota, filingCap, status }: Platform) => ({
+  ...{ name, tier, monthlyQuota: monthlyQuota ?? 'unlimited', filingCap: filingCap ?? 'none', status },
 });
 
 function show(found: Platform, words: Words, { print }: Terminal): void {
-  const { name, tier, monthlyQuota, status } = told(found);
+  const { name, tier, monthlyQuota, filingCap, status } = told(found);
   const columns = [status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), name];
+  if (found.filingCap !== null) columns.push(`at most ${filingCap} filings a year`);
   print(words.has('json') ? JSON.stringify(told(found)) : columns.join('  '));
 }
 

@@ -17,6 +17,8 @@ export interface Calendar {
   /** YYYY-MM-DD. */
   date(atMs: number): string;
   month(atMs: number): Month;
+  /** Unix milliseconds of the end of the year, exclusive. */
+  yearEndsAtMs(atMs: number): number;
   /** The Unix milliseconds at which a date, YYYY-MM-DD, begins; undefined for anything else. */
   startOf(date: string): number | undefined;
 }
@@ -56,6 +58,7 @@ export function createCalendar(timeZone: string): Calendar {
   // Calls of the same second and month are the rule, and computing a zone's offset is dear.
   let second = { s: Number.NaN, timestamp: '' };
   let month = { name: '', startsAtMs: 0, endsAtMs: 0, lengthS: 0 };
+  let year = { startsAtMs: 0, endsAtMs: 0 };
 
   function timestamp(atMs: number): string {
     const s = Math.floor(atMs / 1000);
@@ -77,6 +80,14 @@ export function createCalendar(timeZone: string): Calendar {
         month = { name, startsAtMs, endsAtMs, lengthS: (endsAtMs - startsAtMs) / 1000 };
       }
       return month;
+    },
+    yearEndsAtMs: (atMs) => {
+      if (atMs < year.startsAtMs || atMs >= year.endsAtMs) {
+        const start = zoned(atMs).with({ month: 1, day: 1 }).startOfDay();
+        const endsAtMs = start.add({ years: 1 }).startOfDay().epochMilliseconds;
+        year = { startsAtMs: start.epochMilliseconds, endsAtMs };
+      }
+      return year.endsAtMs;
     },
     startOf: (date) => {
       if (!/^\d{4}-\d\d-\d\d$/.test(date)) return undefined;

@@ -1,3 +1,4 @@
+import { filingSequenceMax } from './filing.ts';
 import type { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
 import { FieldsRefused, refuseViolations, type Violation } from './violation.ts';
@@ -67,6 +68,8 @@ export interface AgreedLimits {
   /** Calls a month. */
   readonly monthlyQuota: number | undefined;
   readonly unlimited: boolean;
+  /** Filing numbers of a year that the platform may use; undefined for no cap. */
+  readonly filingCap?: number | undefined;
 }
 
 /** What the operator agreed with a platform. */
@@ -78,6 +81,8 @@ export interface Agreement extends AgreedLimits {
 export interface AgreementChange extends Omit<AgreedLimits, 'tier'> {
   /** The name of a tier, if it is right. */
   readonly tier: string | undefined;
+  /** Whether the cap on filings is removed. */
+  readonly noFilingCap?: boolean;
 }
 
 /** Checks the name of a platform or of an internal system. */
@@ -127,7 +132,7 @@ export function checkAgreement({ name, ...limits }: Agreement): Violation[] {
   return [...checkCallerName(name), ...checkLimits(limits)];
 }
 
-function checkLimits({ tier, monthlyQuota, unlimited }: AgreedLimits): Violation[] {
+function checkLimits({ tier, monthlyQuota, unlimited, filingCap = 1 }: AgreedLimits): Violation[] {
   const violations: Violation[] = [];
   const broken = (field: string, rule: string) => violations.push({ field, rule });
   if (tier === undefined) broken('tier', `must be one of ${Object.keys(tiers).join(', ')}`);
@@ -140,6 +145,8 @@ function checkLimits({ tier, monthlyQuota, unlimited }: AgreedLimits): Violation
   if (monthlyQuota !== undefined && !(Number.isSafeInteger(monthlyQuota) && monthlyQuota >= 1)) {
     broken('monthlyQuota', quotaRules.outOfBounds);
   }
+  if (!(Number.isInteger(filingCap) && filingCap >= 1 && filingCap <= filingSequenceMax))
+    broken('filingCap', `must be an integer from 1 to ${filingSequenceMax}`);
   return violations;
 }
 
@@ -161,10 +168,13 @@ export function tierNamed(name: string): Tier | undefined {
   return Object.hasOwn(tiers, name) ? (name as Tier) : undefined;
 }
 
-/** Tier and monthly quota of a platform that is registered; null is unlimited. */
+/** What a platform that is registered may do. */
 export interface PlatformLimits {
   readonly tier: Tier;
+  /** Calls a month; null is unlimited. */
   readonly monthlyQuota: number | null;
+  /** Filing numbers of a year; null for no cap. */
+  readonly filingCap: number | null;
 }
 
 /**
@@ -172,18 +182,29 @@ export interface PlatformLimits {
  * its tier alone. Throws VALIDATION_FAILED.
  */
 export function changeAgreement(agreed: PlatformLimits, change: AgreementChange): PlatformLimits {
-  const limits = changedLimits(agreed, change);
-  const { tier } = limits;
+  const limits = { ...changedLimits(agreed, change), filingCap: changedCap(agreed, change) };
+  const { tier, filingCap = null } = limits;
   refuseViolations(checkLimits(limits));
   if (tier === undefined) throw new Error('A checked agreement has a tier.');
-  return { tier, monthlyQuota: agreedQuota(limits) ?? null };
+  return { tier, monthlyQuota: agreedQuota(limits) ?? null, filingCap };
+}
+
+function changedCap(agreed: PlatformLimits, { filingCap, noFilingCap = false }: AgreementChange) {
+  if (filingCap !== undefined && noFilingCap)
+    refuseViolations([{ field: 'filingCap', rule: 'cannot be both a number and none' }]);
+  return noFilingCap ? undefined : (filingCap ?? agreed.filingCap ?? undefined);
 }
 
 function changedLimits(agreed: PlatformLimits, change: AgreementChange): AgreedLimits {
-  const { monthlyQuota, unlimited } = change;
+  const { monthlyQuota, unlimited, filingCap, noFilingCap = false } = change;
   const isQuotaGiven = monthlyQuota !== undefined || unlimited;
-  if (change.tier === undefined && !isQuotaGiven)
-    refuseViolations([{ field: 'tier', rule: 'is required where the monthly quota is not to be changed' }]);
+  if (change.tier === undefined && !isQuotaGiven && filingCap === undefined && !noFilingCap)
+    refuseViolations([
+      {
+        field: 'tier',
+        rule: 'is required where neither the monthly quota nor the cap on filings is to be changed',
+      },
+    ]);
   const tier = change.tier === undefined ? agreed.tier : tierNamed(change.tier);
   const keepsQuota = !isQuotaGiven && tier === 'ENTERPRISE' && agreed.tier === tier;
   if (!keepsQuota) return { tier, monthlyQuota, unlimited };

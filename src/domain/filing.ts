@@ -76,6 +76,17 @@ export function filingNumber(year: number, sequence: number): string {
   return `AS-${year}-${String(sequence).padStart(6, '0')}`;
 }
 
+/** The refusal of a filing beyond the cap that its platform has in a year, which ends in so many seconds. */
+export function filingCapReached(cap: number, year: number, endsInS: number): Refusal {
+  return new Refusal(
+    'FILING_CAP_REACHED',
+    `All ${cap} filings of ${year} that the operator allows you are used.`,
+    {
+      retryAfterS: endsInS,
+    },
+  );
+}
+
 /** The year that a filing number is of. */
 export function yearOfFiling(filingNo: string): number {
   return Number(filingNo.slice(3, 7));

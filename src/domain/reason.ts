@@ -48,6 +48,7 @@ export const reasons = {
   IDEMPOTENCY_KEY_REUSED: { http: 422, code: 'invalid_argument' },
   IDEMPOTENCY_IN_PROGRESS: { http: 409, code: 'aborted' },
   FILING_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
+  FILING_CAP_REACHED: { http: 429, code: 'resource_exhausted' },
   ESCROW_NUMBERS_EXHAUSTED: { http: 503, code: 'resource_exhausted' },
   RECORD_DAMAGED: { http: 500, code: 'data_loss' },
   INTERNAL: { http: 500, code: 'internal' },

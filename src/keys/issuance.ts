@@ -121,8 +121,8 @@ export function createIssuance({ execute, keyRing, environment, clock }: Issuanc
 
 /** What an agreement comes to. Throws VALIDATION_FAILED. */
 function platformOf(agreement: Agreement): NewPlatform {
-  const { name, tier } = agreement;
+  const { name, tier, filingCap } = agreement;
   refuseViolations(checkAgreement(agreement));
   if (tier === undefined) throw new Error('A checked agreement has a tier.');
-  return { name, tier, monthlyQuota: agreedQuota(agreement) };
+  return { name, tier, monthlyQuota: agreedQuota(agreement), filingCap };
 }

@@ -181,13 +181,15 @@ function toAgreement(request: {
   readonly tier: Key_Tier;
   readonly monthlyQuota?: bigint | undefined;
   readonly unlimited: boolean;
+  readonly filingCap?: bigint | undefined;
 }): Agreement {
-  const { name, monthlyQuota, unlimited } = request;
+  const { name, monthlyQuota, unlimited, filingCap } = request;
   return {
     name,
     tier: tierOf(request.tier),
     monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
     unlimited,
+    filingCap: filingCap === undefined ? undefined : Number(filingCap),
   };
 }
 
@@ -196,12 +198,16 @@ function toChange(request: {
   readonly tier: Key_Tier;
   readonly monthlyQuota?: bigint | undefined;
   readonly unlimited: boolean;
+  readonly filingCap?: bigint | undefined;
+  readonly noFilingCap: boolean;
 }): AgreementChange {
-  const { tier, monthlyQuota, unlimited } = request;
+  const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
   return {
     tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
     monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
     unlimited,
+    filingCap: filingCap === undefined ? undefined : Number(filingCap),
+    noFilingCap,
   };
 }
 
@@ -233,11 +239,12 @@ function keyMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof 
 }
 
 function platformMessage(platform: Platform): MessageInitShape<typeof PlatformSchema> {
-  const { caller, tier, monthlyQuota, status } = platform;
+  const { caller, tier, monthlyQuota, filingCap, status } = platform;
   return {
     caller,
     tier: Key_Tier[tier],
     ...quotaField(monthlyQuota),
+    ...(filingCap !== null && { filingCap: BigInt(filingCap) }),
     status: Platform_Status[status],
   };
 }

@@ -1,7 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Filing_Status, type FilingSchema, FilingService } from '../../gen/artseal/v1/filing_pb.ts';
-import { type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
 import { callerOf, ownerScope } from '../calls/principal.ts';
+import type { Calendar } from '../domain/calendar.ts';
 import { checkArtwork, evidenceChain, type Filing, filingNotFound, filingsHalted } from '../domain/filing.ts';
 import { refusalData, type Violation } from '../domain/violation.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
@@ -10,6 +11,7 @@ import type { Paging } from './paging.ts';
 /** What the filing operations need. */
 export interface FilingDependencies {
   readonly now: () => BusinessTime;
+  readonly calendar: Pick<Calendar, 'yearEndsAtMs'>;
   /** As `ClockReading.setByS`. */
   readonly clockSetByS: () => number;
   /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
@@ -22,11 +24,17 @@ export interface FilingDependencies {
 /** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
 export function createFilingService({
   now,
+  calendar,
   clockSetByS,
   isRolledBack,
   currency,
   paging,
 }: FilingDependencies): Implementation {
+  /** The cap of the platform that a call is for, in the year of a time; undefined if it has none. */
+  function capOf({ principal: { filingCap } }: Call, { atMs }: BusinessTime) {
+    if (filingCap === undefined) return undefined;
+    return { filings: filingCap, endsInS: Math.ceil((calendar.yearEndsAtMs(atMs) - atMs) / 1_000) };
+  }
   const shown = (filing: Filing) => toMessage(filing, currency);
   return implement(FilingService, 'file', {
     createFiling: operation({
@@ -35,7 +43,8 @@ export function createFilingService({
         return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
       },
       run: async (artwork, call) => {
-        const file = { kind: 'FileArtwork', artwork, at: now(), by: callerOf(call) } as const;
+        const at = now();
+        const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
         // In the store, so that a repetition is given what was answered before.
         const filed = await (isRolledBack()
           ? call.execute({ kind: 'Refuse', refusal: refusalData(filingsHalted()) })

@@ -20,6 +20,8 @@ export interface StoredKey extends CallerRef {
   readonly tier: Tier;
   /** Calls a month; null for unlimited. */
   readonly monthlyQuota: number | null;
+  /** Filing numbers of a year that the platform may use; null for no cap. */
+  readonly filingCap: number | null;
   readonly platformStatus: PlatformStatus;
 }
 
@@ -29,7 +31,7 @@ export interface StoredToken extends CallerRef {
   readonly tokenId: string;
   readonly scopes: readonly Scope[];
   /** The platform that it acts for; null if it acts for its own caller. */
-  readonly platform: Pick<Platform, 'callerId' | 'caller' | 'status'> | null;
+  readonly platform: Pick<Platform, 'callerId' | 'caller' | 'status' | 'filingCap'> | null;
   /** Unix seconds. */
   readonly createdAtS: number;
   /** Unix seconds from which it is good for nothing; null for never. */
@@ -63,6 +65,8 @@ export interface NewPlatform {
   readonly tier: Tier;
   /** Calls a month; undefined for unlimited. */
   readonly monthlyQuota: number | undefined;
+  /** Filing numbers of a year that it may use; undefined for no cap. */
+  readonly filingCap?: number | undefined;
 }
 
 /** A platform as registered. */
@@ -153,7 +157,7 @@ export interface CallerCommands {
     readonly gives: StoredToken;
   };
   /**
-   * Changes tier and quota of a platform, which hold from its next call on. Refused with NOT_FOUND; VALIDATION_FAILED as
+   * Changes tier, quota and cap on filings of a platform, which hold from its next call on. Refused with NOT_FOUND; VALIDATION_FAILED as
    * `changeAgreement` says.
    */
   ChangeAgreement: {
@@ -168,6 +172,11 @@ export interface CallerCommands {
   /** Calls that admission counted in a month, YYYY-MM. */
   CountCalls: {
     readonly takes: { readonly callerId: number; readonly month: string };
+    readonly gives: number;
+  };
+  /** Filings that a caller has of a year of numbers. */
+  CountFilings: {
+    readonly takes: { readonly callerId: number; readonly year: number };
     readonly gives: number;
   };
 }

@@ -55,11 +55,21 @@ export interface WebhookFigures {
   readonly waitsSinceMs: number | undefined;
 }
 
+/** How much of its cap on filings a platform has used in a year. */
+export interface CapUse {
+  /** Name of the platform. */
+  readonly platform: string;
+  readonly filings: number;
+  readonly cap: number;
+}
+
 /** What an operator watches of the registry. */
 export interface RegistryFigures {
   /** How many numbers of the year were given out or left out, which is the last one. */
   readonly filingNumbers: number;
   readonly escrowNumbers: number;
+  /** The platform that has used the greatest share of its cap on filings of the year; undefined if none has a cap. */
+  readonly nearestCap: CapUse | undefined;
   /** Orders that are in each of the final states. */
   readonly settledOrders: Readonly<Record<Exclude<EscrowState, OpenOrders['state']>, number>>;
   readonly openOrders: readonly OpenOrders[];

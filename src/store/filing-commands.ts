@@ -27,8 +27,9 @@ export interface BusinessTime {
 export interface FilingCommands {
   /**
    * Files an artwork under the next number of the timestamp's year, without gaps but for those of a restoration, with its
-   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED, and with UNAVAILABLE as long as
-   * `findClockFault` finds something; `clockSetByS` is its `setByS`, 0 if left out.
+   * evidence hash: what it was given. Refused with FILING_NUMBERS_EXHAUSTED; with FILING_CAP_REACHED if the caller has as many
+   * filings of the year as `cap` allows; and with UNAVAILABLE as long as `findClockFault` finds something; `clockSetByS` is its
+   * `setByS`, 0 if left out.
    */
   FileArtwork: {
     readonly takes: {
@@ -36,6 +37,8 @@ export interface FilingCommands {
       readonly at: BusinessTime;
       readonly by: CallerRef;
       readonly clockSetByS?: number;
+      /** Undefined for a caller without a cap; the year ends in `endsInS` seconds. */
+      readonly cap?: { readonly filings: number; readonly endsInS: number } | undefined;
     };
     readonly gives: Pick<Filing, 'filingNo' | 'hash' | 'timestamp'>;
   };

@@ -67,7 +67,10 @@ const careless: readonly (readonly [words: string, told: string])[] = [
   ['key resume', 'key resume needs a KEY_ID; see artseal key --help'],
   ['key revoke', 'key revoke needs a KEY_ID; see artseal key --help'],
   ['platform', 'platform needs one of list, show, set, suspend, resume, usage; see artseal platform --help'],
-  ['platform set gallery', 'platform set needs --tier or --monthly-quota; see artseal platform --help'],
+  [
+    'platform set gallery',
+    'platform set needs --tier, --monthly-quota or --filing-cap; see artseal platform --help',
+  ],
   ['platform usage --csv --json', 'platform usage takes one of --csv, --json; see artseal platform --help'],
   ['platform suspend', 'platform suspend needs a NAME; see artseal platform --help'],
   ['platform resume', 'platform resume needs a NAME; see artseal platform --help'],

@@ -37,6 +37,7 @@ const dictionary = `
   IDEMPOTENCY_KEY_REUSED 422 invalid_argument
   IDEMPOTENCY_IN_PROGRESS 409 aborted
   FILING_NUMBERS_EXHAUSTED 503 resource_exhausted
+  FILING_CAP_REACHED 429 resource_exhausted
   ESCROW_NUMBERS_EXHAUSTED 503 resource_exhausted
   RECORD_DAMAGED 500 data_loss
   INTERNAL 500 internal

@@ -32,7 +32,7 @@ test('a change by RPC is an act of the token, with its reason and what it change
     [key?.at, key?.actor, key?.action, key?.subject, key?.reason],
     ['2026-11-21T12:00:00+00:00', `token ${tokenId} (office)`, 'key suspend', keyId, 'leaked'],
   );
-  const told = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000 };
+  const told = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
   assert.deepEqual(JSON.parse(key?.before ?? ''), { ...told, status: 'ACTIVE', expiresAtS: null });
   assert.deepEqual(JSON.parse(key?.after ?? ''), { ...told, status: 'SUSPENDED', expiresAtS: null });
   const created = acts[2];

@@ -186,21 +186,27 @@ test('an agreement is changed to what could be agreed anew, and what is left out
     const { platform } = await admin.updatePlatform({ caller: 'gallery', ...change });
     assert.deepEqual((await admin.getPlatform({ caller: 'gallery' })).platform, platform);
     assert.equal((await admin.listKeys({})).keys[0]?.monthlyQuota, platform?.monthlyQuota);
-    return [platform?.tier, platform?.monthlyQuota];
+    return [platform?.tier, platform?.monthlyQuota, platform?.filingCap];
   };
-  assert.deepEqual(await update({ tier: STANDARD }), [STANDARD, 10_000n]);
-  assert.deepEqual(await update({ tier: ENTERPRISE, monthlyQuota: 7n }), [ENTERPRISE, 7n]);
-  assert.deepEqual(await update({ monthlyQuota: 3n }), [ENTERPRISE, 3n]);
-  assert.deepEqual(await update({ tier: ENTERPRISE }), [ENTERPRISE, 3n]);
-  assert.deepEqual(await update({ unlimited: true }), [ENTERPRISE, undefined]);
-  assert.deepEqual(await update({ tier: TRIAL }), [TRIAL, 1_000n]);
+  assert.deepEqual(await update({ tier: STANDARD }), [STANDARD, 10_000n, undefined]);
+  assert.deepEqual(await update({ filingCap: 500n }), [STANDARD, 10_000n, 500n]);
+  assert.deepEqual(await update({ tier: ENTERPRISE, monthlyQuota: 7n }), [ENTERPRISE, 7n, 500n]);
+  assert.deepEqual(await update({ monthlyQuota: 3n }), [ENTERPRISE, 3n, 500n]);
+  assert.deepEqual(await update({ filingCap: 999_999n }), [ENTERPRISE, 3n, 999_999n]);
+  assert.deepEqual(await update({ noFilingCap: true }), [ENTERPRISE, 3n, undefined]);
+  assert.deepEqual(await update({ tier: ENTERPRISE }), [ENTERPRISE, 3n, undefined]);
+  assert.deepEqual(await update({ unlimited: true }), [ENTERPRISE, undefined, undefined]);
+  assert.deepEqual(await update({ tier: TRIAL }), [TRIAL, 1_000n, undefined]);
 });
 
 test('a change of an agreement that breaks a rule is refused by its field, as a new one is, and changes nothing', async (t) => {
   const { admin } = await startWithOperator(t);
   await admin.createKey(trial);
   const refusals: [change: object, message: RegExp][] = [
-    [{}, /^tier is required where the monthly quota is not to be changed/],
+    [{}, /^tier is required where neither the monthly quota nor the cap on filings is to be changed/],
+    [{ filingCap: 0n }, /^filingCap must be an integer from 1 to 999999/],
+    [{ filingCap: 1_000_000n }, /^filingCap must be an integer from 1 to 999999/],
+    [{ filingCap: 5n, noFilingCap: true }, /^filingCap cannot be both a number and none/],
     [{ tier: 9 }, /^tier must be one of TRIAL, STANDARD, ENTERPRISE/],
     [{ tier: ENTERPRISE }, /^monthlyQuota is required for ENTERPRISE/],
     [{ monthlyQuota: 5n }, /^monthlyQuota is fixed by the tier TRIAL/],

@@ -207,6 +207,34 @@ test('all that is wrong is told in one run, each with what to do', async (t) => 
     assert.equal(text.includes(secret), false);
 });
 
+test('numbers that run out are warned of, those of a platform that comes near its cap by its name', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { platforms } = await issueInto(dataDir, 2);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  assert.deepEqual((await check(env)).of('numbers'), [
+    'ok: 0 of 999999 filing numbers of this year are used',
+  ]);
+  const [first = assert.fail()] = platforms;
+  for (const { caller } of platforms)
+    assert.equal((await runHere(['platform', 'set', caller, '--filing-cap', '5'], env)).code, 0);
+  const service = await startService(t, { dataDir });
+  for (let filed = 0; filed < 4; filed += 1) await fileArtwork(service, first);
+  await service.close();
+  const { code, of } = await check(env);
+  const told = [
+    `warning: 4 of 5 filings that ${first.caller} may make this year are made: artseal platform set --filing-cap changes that`,
+  ];
+  assert.deepEqual([code, of('numbers')], [0, told]);
+  const raw = new Sqlite(join(dataDir, 'artseal.db'));
+  const year = new Date().getUTCFullYear();
+  raw.exec(`INSERT INTO number_sequence VALUES ('ESCROW', ${year}, 1500000)`);
+  raw.close();
+  assert.match(
+    (await check(env)).of('numbers').join(),
+    /^warning: 1500000 of 1679616 escrow ids of this year/,
+  );
+});
+
 test('a database that is gone is a fault, and no folder for a new one', async (t) => {
   const dataDir = temporaryFolder(t);
   writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });

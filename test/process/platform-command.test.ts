@@ -6,6 +6,7 @@ import { runHere } from '../support/artseal.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
+import { artwork } from '../support/samples.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { typedCall } from '../support/typed-json.ts';
@@ -118,6 +119,30 @@ test('a platform that is suspended over RPC is refused from the next call on, wi
   for (const each of keys) assert.equal((await ask(each)).json.code, 'FILING_NOT_FOUND');
 });
 
+test('a cap on filings is agreed, raised and removed, and holds within a second', async (t) => {
+  const platform = await create('capped', '--tier', 'TRIAL', '--filing-cap', '1');
+  await soon('the key is known', platform, isCode('FILING_NOT_FOUND'));
+  const file = () =>
+    send(service.publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
+  assert.equal((await file()).status, 200);
+  assert.equal((await file()).json.code, 'FILING_CAP_REACHED');
+  const shown = JSON.parse(await artseal('platform', 'show', 'capped', '--json'));
+  assert.deepEqual([shown.filingCap, shown.filingsThisYear], [1, 1]);
+  await artsealStarted(t, 'platform', 'set', 'capped', '--filing-cap', '2');
+  await eventually('the cap is raised', honouredMs, async () => (await file()).status === 200);
+  assert.equal((await file()).json.code, 'FILING_CAP_REACHED');
+  await artseal('platform', 'set', 'capped', '--filing-cap', 'none', '--reason', 'agreed');
+  await eventually('there is no cap', honouredMs, async () => (await file()).status === 200);
+  const [{ action, reason, before, after }] = JSON.parse(
+    `[${(await artseal('acts', '--json')).split('\n')[0]}]`,
+  );
+  assert.deepEqual([action, reason], ['platform set', 'agreed']);
+  assert.deepEqual(
+    [before, after].map((told) => told.filingCap),
+    [2, 'none'],
+  );
+});
+
 test('the usage of all platforms is a table, lines of JSON, or CSV that no spreadsheet carries out', async () => {
   const month = createCalendar('UTC').month(Date.now()).name;
   const name = '=HYPERLINK("http://evil.example";"a, b")';
@@ -137,9 +162,11 @@ test('the usage of all platforms is a table, lines of JSON, or CSV that no sprea
   assert.equal(table.length, csv.length);
   assert.equal(table.at(-2), `${month}          2         10          8  ${name}`);
   const json = (await artseal('platform', 'usage', '--json')).split('\n').map((line) => JSON.parse(line));
-  const agreed = { tier: 'ENTERPRISE', monthlyQuota: 10, status: 'ACTIVE' };
+  const agreed = { tier: 'ENTERPRISE', monthlyQuota: 10, filingCap: 'none', status: 'ACTIVE' };
   assert.deepEqual(json.at(-2), { name, ...agreed, month, calls: 2, left: 8 });
-  assert.deepEqual(JSON.parse(await artseal('platform', 'show', name, '--json')), json.at(-2));
+  assert.deepEqual(JSON.parse(await artseal('platform', 'show', name, '--json')), {
+    ...{ ...json.at(-2), filingsThisYear: 0 },
+  });
   const earlier = await artseal('platform', 'usage', '--month', '2020-01', '--json');
   assert.deepEqual(JSON.parse(earlier.split('\n').at(-2) ?? ''), {
     ...{ name, ...agreed, month: '2020-01', calls: 0, left: 10 },
@@ -151,6 +178,8 @@ test('a change that breaks a rule is refused in the words of the command line', 
   for (const [words, message] of [
     [['set', 'ruled', '--monthly-quota', '5'], '--monthly-quota is fixed by the tier TRIAL'],
     [['set', 'ruled', '--tier', 'ENTERPRISE'], '--monthly-quota N|unlimited is required for ENTERPRISE'],
+    [['set', 'ruled', '--filing-cap', '1000000'], '--filing-cap must be an integer from 1 to 999999'],
+    [['set', 'ruled', '--filing-cap', 'unlimited'], '--filing-cap must be an integer from 1 to 999999'],
     [['set', 'ruled', '--tier', 'GOLD'], '--tier must be one of TRIAL, STANDARD, ENTERPRISE'],
     [
       ['set', 'ruled', '--tier', 'ENTERPRISE', '--monthly-quota', '1.5'],

@@ -158,7 +158,10 @@ for (const schema of schemas) {
     const store = upgraded();
     assert.deepEqual(contentOf(copy), was);
     assert.equal(statSync(copy).mode & 0o777, 0o600);
+    const counted = () => perform(store, { kind: 'CountFilings', callerId: gallery.callerId, year: 2026 });
+    assert.equal(await counted(), states.length);
     const given = [await fileOne(store, gallery), await fileOne(store, gallery)];
+    assert.equal(await counted(), states.length + given.length);
     const later = await addPlatform(store, 'later');
     given.push(await fileOne(store, later));
     assert.equal(await spend(store, 1, 'spent after', 7_000), true);
@@ -252,6 +255,8 @@ for (const schema of loggedSchemas) {
     const store = upgraded();
     assert.deepEqual(contentOf(copy), was);
     const { size } = await treeOf(store);
+    const { callerId } = gallery;
+    assert.equal(await perform(store, { kind: 'CountFilings', callerId, year: 2026 }), states.length);
     const given = await Promise.all(Array.from({ length: 40 }, () => fileOne(store, gallery)));
     const { escrowId } = await opened(store, gallery, given[0] ?? '');
     await settled(store, idOf('UNPAID'), { to: 'CLOSED' });
@@ -281,7 +286,7 @@ for (const schema of loggedSchemas) {
     assert.deepEqual(await treeOf(again), tree);
     assert.equal(await fileOne(again, gallery), 'AS-2026-000045');
     const filingNo = given[0] ?? '';
-    const { callerId } = gallery;
+    assert.equal(await perform(again, { kind: 'CountFilings', callerId, year: 2026 }), 45);
     const { events } = await perform(again, { kind: 'ReadEvents', callerId, after: undefined });
     const sequences = events.map(({ sequence }) => sequence);
     if (schema < eventSchema) {

@@ -339,7 +339,7 @@ export const FilingService: GenService<{
   /**
    * Files an artwork. The filing is durable, numbered and hashed when the answer arrives;
    * the same request sent twice makes two filings, unless both bear the same Idempotency-Key.
-   * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED, RECORD_DAMAGED.
+   * Reasons: VALIDATION_FAILED, FILING_NUMBERS_EXHAUSTED, FILING_CAP_REACHED, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.FilingService.CreateFiling
    */

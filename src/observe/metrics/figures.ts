@@ -177,6 +177,13 @@ export const figures: readonly Figure[] = [
     read: () => each('kind', { filing: filingSequenceMax, escrow: escrowSequenceMax }),
   },
   {
+    name: 'artseal_filing_cap_used_ratio',
+    help: 'Greatest share that a platform has used of its cap on filings this year; 0 if no platform has a cap.',
+    type: 'gauge',
+    read: ({ registry }) =>
+      one(registry && (registry.nearestCap ? registry.nearestCap.filings / registry.nearestCap.cap : 0)),
+  },
+  {
     name: 'artseal_escrow_orders',
     help: 'Orders by state.',
     type: 'gauge',

@@ -31,6 +31,7 @@ import type {
 import type { Page, PageQuery } from '../paging.ts';
 import type { NoteAct } from './acts.ts';
 import type { Database } from './database.ts';
+import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log.ts';
 import type { Outbox } from './outbox.ts';
@@ -53,6 +54,7 @@ export const keyColumns = {
   // Only platforms have keys, and every platform has a tier.
   tier: sql<Tier>`${caller.tier}`,
   monthlyQuota: caller.monthlyQuota,
+  filingCap: caller.filingCap,
   platformStatus: caller.status,
 };
 
@@ -62,6 +64,7 @@ const platformColumns = {
   caller: caller.name,
   tier: keyColumns.tier,
   monthlyQuota: caller.monthlyQuota,
+  filingCap: caller.filingCap,
   status: caller.status,
 };
 
@@ -82,6 +85,7 @@ export const tokenColumns = {
     callerId: tokenPlatform.id,
     caller: tokenPlatform.name,
     status: tokenPlatform.status,
+    filingCap: tokenPlatform.filingCap,
   },
 };
 
@@ -163,11 +167,15 @@ export function createCallerHandlers(
     return changes > 0 || replaceLogSeal(database, seal) || replaceWebhookSeal(database, seal);
   }
 
-  function addPlatform(by: Actor, { name, tier, monthlyQuota }: NewPlatform, key: NewKey): StoredKey {
+  function addPlatform(
+    by: Actor,
+    { name, tier, monthlyQuota, filingCap }: NewPlatform,
+    key: NewKey,
+  ): StoredKey {
     refuseTakenName(callerNamed(name));
     const { id } = database
       .insert(caller)
-      .values({ name, tier, monthlyQuota: monthlyQuota ?? null })
+      .values({ name, tier, monthlyQuota: monthlyQuota ?? null, filingCap: filingCap ?? null })
       .returning({ id: caller.id })
       .get();
     const added = insertKey(id, key, 'ACTIVE');
@@ -254,9 +262,10 @@ export function createCallerHandlers(
     }),
     ChangeAgreement: writes(({ by, name, change }) => {
       const platform = platformOf(name);
-      const { tier, monthlyQuota } = changeAgreement(platform, change);
-      if (tier === platform.tier && monthlyQuota === platform.monthlyQuota) return platform;
-      return changePlatform(by, 'platform set', platform, { tier, monthlyQuota });
+      const limits = changeAgreement(platform, change);
+      const names = ['tier', 'monthlyQuota', 'filingCap'] as const;
+      if (names.every((name) => limits[name] === platform[name])) return platform;
+      return changePlatform(by, 'platform set', platform, limits);
     }),
     ListUsage: reads(({ month, page }) => {
       const rows = database
@@ -290,6 +299,7 @@ export function createCallerHandlers(
       return revoked;
     }),
     CountCalls: reads(countCalls(database)),
+    CountFilings: reads(countFilings(database)),
   };
 }
 
@@ -305,17 +315,19 @@ const platformActions = {
 } as const satisfies Record<PlatformStatus, string>;
 
 /** What acts tell of a key: never its secret. */
-const toldOfKey = ({ caller, tier, monthlyQuota, status, expiresAtS }: StoredKey) => ({
+const toldOfKey = ({ caller, tier, monthlyQuota, filingCap, status, expiresAtS }: StoredKey) => ({
   platform: caller,
   tier,
   monthlyQuota: monthlyQuota ?? 'unlimited',
+  filingCap: filingCap ?? 'none',
   status,
   expiresAtS,
 });
 
-const toldOfPlatform = ({ tier, monthlyQuota, status }: Platform) => ({
+const toldOfPlatform = ({ tier, monthlyQuota, filingCap, status }: Platform) => ({
   tier,
   monthlyQuota: monthlyQuota ?? 'unlimited',
+  filingCap: filingCap ?? 'none',
   status,
 });
 

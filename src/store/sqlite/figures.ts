@@ -1,5 +1,6 @@
 import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, sql } from 'drizzle-orm';
 import {
+  type CapUse,
   type FigureCommands,
   holdEndsS,
   keyEndsS,
@@ -15,7 +16,7 @@ import { numbersOf } from './filings.ts';
 import { type Handlers, reads } from './handlers.ts';
 import { everybody, headReader } from './outbox.ts';
 import { numberFloors } from './restorations.ts';
-import { apiKey, escrow, escrowInstruction, filing, numberSequence } from './schema.ts';
+import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 import { createWebhookFigures } from './webhook-figures.ts';
 
@@ -26,20 +27,7 @@ type FinalState = (typeof finalStates)[number];
 /** The handler of what an operator watches. */
 export function createFigureHandlers(database: Database, events: EventReads): Handlers<keyof FigureCommands> {
   const orders = createOrderCounts(database);
-  const lastFiling = prepareRaw<{ last: string | null }>(
-    database,
-    database
-      .select({ last: max(filing.filingNo).as('last') })
-      .from(filing)
-      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
-  );
-  const lastEscrow = prepareRaw<{ last: number }>(
-    database,
-    database
-      .select({ last: numberSequence.last })
-      .from(numberSequence)
-      .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
-  );
+  const numbers = createNumberFigures(database);
   const inReview = prepareRaw<{ rows: number }>(
     database,
     database
@@ -80,17 +68,13 @@ export function createFigureHandlers(database: Database, events: EventReads): Ha
   const openInstructions = prepareOpenInstructions(database);
   const webhooks = createWebhookFigures(database, events);
   const headOf = headReader(database);
-  const floors = numberFloors(database, 'FILING');
 
   return {
     ReadFigures: reads(({ nowMs, year }) => {
       const nowS = Math.floor(nowMs / 1_000);
       return {
-        filingNumbers: Math.max(
-          Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
-          floors.get(year) ?? 0,
-        ),
-        escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
+        ...numbers.used(year),
+        nearestCap: numbers.caps(year, 1)[0],
         ...orders(nowMs),
         ordersInReview: inReview.get({})?.rows ?? 0,
         holdsEnding: holdsEnding.get({ untilS: nowS + holdEndsS })?.rows ?? 0,
@@ -101,6 +85,60 @@ export function createFigureHandlers(database: Database, events: EventReads): Ha
         webhooks: webhooks(),
       };
     }),
+  };
+}
+
+/** How many numbers of a year are used, of all and by the platforms that have a cap. */
+export interface NumberFigures {
+  used(year: number): Pick<RegistryFigures, 'filingNumbers' | 'escrowNumbers'>;
+  /** The platforms that have a cap on filings, those first that have used the greatest share of it; `limit` at most. */
+  caps(year: number, limit: number): readonly CapUse[];
+}
+
+/** Prepares the queries of numbers. */
+export function createNumberFigures(database: Database): NumberFigures {
+  const lastFiling = prepareRaw<{ last: string | null }>(
+    database,
+    database
+      .select({ last: max(filing.filingNo).as('last') })
+      .from(filing)
+      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
+  );
+  const lastEscrow = prepareRaw<{ last: number }>(
+    database,
+    database
+      .select({ last: numberSequence.last })
+      .from(numberSequence)
+      .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
+  );
+  const floors = numberFloors(database, 'FILING');
+  const share = sql<number>`1.0 * coalesce(${latestFiling.filings}, 0) / ${caller.filingCap}`;
+  const capUses = prepareRaw<CapUse>(
+    database,
+    database
+      .select({
+        platform: sql<string>`${caller.name}`.as('platform'),
+        filings: sql<number>`coalesce(${latestFiling.filings}, 0)`.as('filings'),
+        cap: sql<number>`${caller.filingCap}`.as('cap'),
+      })
+      .from(caller)
+      .leftJoin(
+        latestFiling,
+        and(eq(latestFiling.callerId, caller.id), eq(latestFiling.year, sql.placeholder('year'))),
+      )
+      .where(isNotNull(caller.filingCap))
+      .orderBy(desc(share))
+      .limit(sql.placeholder('limit')),
+  );
+  return {
+    used: (year) => ({
+      filingNumbers: Math.max(
+        Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
+        floors.get(year) ?? 0,
+      ),
+      escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
+    }),
+    caps: (year, limit) => capUses.all({ year, limit }),
   };
 }
 

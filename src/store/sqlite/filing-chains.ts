@@ -35,6 +35,25 @@ export const latestOfYear = (callerId: SQLWrapper, year: SQLWrapper): SQL<number
   sql`(SELECT ${latestFiling.filingId} FROM ${latestFiling}
     WHERE ${latestFiling.callerId} = ${callerId} AND ${latestFiling.year} = ${year})`;
 
+/** Prepares the query of how many filings a caller has of a year. */
+export function countFilings(
+  database: Database,
+): (named: { readonly callerId: number; readonly year: number }) => number {
+  const select = prepareRaw<{ filings: number }>(
+    database,
+    database
+      .select({ filings: latestFiling.filings })
+      .from(latestFiling)
+      .where(
+        and(
+          eq(latestFiling.callerId, sql.placeholder('callerId')),
+          eq(latestFiling.year, sql.placeholder('year')),
+        ),
+      ),
+  );
+  return ({ callerId, year }) => select.get({ callerId, year })?.filings ?? 0;
+}
+
 /** Prepares the statements that follow the chains. */
 export function createFilingChains(database: Database, incidents: Incidents): FilingChains {
   const selectLink = prepareRaw<Link>(

@@ -3,6 +3,7 @@ import { dateOf, yearOf } from '../../domain/calendar.ts';
 import {
   evidenceHash,
   type Filing,
+  filingCapReached,
   filingErased,
   filingNumber,
   filingSequenceMax,
@@ -17,7 +18,7 @@ import type { Page, PageQuery } from '../paging.ts';
 import type { Database } from './database.ts';
 import type { Dated } from './dated.ts';
 import type { EvidenceLog } from './evidence-log.ts';
-import { createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
+import { countFilings, createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import type { Incidents } from './incidents.ts';
 import type { Outbox } from './outbox.ts';
@@ -61,6 +62,7 @@ export function createFilingHandlers(
     }),
   );
   const floors = numberFloors(database, 'FILING');
+  const filingsOf = countFilings(database);
   const chains = createFilingChains(database, incidents);
   const provenance = createProvenanceRecords(database, log, outbox, check);
   const selectSource = prepareRaw<SourceRow>(
@@ -138,11 +140,14 @@ export function createFilingHandlers(
   }
 
   return {
-    FileArtwork: writesAtOnce(({ artwork, at, by, clockSetByS = 0 }) => {
+    FileArtwork: writesAtOnce(({ artwork, at, by, clockSetByS = 0, cap }) => {
       const { timestamp } = at;
       const filedAtS = Math.floor(at.atMs / 1000);
       refuseWrongClock(filedAtS, clockSetByS);
       const year = yearOf(timestamp);
+      const { callerId } = by;
+      if (cap !== undefined && filingsOf({ callerId, year }) >= cap.filings)
+        throw filingCapReached(cap.filings, year, cap.endsInS);
       const filingNo = nextFilingNumber(year, lastOf(year), floorOf(year));
       const hash = evidenceHash({ ...artwork, filingNo, timestamp });
       const given = { filingNo, hash, timestamp };
@@ -154,7 +159,6 @@ export function createFilingHandlers(
         evidenceHash: hash,
       } as const;
       const logged = log.appendRecord(leaf);
-      const { callerId } = by;
       outbox.tell({ type: 'filing.created', callerId, atMs: at.atMs, filingNo });
       insertFiling.run({ ...artwork, ...given, ...logged, callerId, filedAtS, year });
       return given;

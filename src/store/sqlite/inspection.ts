@@ -3,6 +3,7 @@ import Sqlite from 'better-sqlite3';
 import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
+import type { CapUse, RegistryFigures } from '../figure-commands.ts';
 import type { LogState } from '../log-commands.ts';
 import type { Restoration } from '../restoration-commands.ts';
 import type { ReadTree } from '../store.ts';
@@ -13,6 +14,7 @@ import { busyTimeoutMs, type Database } from './database.ts';
 import { createDated } from './dated.ts';
 import { createTreeReads } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
+import { createNumberFigures } from './figures.ts';
 import { databaseFile } from './location.ts';
 import { logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
@@ -33,6 +35,14 @@ export interface Inspection<T> {
   readonly content: Content<T> | undefined;
 }
 
+/** Numbers of a year that are used: of all, and by the platforms that are nearest to their caps. */
+export interface UsedNumbers extends Pick<RegistryFigures, 'filingNumbers' | 'escrowNumbers'> {
+  readonly caps: readonly CapUse[];
+}
+
+/** Platforms that are told of, at most. */
+const capsMax = 10;
+
 /** What is in a database. */
 export interface Content<T> {
   readonly environment: string;
@@ -45,6 +55,7 @@ export interface Content<T> {
   readonly log: LogState;
   /** What was found by looking at the evidence log. */
   readonly foundInLog: T;
+  readonly numbers: UsedNumbers;
   /** Unix milliseconds; undefined if there is none. */
   readonly newestFilingMs: number | undefined;
   /** Of the newest leaf of the evidence log, Unix seconds; undefined if there is none. */
@@ -59,10 +70,11 @@ type LookAtLog<T> = (state: LogState, read: ReadTree, faults: readonly string[])
 /**
  * Looks at the database of a data folder, beside whoever works on it; undefined if there is none. Nothing is changed:
  * nothing is migrated, and no file is left behind that was not there. Reads the whole file, and has somebody look at the
- * evidence log meanwhile.
+ * evidence log meanwhile. Numbers are those of a year of the business calendar.
  */
 export async function inspectDatabase<T>(
   dataDir: string,
+  year: number,
   lookAtLog: LookAtLog<T>,
 ): Promise<Inspection<T> | undefined> {
   const file = databaseFile(dataDir);
@@ -79,14 +91,18 @@ export async function inspectDatabase<T>(
     const known = migrationNames().length;
     const damages = damagesOf(client);
     const isReadable = damages.length === 0 && schema === known;
-    const content = isReadable ? await contentOf(drizzle({ client }), lookAtLog) : undefined;
+    const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
     return { bytes, schema, knownSchema: known, damages, content };
   } finally {
     client.close();
   }
 }
 
-async function contentOf<T>(database: Database, lookAtLog: LookAtLog<T>): Promise<Content<T> | undefined> {
+async function contentOf<T>(
+  database: Database,
+  year: number,
+  lookAtLog: LookAtLog<T>,
+): Promise<Content<T> | undefined> {
   const stamps = database.select().from(deployment).get();
   if (stamps === undefined) return undefined;
   const { environment, currency, institution } = stamps;
@@ -101,6 +117,7 @@ async function contentOf<T>(database: Database, lookAtLog: LookAtLog<T>): Promis
     .orderBy(desc(filing.id))
     .limit(1)
     .get();
+  const numbers = createNumberFigures(database);
   const log = logStateIn(database);
   const faults = database.$client.transaction(faultsInOpenLog)(database.$client);
   // What is damaged tells no time.
@@ -114,6 +131,7 @@ async function contentOf<T>(database: Database, lookAtLog: LookAtLog<T>): Promis
     restoration: lastRestoration(database),
     log,
     foundInLog: await lookAtLog(log, createTreeReads(database), faults),
+    numbers: { ...numbers.used(year), caps: numbers.caps(year, capsMax) },
     newestFilingMs: newest && newest.filedAtS * 1_000,
     newestLeafS: evidence?.newestS(),
     datedS: evidence && createDated(database, evidence).read(),

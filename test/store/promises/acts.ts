@@ -54,8 +54,8 @@ interface Change {
 
 const by: Actor = { actor: 'token tok_1 (office)', atS: 1_790_000_123, reason: 'agreed by telephone 齐' };
 const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
-const gallery = { platform: 'gallery', tier: 'ENTERPRISE', monthlyQuota: 'unlimited', expiresAtS: null };
-const agreed = { tier: 'ENTERPRISE', monthlyQuota: 'unlimited' };
+const agreed = { tier: 'ENTERPRISE', monthlyQuota: 'unlimited', filingCap: 'none' };
+const gallery = { platform: 'gallery', ...agreed, expiresAtS: null };
 const business = {
   name: 'ledger',
   scopes: businessScopes,
@@ -67,6 +67,7 @@ const issued = {
   platform: 'auction house',
   tier: 'TRIAL',
   monthlyQuota: 1_000,
+  filingCap: 'none',
   status: 'ACTIVE',
   expiresAtS: null,
 };
@@ -162,8 +163,8 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
   },
   ChangeAgreement: async (store) => {
     await addPlatform(store, 'gallery');
-    const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false };
-    const after = { tier: 'STANDARD', monthlyQuota: 10_000, status: 'ACTIVE' };
+    const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false, filingCap: 20_000 };
+    const after = { tier: 'STANDARD', monthlyQuota: 10_000, filingCap: 20_000, status: 'ACTIVE' };
     return {
       command: { kind: 'ChangeAgreement', by, name: 'gallery', change },
       acts: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],

@@ -40,7 +40,13 @@ export function callerPromises(engine: StoreEngine): void {
       { ...rest, sealedSecret: Buffer.from(rest.sealedSecret) },
       {
         ...{ ...key, status: 'ACTIVE', expiresAtS: null },
-        ...{ caller: 'gallery', tier: 'TRIAL', monthlyQuota: 1000, platformStatus: 'ACTIVE' },
+        ...{
+          caller: 'gallery',
+          tier: 'TRIAL',
+          monthlyQuota: 1000,
+          filingCap: null,
+          platformStatus: 'ACTIVE',
+        },
       },
     );
     assert.deepEqual(store.findKey(key.apiKey), stored);
@@ -113,6 +119,7 @@ export function callerPromises(engine: StoreEngine): void {
       caller: 'gallery',
       tier: 'STANDARD',
       monthlyQuota: 10_000,
+      filingCap: null,
       status: 'ACTIVE',
     });
     assert.equal(await perform(store, { kind: 'FindPlatform', name: 'Gallery' }), undefined);
@@ -230,6 +237,35 @@ export function callerPromises(engine: StoreEngine): void {
     await refused(set(undefined, 10_000), 'VALIDATION_FAILED');
     await refused(set(undefined, undefined, true), 'VALIDATION_FAILED');
     await refused(set('ENTERPRISE'), 'VALIDATION_FAILED');
+  });
+
+  test('a cap on filings is a part of the agreement, which keys and tokens of the platform are told', async (t) => {
+    const store = await openStore(t, engine);
+    const [platform, key] = [
+      { name: 'gallery', tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 7 } as const,
+      newKey(),
+    ];
+    const added = await perform(store, { kind: 'AddPlatform', by: tester, platform, key });
+    const token = newToken({ platform: 'gallery' });
+    await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    const caps = () => [
+      store.findKey(added.apiKey)?.filingCap,
+      store.findToken(token.sha256)?.platform?.filingCap,
+    ];
+    assert.deepEqual(caps(), [7, 7]);
+    const set = (over: object) => {
+      const change = { tier: undefined, monthlyQuota: undefined, unlimited: false, ...over };
+      return perform(store, { kind: 'ChangeAgreement', by: tester, name: 'gallery', change });
+    };
+    assert.equal((await set({ filingCap: 8 })).filingCap, 8);
+    assert.equal((await set({ tier: 'STANDARD' })).filingCap, 8);
+    assert.deepEqual(caps(), [8, 8]);
+    const removed = await set({ noFilingCap: true });
+    assert.deepEqual([removed.tier, removed.monthlyQuota, removed.filingCap], ['STANDARD', 10_000, null]);
+    assert.deepEqual(caps(), [null, null]);
+    for (const filingCap of [0, 1.5, 1_000_000, Number.NaN])
+      await refused(set({ filingCap }), 'VALIDATION_FAILED');
+    await refused(set({ filingCap: 5, noFilingCap: true }), 'VALIDATION_FAILED');
   });
 
   test('what names no platform has no agreement to change', async (t) => {

@@ -148,6 +148,7 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   AddToken: { kind: 'AddToken', by: tester, name: 'ledger', token: newToken() },
   ListTokens: { kind: 'ListTokens', page },
   RevokeToken: { kind: 'RevokeToken', by: { ...tester, atS: nowS }, tokenId: 'tok' },
+  CountFilings: { kind: 'CountFilings', callerId: 1, year: 2026 },
   CountCalls: { kind: 'CountCalls', callerId: 1, month },
   AddParty: toRegister('gallery'),
   RemoveParty: { kind: 'RemoveParty', caller: 'gallery', role: 'BUYER', partyId: 'buyer-1', by: tester },

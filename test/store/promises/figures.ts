@@ -58,6 +58,7 @@ export function figurePromises(engine: StoreEngine): void {
     assert.deepEqual(await figuresOf(store), {
       filingNumbers: 0,
       escrowNumbers: 0,
+      nearestCap: undefined,
       settledOrders: { RELEASED: 0, REFUNDED: 0, CLOSED: 0 },
       openOrders: [
         { state: 'UNPAID', counts: none },
@@ -85,6 +86,23 @@ export function figurePromises(engine: StoreEngine): void {
     assert.deepEqual([filingNumbers, escrowNumbers], [2, 1]);
     const next = await figuresOf(store, noon.atMs, 2027);
     assert.deepEqual([next.filingNumbers, next.escrowNumbers], [1, 0]);
+  });
+
+  test('the platform is told of that has used the greatest share of its cap on filings', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'without a cap');
+    const [large, small] = [await addPlatform(store, 'large'), await addPlatform(store, 'small')];
+    const cap = (name: string, filingCap: number) => {
+      const change = { tier: undefined, monthlyQuota: undefined, unlimited: false, filingCap };
+      return perform(store, { kind: 'ChangeAgreement', by: tester, name, change });
+    };
+    await cap('large', 1_000);
+    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'large', filings: 0, cap: 1_000 });
+    await cap('small', 4);
+    for (const by of [large, large, small]) await fileOne(store, by);
+    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'small', filings: 1, cap: 4 });
+    const next = await figuresOf(store, noon.atMs, 2027);
+    assert.equal(next.nearestCap?.filings, 0);
   });
 
   test('each order counts in the state that it is in, wherever it was when it was counted before', async (t) => {

@@ -3,17 +3,21 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform } from '../../../src/store/store.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
   addPlatform,
   allPages,
   anyFiling,
+  crashCopy,
   fileOne,
   frozen,
   noon,
   openStore,
   painting,
+  refused,
   resolved,
   type StoreEngine,
   time,
@@ -129,6 +133,46 @@ export function filingPromises(engine: StoreEngine): void {
       );
       assert.equal(pages.length, Math.ceil(filed.length / size), `pages of ${size}`);
     }
+  });
+
+  test('filings beyond a cap of the year are refused, however many come at once, and counted in their own year', async (t) => {
+    const store = await openStore(t, engine);
+    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'museum')];
+    const cap = { filings: 5, endsInS: 77 };
+    const counted = (year: number, { callerId } = by) =>
+      perform(store, { kind: 'CountFilings', callerId, year });
+    const file = () => perform(store, { ...toFile(by), cap });
+    const filed = await Promise.allSettled([...Array.from({ length: 8 }, file), fileOne(store, other)]);
+    assert.equal(filed.filter(({ status }) => status === 'fulfilled').length, 6);
+    await assert.rejects(file(), { reason: 'FILING_CAP_REACHED', hints: { retryAfterS: 77 } });
+    assert.deepEqual([await counted(2026), await counted(2026, other), await counted(2027)], [5, 1, 0]);
+    // What is refused takes no number.
+    assert.equal(await fileOne(store, other), 'AS-2026-000007');
+    const newYear = time('2027-01-01T00:00:00+00:00');
+    assert.equal((await perform(store, { ...toFile(by), at: newYear, cap })).filingNo, 'AS-2027-000001');
+    assert.deepEqual([await counted(2026), await counted(2027)], [5, 1]);
+    const [raised, none] = [{ ...cap, filings: 6 }, undefined];
+    await acceptClock(store, noon);
+    await perform(store, { ...toFile(by), cap: raised });
+    await refused(perform(store, { ...toFile(by), cap: raised }), 'FILING_CAP_REACHED');
+    await perform(store, { ...toFile(by), cap: none });
+    assert.equal(await counted(2026), 7);
+  });
+
+  test('a crash leaves as many filings counted as there are', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const by = await addPlatform(store, 'gallery');
+    const filing = Array.from({ length: 40 }, () => perform(store, toFile(by)));
+    await filing[9];
+    const copy = crashCopy(t, dataDir);
+    await Promise.all(filing);
+    const crashed = await openStore(t, engine, copy);
+    const list = (page: PageQuery) => perform(crashed, { kind: 'ListFilings', filter: anyFiling, page });
+    const there = (await allPages(list, 100)).flat().length;
+    assert.ok(there >= 10);
+    const { callerId } = by;
+    assert.equal(await perform(crashed, { kind: 'CountFilings', callerId, year: 2026 }), there);
   });
 
   test('an empty list is one empty page', async (t) => {

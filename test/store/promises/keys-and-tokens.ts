@@ -227,7 +227,7 @@ export function keyAndTokenPromises(engine: StoreEngine): void {
     const stored = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
     assert.deepEqual(
       [stored.caller, stored.platform],
-      ['ledger', { callerId, caller: 'gallery', status: 'ACTIVE' }],
+      ['ledger', { callerId, caller: 'gallery', status: 'ACTIVE', filingCap: null }],
     );
     assert.notEqual(stored.callerId, callerId);
     await perform(store, { kind: 'SetPlatformStatus', by: tester, name: 'gallery', status: 'SUSPENDED' });
