@@ -130,7 +130,7 @@ export function createService(parts: ServiceParts): Service {
     dispatcher: createDispatcher([
       createFilingService({ ...parts, now, paging }),
       createProvenanceService(),
-      createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp }),
+      createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp, paging }),
       createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
       createEventService({ feed, polls, clock, idKey, timestamp }),
       createWebhookService({

@@ -42,7 +42,7 @@ import { moneyMax } from '../src/domain/money.ts';
 import { type Reason, reasons } from '../src/domain/reason.ts';
 import { checkText } from '../src/domain/text.ts';
 import { everyType } from '../src/domain/webhook.ts';
-import { mintWebhookId } from '../src/keys/mint.ts';
+import { mintLinkId, mintWebhookId } from '../src/keys/mint.ts';
 import { partyPrefixes } from '../src/payment/simulated/script-by-parties.ts';
 import { reconciliationLimits } from '../src/reconciliation/limits.ts';
 import { bodyBytesMax } from '../src/rest/body.ts';
@@ -296,6 +296,7 @@ const absentFrom: Readonly<Record<string, readonly string[]>> = {
   WebhookChange: ['url', 'eventTypes', 'description', 'status'],
   WebhookRotation: ['overlapSeconds'],
   RedeliveryRequest: ['sequence', 'since'],
+  ListedEvidenceLink: ['revokedAt'],
   Webhook: ['disabledReason', 'failingSince', 'previousSecretExpiresAt'],
   WebhookTest: ['httpStatus', 'answer', 'error'],
   Delivery: ['lastAttemptAt', 'nextAttemptAt', 'httpStatus', 'answer', 'error'],
@@ -398,6 +399,7 @@ test('pages, years and states are bounded as the service bounds them', () => {
   assert.equal(propertyOf('FilingPage', 'filings').maxItems, pageSize.max);
   assert.equal(propertyOf('EscrowPage', 'escrows').maxItems, pageSize.max);
   assert.equal(propertyOf('WebhookPage', 'webhooks').maxItems, pageSize.max);
+  assert.equal(propertyOf('EvidenceLinkPage', 'links').maxItems, pageSize.max);
   assert.equal(propertyOf('DeliveryPage', 'deliveries').maxItems, pageSize.max);
   assert.equal(propertyOf('EventList', 'events').maxItems, eventPageMax);
   const { parameters = [] } = findInstruction('GET', '/api/v1/filing') ?? {};
@@ -511,6 +513,11 @@ const made: Record<string, { schema: Schema; fit: readonly unknown[]; unfit: rea
       'https://a:b@gallery.example/',
       'https://gallery.example/#top',
     ],
+  },
+  'id of a link': {
+    schema: propertyOf('EvidenceLink', 'linkId'),
+    fit: [mintLinkId()],
+    unfit: ['el_', `el_${'A'.repeat(16)}`, `${mintLinkId()}0`],
   },
   'webhook id': {
     schema: propertyOf('Webhook', 'webhookId'),
@@ -651,6 +658,7 @@ const keptAnswers: readonly string[] = [
   'ESCROW_ACTIVE',
   'TRANSFERS_EXHAUSTED',
   'ESCROW_STATE_CONFLICT',
+  'LINK_NOT_FOUND',
   'EVENTS_EXPIRED',
   'WEBHOOK_NOT_FOUND',
   'WEBHOOKS_EXHAUSTED',

@@ -46,6 +46,14 @@ export function callerOf({ principal: { callerId, caller } }: { readonly princip
   return { callerId, caller };
 }
 
+/** Who shares evidence, as the audit log names it: an operator's token, or a platform. */
+export function sharerOf(call: { readonly principal: Principal }, clock: Pick<Clock, 'nowMs'>): Actor {
+  const { principal } = call;
+  if (principal.kind !== 'platform') return actorOf(call, clock, '');
+  const atS = Math.floor(clock.nowMs() / 1000);
+  return { actor: `platform ${principal.caller}`, atS, reason: undefined };
+}
+
 /**
  * Whoever a call is made for, as the log of acts names it; an empty `reason` is none. Throws an Error for a platform,
  * which does what operators do not answer for.

@@ -64,6 +64,8 @@ const fieldNames: Readonly<Record<string, string>> = {
   expires: '--expires',
   platform: '--platform',
   webhookId: 'WEBHOOK_ID',
+  filingNo: 'FILING_NO',
+  linkId: 'LINK_ID',
   after: '--after',
   sequence: '--sequence',
 };
@@ -159,6 +161,8 @@ const onCommandLine = ({ field, rule }: Violation): Violation => ({
 function whereToLook(name: string, error: unknown): string {
   const isUnknown = error instanceof Refusal && reasons[error.reason].http === 404;
   const isPlatform = error instanceof FieldsRefused && error.violations[0]?.field === 'caller';
+  // It has no list of everything.
+  if (name === 'evidence') return '';
   return isUnknown ? ` artseal ${isPlatform ? 'platform' : name} list shows what there is` : '';
 }
 

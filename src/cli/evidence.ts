@@ -1,9 +1,18 @@
+import type { StoredLink } from '../store/evidence-commands.ts';
+import { allOf } from '../store/paging.ts';
 import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
 import { type Fork, makeFork, planFork } from '../tlog/fork.ts';
 import { madeUpOrigin } from '../tlog/origin.ts';
 import { hasEnded, isAhead, mintLogKey } from '../tlog/signing-keys.ts';
 import { localActor } from './actor.ts';
-import { type Action, type CommandGroup, exitCodes, UsageError, type Words } from './command.ts';
+import {
+  type Action,
+  type CommandGroup,
+  exitCodes,
+  type Terminal,
+  UsageError,
+  type Words,
+} from './command.ts';
 import { secondsOf } from './instant.ts';
 import { withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
@@ -131,13 +140,47 @@ function durationOf(words: Words, flag: string, fallback: string): number {
   throw new UsageError(`takes --${flag} as in 90m, 12h or 30d, of 366d at most, not '${text}'`);
 }
 
+const links: Action = {
+  usage: 'evidence links FILING_NO [--json]',
+  details: [
+    'lists the links to evidence of a filing that have not expired, newest first, without what opens them.',
+  ],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }) => {
+      const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
+      for await (const link of allOf((page) => execute({ kind: 'ListLinks', ...named, page })))
+        show(link, words, terminal);
+    }),
+};
+
+const revokeLink: Action = {
+  usage: 'evidence revoke-link LINK_ID [--reason TEXT] [--json]',
+  details: ['revokes a link to evidence: it opens nothing from then on, also of a running server.'],
+  run: (words, terminal) =>
+    withRegistry(terminal, async ({ execute }) => {
+      const by = localActor(words, terminal);
+      const named = { linkId: words.required('LINK_ID'), filingNo: undefined, owner: undefined };
+      show(await execute({ kind: 'RevokeLink', by, ...named }), words, terminal);
+    }),
+};
+
+function show(link: StoredLink, words: Words, { print }: Terminal): void {
+  if (words.has('json')) {
+    print(JSON.stringify(link));
+    return;
+  }
+  const { linkId, filingNo, sequence, createdAtS, expiresAtS, revokedAtS } = link;
+  const end = revokedAtS === null ? `expires ${iso(expiresAtS)}` : `revoked ${iso(revokedAtS)}`;
+  print([linkId, `${filingNo}/${sequence}`, `made ${iso(createdAtS)}`, end].join('  '));
+}
+
 const iso = (atS: number): string => new Date(atS * 1000).toISOString();
 
 const nowS = (): number => Math.floor(Date.now() / 1000);
 
 /** `artseal evidence` */
 export const evidence: CommandGroup = {
-  summary: 'tell and change what the evidence log is signed with',
-  actions: [vkey, rotateKey, fork],
+  summary: 'tell and change what the evidence log is signed with; list and revoke links to evidence',
+  actions: [vkey, rotateKey, fork, links, revokeLink],
   details: ['What the log is, and when it is not signed: docs/operations.md.'],
 };

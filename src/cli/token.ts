@@ -12,7 +12,8 @@ const create: Action = {
   details: [
     'issues a token, shown this once. Without --scopes or --operator it may do nothing.',
     '--scopes    what it may do, as in read,file: read (filings, provenance, orders, events), file (artworks), escrow (open,',
-    '            release and refund orders), webhook (have events sent to endpoints), operate (AdminService).',
+    '            release and refund orders), webhook (have events sent to endpoints), link (make links to evidence, which anybody may',
+    '            open, and revoke them), operate (AdminService).',
     '--operator  grants all of them.',
     '--expires   ends it at the beginning of a day of ARTSEAL_TIME_ZONE, at a time (2027-01-01T09:00:00+08:00), or after 90d.',
     "--platform  has it act as that platform: it sees and files what is that platform's, without rate and quota, and is",

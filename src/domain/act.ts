@@ -1,9 +1,9 @@
 import { checkText, type TextBounds } from './text.ts';
 import type { Violation } from './violation.ts';
 
-/** Who changes something that operators answer for, when and why. */
+/** Who changes something that operators answer for, or shares evidence, when and why. */
 export interface Actor {
-  /** `token tok_… (name)`, or `user name (uid)` of the machine. */
+  /** `token tok_… (name)`, `user name (uid)` of the machine, or `platform name`. */
   readonly actor: string;
   /** Unix seconds. */
   readonly atS: number;

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { checkMoney } from './money.ts';
 import { Refusal } from './reason.ts';
 import { checkText, type TextBounds } from './text.ts';
-import type { Violation } from './violation.ts';
+import { FieldsRefused, type Violation } from './violation.ts';
 
 /** The six descriptive fields of an artwork, exactly as the caller sent them. */
 export interface Artwork {
@@ -160,6 +160,10 @@ export function filingsHalted(): Refusal {
     { retryAfterS: rolledBackRetryAfterS },
   );
 }
+
+/** The refusal for an id that names no link to evidence that the caller may revoke. */
+export const linkNotFound = (): Refusal =>
+  new FieldsRefused('LINK_NOT_FOUND', [{ field: 'linkId', rule: 'names no link.' }]);
 
 /** The refusal for a place that no record of a filing has, or none that the caller may see; 1 is the filing itself. */
 export function recordNotFound(sequence: number): Refusal {

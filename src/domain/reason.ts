@@ -38,6 +38,7 @@ export const reasons = {
   ESCROW_ACTIVE: { http: 409, code: 'failed_precondition' },
   TRANSFERS_EXHAUSTED: { http: 409, code: 'failed_precondition' },
   ESCROW_STATE_CONFLICT: { http: 409, code: 'failed_precondition' },
+  LINK_NOT_FOUND: { http: 404, code: 'not_found' },
   EVENTS_EXPIRED: { http: 410, code: 'failed_precondition' },
   WEBHOOK_NOT_FOUND: { http: 404, code: 'not_found' },
   WEBHOOKS_EXHAUSTED: { http: 409, code: 'failed_precondition' },

@@ -3,15 +3,16 @@ import type { Violation } from './violation.ts';
 
 /**
  * What a token may be good for, in the order in which they are told: to read; to file artworks; to open, release and
- * refund orders; to have events sent to webhooks; to govern keys, platforms and what else operators govern, reading included.
+ * refund orders; to have events sent to webhooks; to make and revoke links to evidence, which anybody may open; to govern keys,
+ * platforms and what else operators govern, reading included.
  */
-export const scopes = ['read', 'file', 'escrow', 'webhook', 'operate'] as const;
+export const scopes = ['read', 'file', 'escrow', 'webhook', 'link', 'operate'] as const;
 
 /** One of them. */
 export type Scope = (typeof scopes)[number];
 
 /** What those who sign their calls may do: all but govern. */
-export const platformScopes: readonly Scope[] = ['read', 'file', 'escrow', 'webhook'];
+export const platformScopes: readonly Scope[] = ['read', 'file', 'escrow', 'webhook', 'link'];
 
 /** The scope that a call needs, by that of its service for calls that write: reading needs its own, but of what operators govern. */
 export function scopeNeeded(ofService: Scope, isWriting: boolean): Scope {

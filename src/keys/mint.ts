@@ -18,6 +18,11 @@ const words = { sandbox: 'sandbox', production: 'live' } as const satisfies Reco
 
 const apiKeyPattern = new RegExp(`^ak_(${Object.values(words).join('|')})_[0-9a-f]{32}$`);
 
+/** What ids of links to evidence begin with; hex digits of so many bytes follow. */
+export const linkIdPrefix = 'el_';
+/** The same in bytes. */
+export const linkIdBytes = 8;
+
 const random = (bytes: number): string => randomBytes(bytes).toString('hex');
 
 /** Makes an API key that says which kind of deployment it is for. */
@@ -42,6 +47,9 @@ export function mintToken(environment: Environment): MintedToken {
 
 /** Makes the public handle of a webhook. */
 export const mintWebhookId = (): string => `wh_${random(8)}`;
+
+/** Makes the public handle of a link to evidence. */
+export const mintLinkId = (): string => `${linkIdPrefix}${random(linkIdBytes)}`;
 
 /** Makes the id of an event that only tests an endpoint: of no event that happened. */
 export const mintTestEventId = (): string => `evt_${random(16)}`;

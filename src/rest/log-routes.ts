@@ -67,7 +67,7 @@ export function evidenceRoute(path: string, shared: SharedEvidence): OpenRoute |
     if (evidence === undefined) {
       throw new Refusal(
         'NOT_FOUND',
-        'This link has expired, or is not whole: ask whoever gave it to you for another.',
+        'This link has expired, was revoked, or is not whole: ask whoever gave it to you for another.',
       );
     }
     const { json, file } = evidence;

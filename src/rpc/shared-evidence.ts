@@ -21,7 +21,10 @@ export function createSharedEvidence({ bundles, linkTokens, clock, execute }: Sh
     open: async (token: string): Promise<{ readonly json: string; readonly file: string } | undefined> => {
       const shared = linkTokens.open(token, Math.floor(clock.nowMs() / 1000));
       if (shared === undefined) return undefined;
-      const { filingNo, sequence } = shared;
+      const { filingNo, sequence, linkId } = shared;
+      // A link that was made before links had ids is good until it expires.
+      const link = linkId === undefined ? undefined : await execute({ kind: 'FindLink', linkId });
+      if (linkId !== undefined && (link === undefined || link.revokedAtS !== null)) return undefined;
       // Whoever made the link might see the record; what became of that platform since does not matter.
       const bundle = await bundles.bundleOf({ filingNo, sequence, owner: undefined }, execute);
       return { json: JSON.stringify(bundle), file: `artseal-evidence-${filingNo}-${sequence}.json` };

@@ -1,6 +1,7 @@
 import type { Actor } from '../domain/act.ts';
 import type { Filing } from '../domain/filing.ts';
 import type { LaterRecord } from '../domain/provenance.ts';
+import type { Page, PageQuery } from './paging.ts';
 
 /** The evidence log: a Merkle tree over all that was recorded, which is only ever appended to. */
 export interface EvidenceCommands {
@@ -37,12 +38,47 @@ export interface EvidenceCommands {
    */
   FindRecord: { readonly takes: RecordName; readonly gives: LoggedRecord | undefined };
   /**
-   * A link to a record, as it was handed over, or as it was first handed over under the same Idempotency-Key. Refused with
-   * FILING_NOT_FOUND if there is no such record, or it is erased.
+   * Adds a link to a record. It gives the link as it was handed over, or as it was first handed over under the same
+   * Idempotency-Key, and leaves an act. Some links that have expired are deleted. Refused with FILING_NOT_FOUND if there is no such
+   * record, or it is erased.
    */
   ShareRecord: {
-    readonly takes: RecordName & { readonly link: EvidenceLink };
+    readonly takes: RecordName & {
+      readonly by: Actor;
+      /** Who makes it. */
+      readonly callerId: number;
+      readonly link: EvidenceLink;
+      readonly expiresAtS: number;
+    };
     readonly gives: EvidenceLink;
+  };
+  /** A link by its id; undefined for one that is not known. */
+  FindLink: { readonly takes: { readonly linkId: string }; readonly gives: StoredLink | undefined };
+  /**
+   * The links to records of a filing of `owner`, or of anybody if that is undefined, that have not expired at `nowS`; newest first.
+   * Refused with FILING_NOT_FOUND.
+   */
+  ListLinks: {
+    readonly takes: {
+      readonly filingNo: string;
+      readonly owner: number | undefined;
+      readonly nowS: number;
+      readonly page: PageQuery;
+    };
+    readonly gives: Page<StoredLink>;
+  };
+  /**
+   * Revokes a link to a record of a filing of `owner`, or of anybody if that is undefined: of `filingNo`, if that is given. Leaves an
+   * act unless it was revoked before. Refused with LINK_NOT_FOUND.
+   */
+  RevokeLink: {
+    readonly takes: {
+      readonly by: Actor;
+      readonly linkId: string;
+      readonly filingNo: string | undefined;
+      readonly owner: number | undefined;
+    };
+    readonly gives: StoredLink;
   };
   /**
    * Compares so many leaves more with the tree whose root GetRoot gives, and reads what they say; `saved` of SaveLogIndex is
@@ -91,12 +127,26 @@ export interface RecordName {
   readonly owner: number | undefined;
 }
 
-/** A link to evidence. */
+/** A link to evidence as it is handed over. */
 export interface EvidenceLink {
+  /** Public handle, which opens nothing. */
+  readonly linkId: string;
   /** At the public door. */
   readonly path: string;
   /** RFC 3339, whole seconds, numeric offset. */
   readonly expiresAt: string;
+}
+
+/** A link to evidence, as it is kept until some time after it expires. */
+export interface StoredLink {
+  readonly linkId: string;
+  readonly filingNo: string;
+  readonly sequence: number;
+  /** Unix seconds. */
+  readonly createdAtS: number;
+  readonly expiresAtS: number;
+  /** Null unless it was revoked. */
+  readonly revokedAtS: number | null;
 }
 
 /** The root of a tree of the log, 32 bytes each. */

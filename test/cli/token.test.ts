@@ -39,7 +39,7 @@ test('a token is made with the scopes, the end and the platform that it is given
     expiresAtS: ends,
   });
   const [operator, listed] = await json('list');
-  assert.deepEqual(operator.scopes, ['read', 'file', 'escrow', 'webhook', 'operate']);
+  assert.deepEqual(operator.scopes, ['read', 'file', 'escrow', 'webhook', 'link', 'operate']);
   assert.deepEqual(listed, { ...issued, status: 'VALID', revokedAtS: null });
   const shown = (await run('create --name shown --scopes read --expires 2099-01-01')).printed;
   assert.ok(shown.includes('expires    2099-01-01T00:00:00.000Z'), shown.join('\n'));
@@ -59,7 +59,7 @@ test('a token that nothing is granted to is made, and said to be good for nothin
     assert.equal(errors.length, 1);
     assert.match(
       errors[0] ?? '',
-      /^artseal: tok_\w+ may do nothing: --scopes read,file,escrow,webhook,operate says/,
+      /^artseal: tok_\w+ may do nothing: --scopes read,file,escrow,webhook,link,operate says/,
     );
     assert.ok(printed.length > 0);
   }
@@ -72,15 +72,18 @@ test('--operator grants everything, and a duration counts from now', async (t) =
   const { json } = await registryWithPlatform(t);
   const before = Math.floor(Date.now() / 1000);
   const [created] = await json('create --name office --operator --expires 90d');
-  assert.deepEqual(created.scopes, ['read', 'file', 'escrow', 'webhook', 'operate']);
+  assert.deepEqual(created.scopes, ['read', 'file', 'escrow', 'webhook', 'link', 'operate']);
   const lasts = created.expiresAtS - 90 * 86_400 - before;
   assert.ok(lasts >= 0 && lasts < 60, String(lasts));
 });
 
 for (const [words, told] of [
-  ['--scopes read,pay', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, operate'],
-  ['--scopes read,,file', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, operate'],
-  ['--scopes Read', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, operate'],
+  ['--scopes read,pay', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, link, operate'],
+  [
+    '--scopes read,,file',
+    'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, link, operate',
+  ],
+  ['--scopes Read', 'VALIDATION_FAILED: --scopes must be of read, file, escrow, webhook, link, operate'],
   [
     '--operator --platform platform-1',
     'VALIDATION_FAILED: --scopes cannot have operate where the token acts for a platform',

@@ -27,6 +27,7 @@ const dictionary = `
   ESCROW_ACTIVE 409 failed_precondition
   TRANSFERS_EXHAUSTED 409 failed_precondition
   ESCROW_STATE_CONFLICT 409 failed_precondition
+  LINK_NOT_FOUND 404 not_found
   EVENTS_EXPIRED 410 failed_precondition
   WEBHOOK_NOT_FOUND 404 not_found
   WEBHOOKS_EXHAUSTED 409 failed_precondition

@@ -14,6 +14,7 @@ test('reading needs read and writing the scope of its service, but all that oper
       ['file', 'read', 'file'],
       ['escrow', 'read', 'escrow'],
       ['webhook', 'read', 'webhook'],
+      ['link', 'read', 'link'],
       ['operate', 'operate', 'operate'],
     ],
   );

@@ -35,7 +35,7 @@ async function clientsOf(over: Partial<TokenTerms>) {
 const documented: Readonly<Record<string, Scope | undefined>> = {
   'artseal.v1.FilingService': 'file',
   'artseal.v1.ProvenanceService': 'read',
-  'artseal.v1.EvidenceService': 'read',
+  'artseal.v1.EvidenceService': 'link',
   'artseal.v1.EscrowService': 'escrow',
   'artseal.v1.EventService': 'read',
   'artseal.v1.WebhookService': 'webhook',

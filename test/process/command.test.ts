@@ -218,7 +218,7 @@ describe('the artseal command', { concurrency: 3 }, () => {
         list.map(({ tokenId, name, scopes, status }) => [tokenId, name, scopes.join(), status]),
         [
           [service.tokenId, 'shop', 'read,file,escrow', 'VALID'],
-          [operator.tokenId, 'office', 'read,file,escrow,webhook,operate', 'VALID'],
+          [operator.tokenId, 'office', 'read,file,escrow,webhook,link,operate', 'VALID'],
           [gone.tokenId, 'gone', 'read', 'REVOKED'],
         ],
       );

@@ -4,8 +4,10 @@ import { test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import type { ApiCredentials } from '../../src/client/sign.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
+import { seal } from '../../src/keys/seal.ts';
 import { perform } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
+import { runHere } from '../support/artseal.ts';
 import { fileArtwork, openEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -112,13 +114,25 @@ test('evidence is given to the owner alone, and to internal systems that may rea
   const { $typeName, timeStamp, ...members } = bundle ?? assert.fail();
   assert.equal(timeStamp, undefined);
   assert.equal(proven(members, await vkey()).leaf.number, filingNo);
-  const { path } = await reader.createEvidenceLink({ filingNo });
+  await typedRefusal(reader.createEvidenceLink({ filingNo }), 'PERMISSION_DENIED');
+  const sharer = await clientFor({ scopes: ['link'] });
+  const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
   assert.equal((await open(path)).json.record, members.record);
+  assert.deepEqual(
+    (await reader.listEvidenceLinks({ filingNo })).links.map((link) => link.linkId),
+    [linkId],
+  );
+  await typedRefusal(reader.revokeEvidenceLink({ filingNo, linkId }), 'PERMISSION_DENIED');
+  await typedRefusal(sharer.getEvidence({ filingNo }), 'PERMISSION_DENIED');
 
   const [own, others] = [{ platform: platform.caller }, { platform: other.caller }];
   assert.equal((await (await clientFor(own)).getEvidence({ filingNo })).bundle?.record, members.record);
   await typedRefusal((await clientFor(others)).getEvidence({ filingNo }), 'FILING_NOT_FOUND');
-  await typedRefusal((await clientFor(others)).createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
+  const otherSharer = await clientFor({ ...others, scopes: ['link'] });
+  await typedRefusal(otherSharer.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
+  await typedRefusal(otherSharer.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
+  await sharer.revokeEvidenceLink({ filingNo, linkId });
+  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
   await typedRefusal((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
 });
 
@@ -152,8 +166,8 @@ test('whoever has a link is given the same evidence, as a file, and nobody is to
   const filingNo = await sell();
   const told = await share(filingNo, { sequence: 2, expiresInSeconds: 60 });
   const { path, expiresAt } = told.json;
-  assert.deepEqual(Object.keys(told.json), ['path', 'expiresAt']);
-  assert.match(path, /^\/evidence\/[A-Za-z0-9_-]{70,80}$/);
+  assert.deepEqual(Object.keys(told.json).sort(), ['expiresAt', 'linkId', 'path']);
+  assert.match(path, /^\/evidence\/[A-Za-z0-9_-]{80}$/);
   const leftMs = Date.parse(expiresAt) - clock.nowMs();
   assert.ok(leftMs > 0 && leftMs <= 60_000, expiresAt);
   const opened = await open(path);
@@ -188,6 +202,76 @@ test('a link that was altered in any place opens nothing', async () => {
   ])
     assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
   assert.equal((await open(path)).status, 200);
+});
+
+test('a link is listed without what opens it, and once revoked answered like one that never was', async () => {
+  const { filingNo } = await file();
+  const [kept, gone] = [(await share(filingNo)).json, (await share(filingNo)).json];
+  const target = `${evidencePath(filingNo)}/links`;
+  const listed = async (by = platform) => send(service.publicUrl, by, { target });
+  const { text, json } = await listed();
+  assert.deepEqual(
+    json.links.map(({ linkId }: { linkId: string }) => linkId),
+    [gone.linkId, kept.linkId],
+  );
+  assert.doesNotMatch(text, /evidence\//);
+  const revoke = (linkId: string, by = platform) =>
+    send(service.publicUrl, by, { method: 'DELETE', target: `${target}/${linkId}` });
+  const other = await service.platform();
+  assertRefused(await revoke(gone.linkId, other), 404, 'LINK_NOT_FOUND');
+  assertRefused(await listed(other), 404, 'FILING_NOT_FOUND');
+  for (const unknown of ['el_0123456789abcdef', 'x'])
+    assertRefused(await revoke(unknown), 404, 'LINK_NOT_FOUND');
+  assert.equal((await open(gone.path)).status, 200);
+  for (let times = 0; times < 2; times += 1) assert.equal((await revoke(gone.linkId)).text, '{}');
+  const [revoked, unknown] = [await open(gone.path), await open('/evidence/unknown')];
+  assert.deepEqual(
+    [revoked.status, revoked.json.code, revoked.json.message],
+    [unknown.status, unknown.json.code, unknown.json.message],
+  );
+  assert.equal((await open(kept.path)).status, 200);
+  const [first, second] = (await listed()).json.links;
+  assert.ok(first.revokedAt !== undefined && second.revokedAt === undefined);
+
+  const page = { from: undefined, size: 9 };
+  const { items } = await service.execute({ kind: 'ListActs', sinceS: undefined, page });
+  assert.deepEqual(
+    items
+      .filter(({ subject }) => subject === gone.linkId)
+      .map(({ actor, action, subject }) => [actor, action, subject]),
+    [
+      [`platform ${platform.caller}`, 'evidence revoke-link', gone.linkId],
+      [`platform ${platform.caller}`, 'evidence link', gone.linkId],
+    ],
+  );
+  assert.ok(!JSON.stringify(items).includes(gone.path.slice('/evidence/'.length)));
+});
+
+test('a link from before links had ids is good until it expires, and is not listed', async () => {
+  const { filingNo } = await file();
+  const numbers = Buffer.alloc(10);
+  numbers.writeBigUInt64BE(BigInt(Math.floor(clock.nowMs() / 1_000) + 60));
+  numbers.writeUInt16BE(1, 8);
+  const plain = Buffer.concat([numbers, Buffer.from(filingNo)]);
+  const token = seal(service.store.keyFor('evidence links'), plain, 'evidence link').toString('base64url');
+  assert.equal((await open(`/evidence/${token}`)).status, 200);
+  const target = `${evidencePath(filingNo)}/links`;
+  assert.deepEqual((await send(service.publicUrl, platform, { target })).json.links, []);
+  clock.advance(60_000);
+  assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
+});
+
+test('the operator lists and revokes links of any platform by command', async () => {
+  const { filingNo } = await file();
+  const { linkId, path } = (await share(filingNo)).json;
+  const env = { ARTSEAL_DATA_DIR: service.dataDir };
+  const { printed } = await runHere(['evidence', 'links', filingNo], env);
+  assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  made .*  expires `));
+  const revoked = await runHere(['evidence', 'revoke-link', linkId, '--reason', 'leaked', '--json'], env);
+  assert.equal(JSON.parse(revoked.printed.join()).linkId, linkId);
+  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
+  const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
+  assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
 });
 
 test('the same request for a link under its Idempotency-Key is given the same link', async () => {

@@ -4,6 +4,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_artseal_v1_options } from "./options_pb.ts";
 import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -11,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file artseal/v1/evidence.proto.
  */
 export const file_artseal_v1_evidence: GenFile = /*@__PURE__*/
-  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxIt8BCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSDAoEaGFzaBgEIAEoCRIMCgRzYWx0GAUgASgJEgwKBGxlYWYYBiABKAkSDQoFcHJvb2YYByABKAkSOAoKdGltZV9zdGFtcBgIIAEoCzIkLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuVGltZVN0YW1wGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCSJLChJHZXRFdmlkZW5jZVJlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQFCCwoJX3NlcXVlbmNlIkEKE0dldEV2aWRlbmNlUmVzcG9uc2USKgoGYnVuZGxlGAEgASgLMhouYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZSKKAQoZQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSFQoIc2VxdWVuY2UYAiABKAVIAIgBARIfChJleHBpcmVzX2luX3NlY29uZHMYAyABKAVIAYgBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kcyI+ChpDcmVhdGVFdmlkZW5jZUxpbmtSZXNwb25zZRIMCgRwYXRoGAEgASgJEhIKCmV4cGlyZXNfYXQYAiABKAkytgIKD0V2aWRlbmNlU2VydmljZRKGAQoLR2V0RXZpZGVuY2USHi5hcnRzZWFsLnYxLkdldEV2aWRlbmNlUmVxdWVzdBofLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXNwb25zZSI2kAIBgtPkkwItYgZidW5kbGUSIy9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlEpkBChJDcmVhdGVFdmlkZW5jZUxpbmsSJS5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1JlcXVlc3QaJi5hcnRzZWFsLnYxLkNyZWF0ZUV2aWRlbmNlTGlua1Jlc3BvbnNlIjSC0+STAi46ASoiKS9hcGkvdjEvZmlsaW5nL3tmaWxpbmdfbm99L2V2aWRlbmNlL2xpbmtzQkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_google_api_annotations]);
+  fileDesc("ChlhcnRzZWFsL3YxL2V2aWRlbmNlLnByb3RvEgphcnRzZWFsLnYxIt8BCg5FdmlkZW5jZUJ1bmRsZRIOCgZmb3JtYXQYASABKAkSDwoHdmVyc2lvbhgCIAEoBRIOCgZyZWNvcmQYAyABKAkSDAoEaGFzaBgEIAEoCRIMCgRzYWx0GAUgASgJEgwKBGxlYWYYBiABKAkSDQoFcHJvb2YYByABKAkSOAoKdGltZV9zdGFtcBgIIAEoCzIkLmFydHNlYWwudjEuRXZpZGVuY2VCdW5kbGUuVGltZVN0YW1wGikKCVRpbWVTdGFtcBINCgVwcm9vZhgBIAEoCRINCgV0b2tlbhgCIAEoCSJLChJHZXRFdmlkZW5jZVJlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhUKCHNlcXVlbmNlGAIgASgFSACIAQFCCwoJX3NlcXVlbmNlIkEKE0dldEV2aWRlbmNlUmVzcG9uc2USKgoGYnVuZGxlGAEgASgLMhouYXJ0c2VhbC52MS5FdmlkZW5jZUJ1bmRsZSKKAQoZQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSFQoIc2VxdWVuY2UYAiABKAVIAIgBARIfChJleHBpcmVzX2luX3NlY29uZHMYAyABKAVIAYgBAUILCglfc2VxdWVuY2VCFQoTX2V4cGlyZXNfaW5fc2Vjb25kcyJPChpDcmVhdGVFdmlkZW5jZUxpbmtSZXNwb25zZRIMCgRwYXRoGAEgASgJEhIKCmV4cGlyZXNfYXQYAiABKAkSDwoHbGlua19pZBgDIAEoCSKBAQoMRXZpZGVuY2VMaW5rEg8KB2xpbmtfaWQYASABKAkSEAoIc2VxdWVuY2UYAiABKAUSEgoKY3JlYXRlZF9hdBgDIAEoCRISCgpleHBpcmVzX2F0GAQgASgJEhcKCnJldm9rZWRfYXQYBSABKAlIAIgBAUINCgtfcmV2b2tlZF9hdCJaChhMaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QSEQoJZmlsaW5nX25vGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRIYCgpwYWdlX3Rva2VuGAMgASgJQgSQtRgBIl0KGUxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2USJwoFbGlua3MYASADKAsyGC5hcnRzZWFsLnYxLkV2aWRlbmNlTGluaxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiPwoZUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBIRCglmaWxpbmdfbm8YASABKAkSDwoHbGlua19pZBgCIAEoCSIcChpSZXZva2VFdmlkZW5jZUxpbmtSZXNwb25zZTLyBAoPRXZpZGVuY2VTZXJ2aWNlEoYBCgtHZXRFdmlkZW5jZRIeLmFydHNlYWwudjEuR2V0RXZpZGVuY2VSZXF1ZXN0Gh8uYXJ0c2VhbC52MS5HZXRFdmlkZW5jZVJlc3BvbnNlIjaQAgGC0+STAi1iBmJ1bmRsZRIjL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2USmQEKEkNyZWF0ZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuQ3JlYXRlRXZpZGVuY2VMaW5rUmVzcG9uc2UiNILT5JMCLjoBKiIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSlgEKEUxpc3RFdmlkZW5jZUxpbmtzEiQuYXJ0c2VhbC52MS5MaXN0RXZpZGVuY2VMaW5rc1JlcXVlc3QaJS5hcnRzZWFsLnYxLkxpc3RFdmlkZW5jZUxpbmtzUmVzcG9uc2UiNJACAYLT5JMCKxIpL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3MSoAEKElJldm9rZUV2aWRlbmNlTGluaxIlLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVxdWVzdBomLmFydHNlYWwudjEuUmV2b2tlRXZpZGVuY2VMaW5rUmVzcG9uc2UiO4LT5JMCNSozL2FwaS92MS9maWxpbmcve2ZpbGluZ19ub30vZXZpZGVuY2UvbGlua3Mve2xpbmtfaWR9QkEKDmRldi5hcnRzZWFsLnYxUAFaIGFydHNlYWwuZGV2L2FydHNlYWwvdjE7YXJ0c2VhbHYxqgIKQXJ0c2VhbC5WMWIGcHJvdG8z", [file_artseal_v1_options, file_google_api_annotations]);
 
 /**
  * What proves that a record is in the evidence log. Kept whole, byte for byte, it can be checked without the service.
@@ -200,6 +201,13 @@ export type CreateEvidenceLinkResponse = Message<"artseal.v1.CreateEvidenceLinkR
    * @generated from field: string expires_at = 2;
    */
   expiresAt: string;
+
+  /**
+   * Names the link in lists and when it is revoked. It opens nothing.
+   *
+   * @generated from field: string link_id = 3;
+   */
+  linkId: string;
 };
 
 /**
@@ -208,6 +216,143 @@ export type CreateEvidenceLinkResponse = Message<"artseal.v1.CreateEvidenceLinkR
  */
 export const CreateEvidenceLinkResponseSchema: GenMessage<CreateEvidenceLinkResponse> = /*@__PURE__*/
   messageDesc(file_artseal_v1_evidence, 4);
+
+/**
+ * A link to evidence, without its token.
+ *
+ * @generated from message artseal.v1.EvidenceLink
+ */
+export type EvidenceLink = Message<"artseal.v1.EvidenceLink"> & {
+  /**
+   * @generated from field: string link_id = 1;
+   */
+  linkId: string;
+
+  /**
+   * Which record of the filing.
+   *
+   * @generated from field: int32 sequence = 2;
+   */
+  sequence: number;
+
+  /**
+   * RFC 3339, whole seconds, numeric offset.
+   *
+   * @generated from field: string created_at = 3;
+   */
+  createdAt: string;
+
+  /**
+   * In the same form.
+   *
+   * @generated from field: string expires_at = 4;
+   */
+  expiresAt: string;
+
+  /**
+   * When it was revoked. Only there if it was.
+   *
+   * @generated from field: optional string revoked_at = 5;
+   */
+  revokedAt?: string | undefined;
+};
+
+/**
+ * Describes the message artseal.v1.EvidenceLink.
+ * Use `create(EvidenceLinkSchema)` to create a new message.
+ */
+export const EvidenceLinkSchema: GenMessage<EvidenceLink> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 5);
+
+/**
+ * @generated from message artseal.v1.ListEvidenceLinksRequest
+ */
+export type ListEvidenceLinksRequest = Message<"artseal.v1.ListEvidenceLinksRequest"> & {
+  /**
+   * @generated from field: string filing_no = 1;
+   */
+  filingNo: string;
+
+  /**
+   * How many at most: 1 to 100; 0 means 50.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListEvidenceLinksRequest.
+ * Use `create(ListEvidenceLinksRequestSchema)` to create a new message.
+ */
+export const ListEvidenceLinksRequestSchema: GenMessage<ListEvidenceLinksRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 6);
+
+/**
+ * @generated from message artseal.v1.ListEvidenceLinksResponse
+ */
+export type ListEvidenceLinksResponse = Message<"artseal.v1.ListEvidenceLinksResponse"> & {
+  /**
+   * @generated from field: repeated artseal.v1.EvidenceLink links = 1;
+   */
+  links: EvidenceLink[];
+
+  /**
+   * Of the next page; empty on the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message artseal.v1.ListEvidenceLinksResponse.
+ * Use `create(ListEvidenceLinksResponseSchema)` to create a new message.
+ */
+export const ListEvidenceLinksResponseSchema: GenMessage<ListEvidenceLinksResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 7);
+
+/**
+ * @generated from message artseal.v1.RevokeEvidenceLinkRequest
+ */
+export type RevokeEvidenceLinkRequest = Message<"artseal.v1.RevokeEvidenceLinkRequest"> & {
+  /**
+   * @generated from field: string filing_no = 1;
+   */
+  filingNo: string;
+
+  /**
+   * @generated from field: string link_id = 2;
+   */
+  linkId: string;
+};
+
+/**
+ * Describes the message artseal.v1.RevokeEvidenceLinkRequest.
+ * Use `create(RevokeEvidenceLinkRequestSchema)` to create a new message.
+ */
+export const RevokeEvidenceLinkRequestSchema: GenMessage<RevokeEvidenceLinkRequest> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 8);
+
+/**
+ * @generated from message artseal.v1.RevokeEvidenceLinkResponse
+ */
+export type RevokeEvidenceLinkResponse = Message<"artseal.v1.RevokeEvidenceLinkResponse"> & {
+};
+
+/**
+ * Describes the message artseal.v1.RevokeEvidenceLinkResponse.
+ * Use `create(RevokeEvidenceLinkResponseSchema)` to create a new message.
+ */
+export const RevokeEvidenceLinkResponseSchema: GenMessage<RevokeEvidenceLinkResponse> = /*@__PURE__*/
+  messageDesc(file_artseal_v1_evidence, 9);
 
 /**
  * Gives evidence of what is recorded of a filing, which can be checked without asking, or trusting, the service.
@@ -228,7 +373,8 @@ export const EvidenceService: GenService<{
     output: typeof GetEvidenceResponseSchema;
   },
   /**
-   * Makes a link under which anybody who has it is given the same evidence, without a signature, until it expires.
+   * Makes a link under which anybody who has it is given the same evidence, without a signature, until it expires or is revoked.
+   * The audit log records it.
    * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
    *
    * @generated from rpc artseal.v1.EvidenceService.CreateEvidenceLink
@@ -237,6 +383,30 @@ export const EvidenceService: GenService<{
     methodKind: "unary";
     input: typeof CreateEvidenceLinkRequestSchema;
     output: typeof CreateEvidenceLinkResponseSchema;
+  },
+  /**
+   * Lists the links to evidence of a filing of the caller that have not expired, newest first; an internal caller lists those of any.
+   * It returns no token. Links from before schema 19 are not listed.
+   * Reasons: VALIDATION_FAILED, FILING_NOT_FOUND, RECORD_DAMAGED.
+   *
+   * @generated from rpc artseal.v1.EvidenceService.ListEvidenceLinks
+   */
+  listEvidenceLinks: {
+    methodKind: "unary";
+    input: typeof ListEvidenceLinksRequestSchema;
+    output: typeof ListEvidenceLinksResponseSchema;
+  },
+  /**
+   * Revokes a link: from then on it is answered like one that never existed. Revoking it again changes nothing. The audit log
+   * records it.
+   * Reasons: LINK_NOT_FOUND.
+   *
+   * @generated from rpc artseal.v1.EvidenceService.RevokeEvidenceLink
+   */
+  revokeEvidenceLink: {
+    methodKind: "unary";
+    input: typeof RevokeEvidenceLinkRequestSchema;
+    output: typeof RevokeEvidenceLinkResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_artseal_v1_evidence, 0);

@@ -19,6 +19,7 @@ import { toFiling } from './filings.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Incidents } from './incidents.ts';
 import { createLeaves, type Leaves } from './leaves.ts';
+import { createLinkHandlers } from './links.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, filing, logAct, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
@@ -141,6 +142,12 @@ export function createEvidenceHandlers(
     return found === undefined || sequence === 1 ? found : findLater(filingNo, sequence);
   }
 
+  function requireRecord(named: RecordName): void {
+    const found = findRecord(named);
+    if (found === undefined) throw recordNotFound(named.sequence);
+    if (found.content === undefined) throw filingErased();
+  }
+
   return {
     ...createTreeHandlers(tree, leaves),
     VerifyLog: reads(({ leaves: max, saved }) => {
@@ -169,12 +176,7 @@ export function createEvidenceHandlers(
       to > size() || from > to ? undefined : consistencyPath(from, to).map(hashOf),
     ),
     FindRecord: reads(findRecord),
-    ShareRecord: reads(({ link, ...named }) => {
-      const found = findRecord(named);
-      if (found === undefined) throw recordNotFound(named.sequence);
-      if (found.content === undefined) throw filingErased();
-      return link;
-    }),
+    ...createLinkHandlers(database, { noteAct, requireRecord, notAfter: dated.notAfter }),
     ReadLogClock: reads(clock),
     AcceptClock: writes(({ by }) => {
       const before = clock();

@@ -252,6 +252,32 @@ const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } 
       acts: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
     };
   },
+  ShareRecord: async (store) => {
+    const { callerId, ...filer } = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, { callerId, ...filer });
+    const named = { filingNo, sequence: 1, owner: undefined };
+    const link = { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp };
+    return {
+      command: { kind: 'ShareRecord', by, ...named, callerId, link, expiresAtS: by.atS + 60 },
+      acts: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS: by.atS + 60 }]],
+    };
+  },
+  RevokeLink: async (store) => {
+    const { callerId, ...filer } = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, { callerId, ...filer });
+    await perform(store, {
+      ...{ kind: 'ShareRecord', by: tester, filingNo, sequence: 1, owner: undefined, callerId },
+      ...{
+        link: { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp },
+        expiresAtS: by.atS + 60,
+      },
+    });
+    const told = { filingNo, sequence: 1, expiresAtS: by.atS + 60 };
+    return {
+      command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
+      acts: [['evidence revoke-link', 'el_1', told, { ...told, revokedAtS: by.atS }]],
+    };
+  },
   ChangeWebhook: async (store) => {
     const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
     const change = {

@@ -76,8 +76,12 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   FindRecord: { kind: 'FindRecord', filingNo: 'AS-2026-000001', sequence: 1, owner: undefined },
   ShareRecord: {
     ...{ kind: 'ShareRecord', filingNo: 'AS-2026-000001', sequence: 1, owner: undefined },
-    link: { path: '/evidence/token', expiresAt: '2026-11-28T12:00:00+00:00' },
+    ...{ by: tester, callerId: 1, expiresAtS: nowS },
+    link: { linkId: 'el_1', path: '/evidence/token', expiresAt: '2026-11-28T12:00:00+00:00' },
   },
+  FindLink: { kind: 'FindLink', linkId: 'el_1' },
+  ListLinks: { kind: 'ListLinks', filingNo: 'AS-2026-000001', owner: undefined, nowS, page },
+  RevokeLink: { kind: 'RevokeLink', by: tester, linkId: 'el_1', filingNo: undefined, owner: undefined },
   GetLog: { kind: 'GetLog' },
   NameLog: { kind: 'NameLog', origin: 'log.example', key: newLogKey() },
   ForkLog: { kind: 'ForkLog', by: tester, origin: 'log.example/2', key: newLogKey(), previous: '' },

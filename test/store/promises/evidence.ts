@@ -5,12 +5,15 @@ import { canonicalEvidence } from '../../../src/domain/filing.ts';
 import { appendLeaf, emptyTree, leafHash, rootOf, type TreeHead } from '../../../src/domain/merkle.ts';
 import { canonicalRecord } from '../../../src/domain/provenance.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
+import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/acts.ts';
 import { refusal } from '../../support/refused.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,
   addPlatform,
+  allPages,
   caseOf,
   done,
   fileOne,
@@ -120,10 +123,14 @@ export function evidencePromises(engine: StoreEngine): void {
     const by = await addPlatform(store, 'gallery');
     const other = await addPlatform(store, 'auction house');
     const filingNo = await fileOne(store, by);
-    const link = (token: string) => ({ path: `/evidence/${token}`, expiresAt: noon.timestamp });
+    const link = (token: string) => ({
+      ...{ linkId: `el_${token}`, path: `/evidence/${token}`, expiresAt: noon.timestamp },
+    });
+    const { callerId } = by;
+    const made = { by: tester, callerId, expiresAtS: tester.atS + 60 };
     const share = (token: string, named: object = {}) =>
       perform(store, {
-        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: by.callerId, link: link(token) },
+        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, link: link(token), ...made },
         ...named,
       });
     assert.deepEqual(await share('one'), link('one'));
@@ -139,11 +146,96 @@ export function evidencePromises(engine: StoreEngine): void {
         sequence: 1,
         owner: by.callerId,
         link: link(token),
+        ...made,
       } as const;
       const { outcome } = await store.execute({ admission: { nowS: 0, idempotency: claim }, effect });
       const isReplay = token === 'second';
       assert.deepEqual(outcome, { kind: 'DONE', result: link('first'), isReplay });
     }
+  });
+
+  test('links of a filing are listed newest first until they expire, to its owner and to whoever sees all', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
+    const share = (linkId: string, expiresAtS: number, of = filingNo) =>
+      perform(store, {
+        ...{
+          kind: 'ShareRecord',
+          filingNo: of,
+          sequence: 1,
+          owner: by.callerId,
+          callerId: by.callerId,
+          by: tester,
+        },
+        ...{ link: { linkId, path: '/evidence/x', expiresAt: noon.timestamp }, expiresAtS },
+      });
+    const { atS } = tester;
+    for (const [place, linkId] of ['el_1', 'el_2', 'el_3'].entries())
+      await share(linkId, atS + 60 * (place + 1));
+    await share('el_other', atS + 60, another);
+    const listed = async (nowS: number, owner: number | undefined, size = 2) => {
+      const list = (page: PageQuery) => perform(store, { kind: 'ListLinks', filingNo, owner, nowS, page });
+      return (await allPages(list, size)).flat().map(({ linkId }) => linkId);
+    };
+    assert.deepEqual(await listed(atS, by.callerId), ['el_3', 'el_2', 'el_1']);
+    assert.deepEqual(await listed(atS + 60, undefined), ['el_3', 'el_2']);
+    await refused(listed(atS, other.callerId), 'FILING_NOT_FOUND');
+    const first = await perform(store, { kind: 'FindLink', linkId: 'el_1' });
+    const times = { createdAtS: atS, expiresAtS: atS + 60, revokedAtS: null };
+    assert.deepEqual(first, { linkId: 'el_1', filingNo, sequence: 1, ...times });
+    assert.equal(await perform(store, { kind: 'FindLink', linkId: 'el_9' }), undefined);
+  });
+
+  test('a link is revoked by the owner of its filing or whoever sees all, and stays so', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const [by, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const [filingNo, another] = [await fileOne(store, by), await fileOne(store, by)];
+    const { callerId } = by;
+    await perform(store, {
+      ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, callerId, by: tester },
+      ...{
+        link: { linkId: 'el_1', path: '/evidence/x', expiresAt: noon.timestamp },
+        expiresAtS: tester.atS + 60,
+      },
+    });
+    const revoke = (over: object = {}, atS = tester.atS) =>
+      perform(store, {
+        ...{
+          kind: 'RevokeLink',
+          by: { ...tester, atS },
+          linkId: 'el_1',
+          filingNo: undefined,
+          owner: undefined,
+        },
+        ...over,
+      });
+    for (const over of [{ owner: other.callerId }, { filingNo: another }, { linkId: 'el_2' }])
+      await refused(revoke(over), 'LINK_NOT_FOUND');
+    assert.equal((await revoke({ owner: callerId, filingNo })).revokedAtS, tester.atS);
+    assert.equal((await revoke({}, tester.atS + 5)).revokedAtS, tester.atS);
+    assert.equal((await perform(store, { kind: 'FindLink', linkId: 'el_1' }))?.revokedAtS, tester.atS);
+  });
+
+  test('links that have expired are deleted as others are made, but by no clock that is ahead', async (t) => {
+    const store = await openStore(t, engine, temporaryFolder(t));
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    const { callerId } = by;
+    const noonS = noon.atMs / 1_000;
+    const share = (linkId: string, atS: number) =>
+      perform(store, {
+        ...{ kind: 'ShareRecord', filingNo, sequence: 1, owner: callerId, callerId, by: { ...tester, atS } },
+        ...{ link: { linkId, path: '/evidence/x', expiresAt: noon.timestamp }, expiresAtS: atS + 60 },
+      });
+    const isThere = async (linkId: string) =>
+      (await perform(store, { kind: 'FindLink', linkId })) !== undefined;
+    await share('el_old', noonS - 120);
+    await share('el_new', noonS);
+    assert.deepEqual([await isThere('el_old'), await isThere('el_new')], [false, true]);
+    // Years ahead, which no filing is dated by.
+    await share('el_ahead', noonS + 100_000_000);
+    assert.equal(await isThere('el_new'), true);
   });
 
   test('what is refused leaves no leaf, and those of one transaction follow each other', async (t) => {
