@@ -24,8 +24,8 @@ import { checkLog } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
-import { checkRestoration } from './restoration.ts';
 import { checkNumbers } from './numbers.ts';
+import { checkRestoration } from './restoration.ts';
 import { checkWebhooks } from './webhooks.ts';
 
 /** How long the institution is waited for, in milliseconds. */
