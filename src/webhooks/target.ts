@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { deceptiveCharacterRule } from '../domain/text.ts';
 import type { Judge } from './addresses.ts';
 
 /** The longest URL of an endpoint, in characters. */
@@ -15,6 +16,8 @@ const absoluteForm = /^https:\/\/[^/\s\p{Cc}\\][^\s\p{Cc}\\]*$/iu;
  * port is taken. A name is not looked up: what it stands for is judged whenever a connection is made.
  */
 export function checkTarget(text: string, judge: Judge): string | undefined {
+  const deceptiveRule = deceptiveCharacterRule(text);
+  if (deceptiveRule !== undefined) return deceptiveRule;
   const url = text.length <= targetMax && absoluteForm.test(text) ? URL.parse(text) : null;
   if (url === null) return `must be an absolute https:// URL of at most ${targetMax} characters`;
   if (url.username !== '' || url.password !== '') return 'must have no user name and no password';

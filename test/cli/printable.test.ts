@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
 import { printable } from '../../src/cli/printable.ts';
+import { databaseFile } from '../../src/store/sqlite/location.ts';
 import { runCommand } from '../support/command.ts';
-import { makeSandbox } from '../support/issued.ts';
+import { issueInto, makeSandbox } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 test('what acts on a terminal or turns text around is spelled out', () => {
@@ -15,16 +17,27 @@ test('any other text is as it was, its lines and tabs as well', () => {
   assert.equal(printable(text), text);
 });
 
-test('a name that turns text around reaches nobody by the real command, and JSON has it whole', async (t) => {
+test('a name that turns text around, from before such names were refused, reaches nobody by the real command, and JSON has it whole', async (t) => {
   const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
-  await makeSandbox(settings.ARTSEAL_DATA_DIR);
+  const {
+    platforms: [platform],
+  } = await issueInto(settings.ARTSEAL_DATA_DIR, 1);
   const name = 'Gallery\u202eyrellaG';
-  const words = ['key', 'create', '--tier', 'TRIAL', '--name', name, '--json'];
-  const { stdout } = await runCommand(words, settings);
+  const database = new Sqlite(databaseFile(settings.ARTSEAL_DATA_DIR));
+  database.prepare('UPDATE caller SET name = ? WHERE name = ?').run(name, platform?.caller);
+  database.close();
+  const { stdout } = await runCommand(['key', 'list', '--json'], settings);
   assert.ok(stdout.includes('Gallery\\u202eyrellaG'), stdout);
   assert.equal(JSON.parse(stdout).caller, name);
-  const { stderr } = await runCommand(['key', 'create', '--tier', 'TRIAL', '--name', name], settings);
-  assert.match(stderr, /--name is taken/);
   const { stdout: told } = await runCommand(['platform', 'list'], settings);
-  assert.match(told, /^ACTIVE +TRIAL +1000 {2}Gallery\\u202eyrellaG$/m);
+  assert.match(told, /^ACTIVE +ENTERPRISE +unlimited {2}Gallery\\u202eyrellaG$/m);
+});
+
+test('a platform is not registered under such a name', async (t) => {
+  const settings = { ARTSEAL_DATA_DIR: temporaryFolder(t) };
+  await makeSandbox(settings.ARTSEAL_DATA_DIR);
+  const words = ['key', 'create', '--tier', 'TRIAL', '--name', 'Gallery\u202eyrellaG'];
+  const { code, stderr } = await runCommand(words, settings);
+  assert.notEqual(code, 0);
+  assert.match(stderr, /--name must not have U\+202E RIGHT-TO-LEFT OVERRIDE/);
 });

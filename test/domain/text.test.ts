@@ -16,7 +16,7 @@ const accepted: readonly (readonly [what: string, text: string])[] = [
   ['a line separator beside a visible character', 'a\u2028b'],
   ['a noncharacter beside a visible one', 'a\uffff'],
   ['a private-use character', '\ue000'],
-  ['a byte order mark beside a visible character', '\ufeffa'],
+  ['a zero-width non-joiner, which Persian needs', 'می\u200cخو'],
 ];
 
 for (const [what, text] of accepted) {
@@ -65,3 +65,25 @@ test('every control character is refused, wherever it stands', () => {
     }
   }
 });
+
+const deceptive: readonly (readonly [character: string, named: string])[] = [
+  ['\u202a', 'U+202A LEFT-TO-RIGHT EMBEDDING'],
+  ['\u202b', 'U+202B RIGHT-TO-LEFT EMBEDDING'],
+  ['\u202c', 'U+202C POP DIRECTIONAL FORMATTING'],
+  ['\u202d', 'U+202D LEFT-TO-RIGHT OVERRIDE'],
+  ['\u202e', 'U+202E RIGHT-TO-LEFT OVERRIDE'],
+  ['\u2066', 'U+2066 LEFT-TO-RIGHT ISOLATE'],
+  ['\u2067', 'U+2067 RIGHT-TO-LEFT ISOLATE'],
+  ['\u2068', 'U+2068 FIRST STRONG ISOLATE'],
+  ['\u2069', 'U+2069 POP DIRECTIONAL ISOLATE'],
+  ['\u200b', 'U+200B ZERO WIDTH SPACE'],
+  ['\u2060', 'U+2060 WORD JOINER'],
+  ['\ufeff', 'U+FEFF ZERO WIDTH NO-BREAK SPACE'],
+];
+
+for (const [character, named] of deceptive) {
+  test(`a character that makes one text look like another is refused by its name: ${named}`, () => {
+    for (const text of [`${character}ab`, `a${character}b`, `ab${character}`, character])
+      assert.deepEqual(checkText('era', text, bounds), [{ field: 'era', rule: `must not have ${named}` }]);
+  });
+}

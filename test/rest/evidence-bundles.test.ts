@@ -73,6 +73,19 @@ test('a filing is proven to whoever has nothing but its bundle and the verifier 
   assert.ok(index < size);
 });
 
+test('a filing with characters that are refused today is read and proven as before', async () => {
+  const author = 'Qi \u202eihsiaB\u200b';
+  const by = await service.execute({ kind: 'FindKey', keyId: platform.keyId });
+  const at = { atMs: clock.nowMs(), timestamp: '2026-11-21T09:15:00+00:00' };
+  const old = { ...artwork, author, price: BigInt(artwork.price) };
+  const { filingNo } = await service.execute({ kind: 'FileArtwork', artwork: old, at, by });
+  await publishAll(service, clock);
+  const read = await send(service.publicUrl, platform, { target: `/api/v1/filing/${filingNo}` });
+  assert.equal(read.json.author, author);
+  const { record } = proven((await askEvidence(filingNo)).json, await vkey());
+  assert.equal(record.author, author);
+});
+
 test('a transfer is proven as well, by its place among the records of the filing', async () => {
   const filingNo = await sell();
   const { record, leaf } = proven((await askEvidence(filingNo, '?sequence=2')).json, await vkey());

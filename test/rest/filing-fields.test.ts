@@ -43,6 +43,12 @@ for (const [field, max] of Object.entries(textFields)) {
     ['with an escaped line feed', '"a\\nb"', new RegExp(`^${field} .*control characters`)],
     ['with an escaped NUL', '"a\\u0000"', new RegExp(`^${field} .*control characters`)],
     ['with a C1 control character', '"a\u0085"', new RegExp(`^${field} .*control characters`)],
+    ['turned around', '"a\\u202eb"', new RegExp(`^${field} must not have U\\+202E RIGHT-TO-LEFT OVERRIDE$`)],
+    [
+      'with a zero width space',
+      '"a\u200bb"',
+      new RegExp(`^${field} must not have U\\+200B ZERO WIDTH SPACE$`),
+    ],
     ['with a lone high surrogate', '"a\\ud83d"', new RegExp(`^${field} .*lone surrogate`)],
     ['with a lone low surrogate', '"\\udd8ca"', new RegExp(`^${field} .*lone surrogate`)],
   ];

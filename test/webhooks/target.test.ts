@@ -52,6 +52,7 @@ test('anything else is refused with its rule', () => {
     ['https://hooks.example.com/a b', absolute],
     ['https://hooks.example.com/\0', absolute],
     [`https://hooks.example.com/${'x'.repeat(2_048 - 25)}`, absolute],
+    ['https://hooks.exam\u200bple.com/', 'must not have U+200B ZERO WIDTH SPACE'],
     ['https://ann@hooks.example.com/', 'must have no user name and no password'],
     ['https://:secret@hooks.example.com/', 'must have no user name and no password'],
     ['https://8.8.8.8@127.0.0.1/', 'must have no user name and no password'],
