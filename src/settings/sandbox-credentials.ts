@@ -4,7 +4,7 @@ import type { Actor } from '../domain/act.ts';
 import type { Issuance } from '../keys/issuance.ts';
 import { perform, type Store } from '../store/store.ts';
 
-/** What a sandbox gives its first developer. */
+/** What a sandbox gives its first developer: a platform without quota, and a token that may do everything. */
 export interface SandboxCredentials {
   readonly keyId: string;
   readonly apiKey: string;
@@ -37,9 +37,9 @@ export async function issueSandboxCredentials(
   writeFileSync(`${file}.new`, '', { mode: 0o600 });
   const agreement = {
     name: names.platform,
-    tier: 'TRIAL',
+    tier: 'ENTERPRISE',
     monthlyQuota: undefined,
-    unlimited: false,
+    unlimited: true,
   } as const;
   const { name: caller, tier } = agreement;
   await issuance.issueFirst(agreement, names.service, by, (first) => {

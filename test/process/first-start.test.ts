@@ -63,7 +63,9 @@ describe('the first start of an empty sandbox', { concurrency: 2, timeout: 300_0
     assert.match(credentials.apiKey, /^ak_sandbox_[0-9A-Za-z]+$/);
     assert.match(credentials.token, /^it_[0-9A-Za-z_]+$/);
     assert.ok(credentials.apiSecret.length >= 32);
-    assert.ok(['TRIAL', 'STANDARD', 'ENTERPRISE'].includes(credentials.tier));
+    assert.equal(credentials.tier, 'ENTERPRISE');
+    const { headers } = await send(service.publicUrl, credentials, filing);
+    assert.equal(headers['ratelimit-policy'], '"qps";q=200;w=1');
     assert.equal(typeof credentials.caller, 'string');
     assert.equal(modeOf(credentialsFile(dataDir)), 0o600);
     assert.equal(modeOf(join(dataDir, 'master-key')), 0o600);
