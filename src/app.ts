@@ -319,7 +319,8 @@ async function listenForMetrics(
 ): Promise<string | undefined> {
   if (config.metricsAddress === undefined) return undefined;
   const watch = createProcessWatch();
-  const listener = createMetricsListener({ scrape: createScrape({ ...sources, process: watch }), log });
+  const { host } = config.metricsAddress;
+  const listener = createMetricsListener({ scrape: createScrape({ ...sources, process: watch }), log, host });
   opened.defer(() => {
     watch.stop();
     listener.close();

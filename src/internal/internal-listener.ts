@@ -1,7 +1,9 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
+import { Refusal, reasons } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
+import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
@@ -9,6 +11,7 @@ import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
 import { createConnections, type OpenCall } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
+import { answerRefusal } from './plain-answers.ts';
 import { type FindVersion, handOver, sniffPreface } from './preface.ts';
 import type { TypedCalls } from './typed-calls.ts';
 import { endWithRefusal, unreadableRefusal } from './unreadable.ts';
@@ -62,6 +65,17 @@ export function createInternalListener({
 }: InternalListenerDependencies): InternalListener {
   const connections = createConnections({ idleMs, unidentifiedMs });
 
+  /** Connections on which nothing more is read: they are closed behind the answer that says so. */
+  const misframed = new WeakSet<Socket>();
+
+  /** Takes a request of HTTP/1.1; one whose body may end elsewhere for a proxy is refused, and what follows it dropped. */
+  function handleHttp1(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    if (misframed.has(socket)) return;
+    if (framingFault(request) !== undefined) misframed.add(socket);
+    handle(request, response);
+  }
+
   function handle(request: AnyRequest, response: AnyResponse): void {
     // Whoever listened for their failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
@@ -76,7 +90,9 @@ export function createInternalListener({
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
     response.once('close', () => observer.end(event, response.statusCode, performance.now() - startedMs));
-    within(event, () => typedCalls(request, response, event));
+    const fault = 'stream' in response ? undefined : framingFault(request);
+    if (fault === undefined) within(event, () => typedCalls(request, response, event));
+    else refuseFraming(request, response, event, fault);
   }
 
   /** Refuses bytes that are not HTTP/1.1, headers that are too long, and what comes too slowly. */
@@ -103,8 +119,8 @@ export function createInternalListener({
   Object.assign(http1, { httpAllowHalfOpen: true });
   // Whoever reads no answer is timed by nothing else.
   http1.timeout = idleMs;
-  http1.on('request', handle);
-  http1.on('checkExpectation', handle);
+  http1.on('request', handleHttp1);
+  http1.on('checkExpectation', handleHttp1);
   http1.on('clientError', refuseUnreadable);
   http1.on('connect', (_request, socket: Socket) => socket.destroy());
 
@@ -151,6 +167,14 @@ export function createInternalListener({
     },
     destroy: connections.destroy,
   };
+}
+
+/** Refuses a request of HTTP/1.1 for its framing, and closes its connection. */
+function refuseFraming(request: AnyRequest, response: AnyResponse, event: RequestEvent, fault: string): void {
+  response.setHeader('Connection', 'close');
+  const refusal = new Refusal('BAD_REQUEST_TARGET', fault);
+  // A status of HTTP in gRPC-Web as well: a proxy before this service has to see it.
+  answerRefusal(request, response, event, refusal, { status: reasons.BAD_REQUEST_TARGET.http });
 }
 
 /** The event of a call that identifies its connection as soon as its caller is known. */

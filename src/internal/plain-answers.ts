@@ -76,5 +76,7 @@ function writeError(response: AnyResponse, status: number, error: ConnectError):
   response.statusCode = status;
   response.setHeader('Content-Type', 'application/json');
   for (const [name, value] of error.metadata) response.setHeader(name, value);
-  response.end(errorToJsonBytes(error, undefined));
+  const body = errorToJsonBytes(error, undefined);
+  response.setHeader('Content-Length', body.length);
+  response.end(body);
 }

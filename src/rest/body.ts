@@ -47,14 +47,6 @@ const jsonTypePattern = new RegExp(`^${jsonType}[ \\t]*(;[ \\t]*charset=("?)utf-
 export function checkMediaType(request: IncomingMessage): void {
   const types = sentHeader(request, 'content-type');
   const encodings = sentHeader(request, 'content-encoding');
-  const codings = sentHeader(request, 'transfer-encoding');
-  // The parser takes the chunks apart and leaves any other coding as it is.
-  if (codings.length > 1 || codings.some((coding) => coding.toLowerCase() !== 'chunked')) {
-    throw new Refusal(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The header Transfer-Encoding must be chunked alone, or absent: the body is sent as it is.',
-    );
-  }
   if (encodings.some((encoding) => encoding.toLowerCase() !== 'identity')) {
     throw new Refusal(
       'UNSUPPORTED_MEDIA_TYPE',

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { incomplete, Refusal } from '../domain/reason.ts';
+import { framingFault } from '../listening/request-head.ts';
 import type { Answer } from './envelope.ts';
 import { sentHeader } from './sent-headers.ts';
 import { lingerMs } from './unread-body.ts';
@@ -18,13 +19,15 @@ export const requestLimits = {
   wholeMs: 30_000,
 } as const;
 
-/** Checks the headers that belong to HTTP itself. Throws BAD_REQUEST_TARGET for Host. */
+/** Checks the headers that belong to HTTP itself. Throws BAD_REQUEST_TARGET for Host and Transfer-Encoding. */
 export function checkHead(request: IncomingMessage): void {
   const hosts = sentHeader(request, 'host').length;
   if (hosts > 1) throw badRequest('The header Host must be sent once.');
   if (hosts === 0 && request.httpVersion === '1.1') {
     throw badRequest('An HTTP/1.1 request needs a Host header.');
   }
+  const fault = framingFault(request);
+  if (fault !== undefined) throw badRequest(fault);
 }
 
 /** What the error of Node's HTTP parser with this code means for the client that sent the bytes. */

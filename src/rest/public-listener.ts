@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import { asRefusal, unavailable } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
+import { framingFault } from '../listening/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
@@ -64,6 +65,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   server.maxHeadersCount = requestLimits.headers;
   // Whoever reads no answer is timed by nothing else.
   server.timeout = timeouts.stillMs;
+  /** Connections on which nothing more is read: they are closed behind the answer that says so. */
+  const misframed = new WeakSet<Socket>();
   const connections = createConnections((socket, why) => {
     observer.end({ ...observer.begin(clientOf(socket, {})), refusal: unavailable(why) }, 0, 0);
   });
@@ -81,6 +84,9 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     const startedMs = performance.now();
     // Whoever listened for its failure may have gone by the time that the client breaks off.
     request.on('error', ignore);
+    // Where the body of an earlier request ends is not known, and so this one may be a part of it.
+    if (misframed.has(request.socket)) return;
+    if (framingFault(request) !== undefined) misframed.add(request.socket);
     const connection = connections.begin(request, response);
     if (connection === undefined) return;
     const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
@@ -115,7 +121,12 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     headers['Cache-Control'] ??= 'no-store';
     const isBroken = isLast(connection, request);
     // A body that never came to its end would be timed, and answered a second time.
-    const isClosing = isBroken || !server.listening || !request.complete || !isFollowed(request);
+    const isClosing =
+      isBroken ||
+      !server.listening ||
+      !request.complete ||
+      !isFollowed(request) ||
+      misframed.has(connection.socket);
     if (isClosing) headers.Connection = 'close';
     response.writeHead(answer.status, headers);
     if (!request.complete && !isBroken) endBehindBody(request, response, answer.body);

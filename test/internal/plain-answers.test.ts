@@ -147,6 +147,30 @@ const chunked = {
   ...bearer(token),
 };
 
+for (const [what, changed, version] of [
+  ['gzip, chunked', { 'Transfer-Encoding': 'gzip, chunked' }],
+  ['chunked in two headers', { 'Transfer-Encoding': ['chunked', 'chunked'] }],
+  [
+    'gzip, chunked of gRPC-Web',
+    { 'Transfer-Encoding': 'gzip, chunked', 'Content-Type': 'application/grpc-web' },
+  ],
+  ['chunked over HTTP/1.0', { Connection: 'keep-alive' }, 'HTTP/1.0'],
+] as const) {
+  test(`a body that ends elsewhere for others is refused, and what follows it is not read: ${what}`, async () => {
+    const path = new URL(list).pathname;
+    const call = rawRequest('POST', path, { ...chunked, ...changed }, '2\r\n{}\r\n0\r\n\r\n', version);
+    const next = rawRequest('POST', path, chunked, '2\r\n{}\r\n0\r\n\r\n');
+    const { answers, closed } = await rawExchange(baseUrl, Buffer.concat([call, next]), { count: 2 });
+    const found = answers.map(({ status, headers, json }) => [
+      status,
+      headers.connection,
+      json.details[0].debug.reason,
+    ]);
+    assert.deepEqual(found, [[400, 'close', 'BAD_REQUEST_TARGET']]);
+    assert.ok(closed);
+  });
+}
+
 for (const [what, bytes, message] of [
   ['bytes that are no HTTP', 'HELO example.org\r\n\r\n', /no request of HTTP/],
   ['headers of 20,000 bytes', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /longer than 16 KiB/],

@@ -3,14 +3,16 @@ import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { renameSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { figures } from '../../src/observe/metrics/figures.ts';
+import { createMetricsListener } from '../../src/observe/metrics/metrics-listener.ts';
 import type { Access } from '../../src/payment/institution.ts';
 import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
@@ -259,6 +261,50 @@ test('it takes GET and HEAD of /metrics, and nothing else', async () => {
   assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
   assert.equal((await fetch(new URL('/', url))).status, 404);
   assert.equal((await fetch(`${url}?format=openmetrics`)).status, 200);
+});
+
+const request = (host: string, more = '') => `GET /metrics HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`;
+
+for (const host of [
+  'localhost:9464',
+  '127.0.0.1',
+  '[::1]:9464',
+  '192.0.2.7:9464',
+  'artseal:9464',
+  'LOCALHOST',
+]) {
+  test(`it is read under a name of this machine: ${host}`, async () => {
+    assert.match(
+      await exchange(metricsUrl(service), request(host, 'Connection: close\r\n')),
+      /^HTTP\/1\.1 200 /,
+    );
+  });
+}
+
+for (const host of ['rebound.example', 'rebound.example:9464', '127.0.0.1.example', 'localhost.', '[', '']) {
+  test(`a page under a name of its own that resolves to this machine reads nothing: ${host}`, async () => {
+    const answer = await exchange(metricsUrl(service), request(host, 'Connection: close\r\n'));
+    assert.match(answer, /^HTTP\/1\.1 421 /);
+    assert.doesNotMatch(answer, /artseal_/);
+  });
+}
+
+test('it is read under the name that it listens on', async () => {
+  const scrape = async () => ({ contentType: 'text/plain', text: 'artseal_ready 1\n' });
+  const listener = createMetricsListener({ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' });
+  fileScope.after(() => listener.close());
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+  const named = request('metrics.example:9464', 'Connection: close\r\n');
+  assert.match(await exchange(`http://127.0.0.1:${port}`, named), /^HTTP\/1\.1 200 /);
+});
+
+test('it takes no transfer coding but chunked', async () => {
+  const coded = request('localhost', 'Transfer-Encoding: gzip, chunked\r\n');
+  const answer = await exchange(metricsUrl(service), `${coded}0\r\n\r\n`);
+  assert.match(answer, /^HTTP\/1\.1 400 /);
+  assert.match(answer, /^Connection: close\r$/m);
 });
 
 test('a connection that asks ahead of its answer is cut off, so that none of it has to be kept', async () => {

@@ -105,26 +105,38 @@ for (const [over, env] of Object.entries(doors)) {
       });
     }
 
-    const codings = {
-      'gzip, chunked': 'gzip, chunked',
-      'gzip, and chunked in a header of its own': 'gzip\r\nTransfer-Encoding: chunked',
-      'identity, chunked': 'identity, chunked',
-    };
+    const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    const framings: readonly (readonly [what: string, framing: Framing])[] = [
+      ['gzip, chunked', { headers: { 'Transfer-Encoding': 'gzip, chunked' } }],
+      [
+        'gzip, and chunked in a header of its own',
+        { headers: { 'Transfer-Encoding': 'gzip\r\nTransfer-Encoding: chunked' } },
+      ],
+      ['identity, chunked', { headers: { 'Transfer-Encoding': 'identity, chunked' } }],
+      ['chunked twice', { headers: { 'Transfer-Encoding': 'chunked, chunked' } }],
+      [
+        'chunked in two headers',
+        { headers: { 'Transfer-Encoding': 'chunked\r\nTransfer-Encoding: chunked' } },
+      ],
+      ['gzip alone', { headers: { 'Transfer-Encoding': 'gzip' } }],
+      ['chunked with a parameter', { headers: { 'Transfer-Encoding': 'chunked;q=1' } }],
+      [
+        'chunked over HTTP/1.0',
+        { version: 'HTTP/1.0', headers: { 'Transfer-Encoding': 'chunked', Connection: 'keep-alive' } },
+      ],
+    ];
 
-    for (const [what, coding] of Object.entries(codings)) {
-      test(`a body with a transfer coding besides chunked is refused, once its signature is verified: ${what}`, async () => {
-        const headers = { 'Content-Length': undefined, 'Transfer-Encoding': coding };
-        const sent = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
-        const before = ledger.holdings();
-        const answer = await rawAnswer(publicUrl, filing({ headers, sent }));
-        assertRefused(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', /Transfer-Encoding must be chunked alone/);
-        const forged = { ...headers, 'X-Signature': '0'.repeat(64) };
-        assertRefused(
-          await rawAnswer(publicUrl, filing({ headers: forged, sent })),
-          401,
-          'SIGNATURE_INVALID',
-        );
-        assert.deepEqual(ledger.holdings(), before);
+    for (const [what, { version, headers }] of framings) {
+      test(`a body that ends elsewhere for others is refused, and what follows it is not read: ${what}`, async () => {
+        const before = { ...ledger.holdings(), nonces: ledger.nonces() };
+        const framing = { ...(version && { version }), headers: { ...headers, 'Content-Length': undefined } };
+        const bytes = Buffer.concat([filing({ ...framing, sent: chunks }), filing()]);
+        const { answers, closed } = await rawExchange(publicUrl, bytes, { count: 2 });
+        assert.equal(answers.length, 1);
+        assertRefused(answers[0] ?? assert.fail(), 400, 'BAD_REQUEST_TARGET');
+        assert.equal(answers[0]?.headers.connection, 'close');
+        assert.ok(closed);
+        assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
       });
     }
 

@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
+import { framingFault, isOwnHost } from '../../listening/request-head.ts';
 import type { Scrape } from './scrape.ts';
 
 /** What the listener works with. */
 export interface MetricsListenerDependencies {
   readonly scrape: Scrape;
   readonly log: Logger;
+  /** The host that it is to listen on: an address, or a name, which requests may name then. */
+  readonly host: string;
 }
 
 type Socket = IncomingMessage['socket'];
@@ -32,8 +35,16 @@ const timeouts = {
  * The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. A connection has one request at a
  * time: with a second one ahead of its answer it is cut off.
  */
-export function createMetricsListener({ scrape, log }: MetricsListenerDependencies): Server {
+export function createMetricsListener({ scrape, log, host }: MetricsListenerDependencies): Server {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const fault = framingFault(request);
+    if (fault !== undefined) {
+      response.setHeader('Connection', 'close');
+      return end(response, 400, `${fault}\n`);
+    }
+    if (!isOwnHost(request.headers.host ?? '', host)) {
+      return end(response, 421, 'The header Host must be an IP address or a name of this machine.\n');
+    }
     if (request.url?.replace(/\?.*$/s, '') !== metricsPath) {
       return end(response, 404, `Figures are at ${metricsPath}.\n`);
     }
