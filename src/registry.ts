@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Clock } from './domain/clock.ts';
 import { refuseChangeableByOthers } from './file-access.ts';
 import { createIssuance, type Issuance } from './keys/issuance.ts';
@@ -5,13 +6,19 @@ import { createReplaceableKeyRing, type ReplaceableKeyRing } from './keys/key-ri
 import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { sealPlainUrls } from './keys/webhook-urls.ts';
 import { institutions } from './payment/institutions.ts';
-import { isServingRecordThere } from './serving-record.ts';
+import { isServingRecordThere, servingRecordName } from './serving-record.ts';
 import { type Config, faultsForServing } from './settings/config.ts';
 import { openKeyRing } from './settings/master-key.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
 import { ConfigRefused } from './settings/settings.ts';
 import { findLost } from './store/sqlite/leftovers.ts';
-import { databaseFile, servingLockName, unfinishedRestoreName } from './store/sqlite/location.ts';
+import {
+  databaseFile,
+  databaseFiles,
+  servingLockName,
+  unfinishedRestoreName,
+  withSqliteFiles,
+} from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 import { checkpointFile, checkpointFileName } from './tlog/checkpoint-file.ts';
 import { markFileName } from './tlog/verification.ts';
@@ -51,8 +58,12 @@ export const systemClock: Clock = {
 /** The folder and the files that a deployment trusts, whether they are there yet or not. */
 export function trustedFiles({ dataDir, masterKeys, namedFiles }: Config): string[] {
   const ownKeys = 'ownFile' in masterKeys ? [masterKeys.ownFile] : [];
-  const own = [databaseFile(dataDir), checkpointFile(dataDir), sandboxCredentialsFile(dataDir), ...ownKeys];
-  return [dataDir, ...own, ...namedFiles];
+  const [mark, record] = [join(dataDir, markFileName), join(dataDir, servingRecordName)];
+  const own = [checkpointFile(dataDir), sandboxCredentialsFile(dataDir), mark, record, ...ownKeys];
+  const simulated = institutions
+    .flatMap(({ ownFiles }) => ownFiles)
+    .flatMap((name) => withSqliteFiles(join(dataDir, name)));
+  return [...databaseFiles(dataDir), ...own, ...simulated, ...namedFiles];
 }
 
 /** Those among them that nobody else has to read: certificates, checkpoints and the like are shown to everybody anyway. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { FilesExposed, readableByOthers, refuseChangeableByOthers } from '../src/file-access.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
@@ -74,6 +74,20 @@ test('behind a link it is the file that counts', { skip: noUsers }, (t) => {
   const link = join(temporaryFolder(t), 'link');
   symlinkSync(fileOf(t, 0o620), link);
   assert.match(refusalOf(link), /mode 0620/);
+});
+
+test('the folder of a target counts like that of a database: who may change it can exchange the file', {
+  skip: noUsers,
+}, (t) => {
+  const [exposed, safe] = [folderOf(t, 0o777), folderOf(t, 0o755)];
+  writeFileSync(join(exposed, 'target'), '', { mode: 0o600 });
+  // The second by way of the first, which leads there from its own folder.
+  const [link, second] = [join(safe, 'link'), join(temporaryFolder(t), 'second')];
+  symlinkSync(relative(safe, join(exposed, 'target')), link);
+  symlinkSync(link, second);
+  for (const path of [link, second]) assert.match(refusalOf(path), new RegExp(`^${exposed} \\(mode 0777\\)`));
+  chmodSync(exposed, 0o755);
+  refuseChangeableByOthers([link, second]);
 });
 
 test('what is not there, and nothing at all, is no fault', (t) => {

@@ -4,7 +4,7 @@ import { takeBackup } from '../backup/take.ts';
 import { verifyBackup } from '../backup/verify.ts';
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { parseBackupsKept, parsePeriod, readDataDir } from '../settings/config.ts';
-import { databaseFile } from '../store/sqlite/location.ts';
+import { databaseFiles } from '../store/sqlite/location.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError } from './command.ts';
 import { gapLine } from './gap-line.ts';
 import { withProgress } from './progress.ts';
@@ -20,7 +20,7 @@ const take: Action = {
     const target = words.required('FILE');
     if (target === '-') throw new UsageError('needs a FILE: only one on a disk is known to be whole');
     const dataDir = readDataDir(terminal.env);
-    refuseChangeableByOthers([dataDir, databaseFile(dataDir)]);
+    refuseChangeableByOthers(databaseFiles(dataDir));
     const manifest = await withProgress(terminal, (progress) =>
       takeBackup({ dataDir, target, nowMs: Date.now(), progress }),
     );
@@ -46,7 +46,7 @@ const rotate: Action = {
       everyMs: everyMs === undefined ? undefined : read('--if-older-than', everyMs, parsePeriod),
       nowMs: Date.now(),
     };
-    refuseChangeableByOthers([order.dataDir, databaseFile(order.dataDir)]);
+    refuseChangeableByOthers(databaseFiles(order.dataDir));
     const rotated = await withProgress(terminal, (progress) => rotateBackups({ ...order, progress }));
     const { file, isNew, removed, broken } = rotated;
     if (words.has('json')) terminal.print(JSON.stringify(rotated));

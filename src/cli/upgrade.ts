@@ -5,7 +5,7 @@ import { readConfig, readDataDir } from '../settings/config.ts';
 import { readKeyRing } from '../settings/master-key.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { goBack } from '../store/sqlite/going-back.ts';
-import { databaseFile } from '../store/sqlite/location.ts';
+import { databaseFiles } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
 import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';
 
@@ -39,7 +39,7 @@ export const upgrade: Command = {
 
 function goBackIn(env: Terminal['env'], print: Terminal['print']): number {
   const dataDir = readDataDir(env);
-  refuseChangeableByOthers([dataDir, databaseFile(dataDir)]);
+  refuseChangeableByOthers(databaseFiles(dataDir));
   // Of the settings, only an endpoint needs the master key.
   const went = goBack(dataDir, (webhook) =>
     openUrl(readKeyRing(readConfig(env).masterKeys), { ...webhook, origin: '' }),

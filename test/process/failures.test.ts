@@ -266,7 +266,12 @@ describe('what other users of the machine may change is refused', {
     test(`artseal ${words.join(' ')}: the data folder and its files`, async (t) => {
       const { dataDir } = await usedDatabase(t);
       writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}');
-      const files = ['artseal.db', 'master-key', 'sandbox-credentials.json'].map((name) =>
+      const made = [
+        ...['artseal.db-wal', 'artseal.db-shm', 'artseal.db-journal', 'serving.lock', 'serving.lock-journal'],
+        ...['serving.json', 'log-verified', 'simulated-institution.db', 'simulated-institution.db-wal'],
+      ];
+      for (const name of made) writeFileSync(join(dataDir, name), '');
+      const files = ['artseal.db', 'master-key', 'sandbox-credentials.json', ...made].map((name) =>
         exposed(dataDir, name),
       );
       // Its owner must be able to open it: without that right, only root reaches the files.
@@ -304,7 +309,8 @@ describe('what other users of the machine may change is refused', {
       warnings.map(({ path, mode }) => [path, mode]),
       [
         [dataDir, '0755'],
-        [file, '0644'],
+        // SQLite gives these the mode of the database.
+        ...['', '-wal', '-shm'].map((suffix) => [`${file}${suffix}`, '0644']),
       ],
     );
   });

@@ -17,3 +17,14 @@ export const unfinishedRestoreName = 'restore.partial';
 export function databaseFile(dataDir: string): string {
   return join(resolve(dataDir), databaseName);
 }
+
+/** A file of SQLite and those that SQLite keeps beside it, whether they are there or not. */
+export function withSqliteFiles(file: string): string[] {
+  return ['', '-journal', '-wal', '-shm'].map((suffix) => `${file}${suffix}`);
+}
+
+/** A data folder with the files that are the database and who serves it, whether they are there or not. */
+export function databaseFiles(dataDir: string): string[] {
+  const files = [databaseFile(dataDir), join(resolve(dataDir), servingLockName)];
+  return [dataDir, ...files.flatMap(withSqliteFiles)];
+}
