@@ -122,7 +122,7 @@ export function beginLife(options: LifeOptions): Life {
     clockSetByS: () => 0,
     isRolledBack: () => false,
     limits: simulatedLimits,
-    webhooks: { networks: [], proxy: undefined, authorities: undefined },
+    webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
     publication: signer,
   });
   const door = openDoor(calls);

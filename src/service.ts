@@ -111,7 +111,7 @@ export function createService(parts: ServiceParts): Service {
   const polls = createPolls();
   const idKey = store.keyFor('event ids');
   const linkTokens = createLinkTokens(store.keyFor('evidence links'));
-  const judge = createJudge(parts.webhooks.networks);
+  const targets = { ...parts.webhooks, judge: createJudge(parts.webhooks.networks) };
   const outgoing = createOutgoing({ ...parts.webhooks, clock });
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   const sender = createSender({
@@ -135,7 +135,7 @@ export function createService(parts: ServiceParts): Service {
       createEventService({ feed, polls, clock, idKey, timestamp }),
       createWebhookService({
         ...{ ...parts, attempt, timestamp, paging, idKey },
-        checkTarget: (url) => checkTarget(url, judge),
+        checkTarget: (url) => checkTarget(url, targets),
         onChange: sender.look,
       }),
       createAdminService({ ...parts, paging }),

@@ -34,6 +34,12 @@ export function parseNetwork(text: string): Network | undefined {
   return bits >= 0 && bits <= width ? { family, address, bits } : undefined;
 }
 
+/** The addresses that a machine has for itself alone. */
+export const loopback: readonly Network[] = [
+  { family: 'ipv4', address: '127.0.0.0', bits: 8 },
+  { family: 'ipv6', address: '::1', bits: 128 },
+];
+
 /** The addresses of these networks, to check others against. */
 export function listOf(networks: readonly Network[]): BlockList {
   const list = new BlockList();

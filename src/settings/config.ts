@@ -3,7 +3,7 @@ import { createCalendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import { type MasterKey, parseMasterKeys } from '../keys/key-ring.ts';
 import { type ListenAddress, type TcpAddress, urlOf } from '../listening/address.ts';
-import { type Network, parseNetwork } from '../listening/networks.ts';
+import { loopback, type Network, parseNetwork } from '../listening/networks.ts';
 import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../listening/tls-files.ts';
 import { socketPathBytesMax } from '../listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from '../payment/institution.ts';
@@ -61,6 +61,8 @@ export interface Config {
 export interface WebhookSettings {
   /** Networks that endpoints may be in although they are not public. */
   readonly networks: readonly Network[];
+  /** Whether endpoints on this machine may be reached without TLS. */
+  readonly plainLoopback: boolean;
   /** The forward proxy that they are reached through, http: or https:, with its user and password; undefined for none. */
   readonly proxy: URL | undefined;
   /** PEM: certificates that vouch for endpoints, beside those that Node trusts; undefined for none. */
@@ -293,7 +295,7 @@ export const settings = {
     variable: 'ARTSEAL_WEBHOOK_NETWORKS',
     fallback: '',
     meaning:
-      'private networks that endpoints of webhooks may be in: addresses and networks (10.20.0.0/16), by commas; unset: public addresses alone',
+      'private networks that endpoints of webhooks may be in: addresses and networks (10.20.0.0/16), by commas; unset: public addresses alone, in a sandbox loopback too',
     read: parseNetworks,
   },
   webhookProxy: {
@@ -591,8 +593,10 @@ function readLogTimeStamps({ isSet, read }: Source): TimeStampTerms | undefined 
 
 function readWebhooks({ isSet, read }: Source): WebhookSettings {
   const { webhookNetworks, webhookProxy, webhookCa } = settings;
+  const isSandbox = () => read(settings.environment) === 'sandbox';
   return readAll({
-    networks: () => read(webhookNetworks),
+    networks: () => (isSet(webhookNetworks) || !isSandbox() ? read(webhookNetworks) : loopback),
+    plainLoopback: isSandbox,
     proxy: () => (isSet(webhookProxy) ? read(webhookProxy) : undefined),
     authorities: () => (isSet(webhookCa) ? read(webhookCa) : undefined),
   });

@@ -1,3 +1,4 @@
+import { Agent as PlainAgent } from 'node:http';
 import { Agent, type RequestOptions } from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -48,5 +49,19 @@ export function createAgent({ connect, secureContext, keepAlive }: AgentDependen
   };
   agent.keepSocketAlive = (socket) =>
     (kept.has(socket) || kept.size < keptMax) && kept.add(socket) && keep(socket);
+  return agent;
+}
+
+/** Gives requests over http their connections, a new one for each: through `connect`. */
+export function createPlainAgent(connect: Connect): PlainAgent {
+  const agent = new PlainAgent({ keepAlive: false });
+  agent.createConnection = (options, done) => {
+    const { host, port, connectSignal } = options as AgentRequestOptions;
+    connect(host as string, Number(port), connectSignal).then(
+      (socket) => done?.(null, socket),
+      (error) => done?.(error, undefined as never),
+    );
+    return undefined;
+  };
   return agent;
 }

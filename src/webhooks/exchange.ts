@@ -1,5 +1,5 @@
-import type { ClientRequest, IncomingMessage } from 'node:http';
-import { type Agent, request as httpsRequest } from 'node:https';
+import { type Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import type { AgentRequestOptions } from './agent.ts';
 import { Unsent, unsent } from './failure.ts';
 
@@ -34,7 +34,7 @@ export interface Answered {
 /** The receiver ended a connection that was kept, maybe before it read anything: over a new one there may be an answer. */
 export class ConnectionWasOver extends Error {}
 
-/** Sends something by POST. Rejects with ConnectionWasOver, with Unsent, or, where the signal ended it, with any error. */
+/** Sends something by POST, over http or https as its URL and the agent say. Rejects with ConnectionWasOver, with Unsent, or, where the signal ended it, with any error. */
 export async function exchange(agent: Agent, { url, headers, body, signal }: Sent): Promise<Answered> {
   const options: AgentRequestOptions = {
     method: 'POST',
@@ -42,7 +42,7 @@ export async function exchange(agent: Agent, { url, headers, body, signal }: Sen
     maxHeaderSize: headBytesMax,
     ...{ agent, signal, connectSignal: signal },
   };
-  const request = httpsRequest(url, options);
+  const request = new URL(url).protocol === 'http:' ? httpRequest(url, options) : httpsRequest(url, options);
   const answer = answerTo(request);
   limitRead(request);
   request.end(body);

@@ -1,7 +1,7 @@
 import type { Clock } from '../domain/clock.ts';
 import type { Network } from '../listening/networks.ts';
 import { createJudge } from './addresses.ts';
-import { createAgent } from './agent.ts';
+import { createAgent, createPlainAgent } from './agent.ts';
 import { createConnect } from './connect.ts';
 import { type Answered, ConnectionWasOver, exchange } from './exchange.ts';
 import { Unsent, unsent } from './failure.ts';
@@ -30,7 +30,7 @@ export type Answer =
   | { readonly kind: 'FAILED'; readonly why: string; readonly detail: string | undefined };
 
 /**
- * Sends requests to where platforms say: by POST over https to a valid certificate, to addresses alone that may be sent to, and
+ * Sends requests to where platforms say: by POST over https to a valid certificate, or over http to this machine where that is allowed, to addresses alone that may be sent to, and
  * nowhere that an answer redirects to. It has as many under way as it is given.
  */
 export interface Outgoing {
@@ -45,6 +45,8 @@ export interface OutgoingDependencies {
   readonly clock: Clock;
   /** Networks that may be sent to although they are not public. */
   readonly networks: readonly Network[];
+  /** Whether endpoints on this machine may be reached without TLS. */
+  readonly plainLoopback: boolean;
   /** The forward proxy that connections are made through, http: or https:, with its user and password; undefined for none. */
   readonly proxy: URL | undefined;
   /** PEM: certificates that vouch for receivers, beside those that Node trusts; undefined for none. */
@@ -58,6 +60,7 @@ const outOfTime = new Unsent(`it gave no complete answer within ${outgoingTimeou
 export function createOutgoing({
   clock,
   networks,
+  plainLoopback,
   proxy,
   authorities,
   lookUp,
@@ -67,9 +70,11 @@ export function createOutgoing({
   const connect = createConnect({ judge, lookUp: lookUp ?? createLookUp(), proxy, secureContext });
   const keeping = createAgent({ connect, secureContext, keepAlive: true });
   const single = createAgent({ connect, secureContext, keepAlive: false });
+  const plain = createPlainAgent(connect);
   const closed = new AbortController();
 
   async function send(request: OutgoingRequest, signal: AbortSignal): Promise<Answered> {
+    if (URL.parse(request.url)?.protocol === 'http:') return exchange(plain, { ...request, signal });
     try {
       return await exchange(keeping, { ...request, signal });
     } catch (error) {
@@ -80,7 +85,7 @@ export function createOutgoing({
 
   return {
     post: async (request) => {
-      const fault = checkTarget(request.url, judge);
+      const fault = checkTarget(request.url, { judge, plainLoopback });
       if (fault !== undefined) return { kind: 'FAILED', why: `its URL ${fault}`, detail: undefined };
       const patience = new AbortController();
       const forget = clock.after(outgoingTimeoutMs, () => patience.abort(outOfTime));
@@ -98,6 +103,7 @@ export function createOutgoing({
       closed.abort(new Unsent('this service stops'));
       keeping.destroy();
       single.destroy();
+      plain.destroy();
     },
   };
 }

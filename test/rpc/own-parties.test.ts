@@ -102,7 +102,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     clockSetByS: () => 0,
     isRolledBack: () => false,
     limits: reconciliationLimits,
-    webhooks: { networks: [], proxy: undefined, authorities: undefined },
+    webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
     publication: createTestPublication(),
     log: pino({ level: 'silent' }),
   });

@@ -3,6 +3,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { loopback } from '../../src/listening/networks.ts';
 import type { InstitutionKind, Setting } from '../../src/payment/institution.ts';
 import { institutions } from '../../src/payment/institutions.ts';
 import { simulated } from '../../src/payment/simulated/settings.ts';
@@ -43,7 +44,7 @@ describe('without any setting', () => {
       logOrigin: undefined,
       logWitnesses: undefined,
       logTimeStamps: undefined,
-      webhooks: { networks: [], proxy: undefined, authorities: undefined },
+      webhooks: { networks: loopback, plainLoopback: true, proxy: undefined, authorities: undefined },
       institution: simulated,
       institutionSettings: {},
       retired: [],

@@ -20,6 +20,23 @@ test('private networks that endpoints may be in are named', () => {
     assert.throws(() => webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: text }), naming('ARTSEAL_WEBHOOK_NETWORKS'));
 });
 
+test('loopback is open in a sandbox that names no networks, and never in production', () => {
+  const production = {
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}`,
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+  };
+  const named = { ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
+  const found = (env: Record<string, string>) => {
+    const { networks, plainLoopback } = webhooksOf(env);
+    return [networks.map(({ address }) => address), plainLoopback];
+  };
+  assert.deepEqual(found({}), [['127.0.0.0', '::1'], true]);
+  assert.deepEqual(found(named), [['10.20.0.0'], true]);
+  assert.deepEqual(found(production), [[], false]);
+  assert.deepEqual(found({ ...production, ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1' }), [['127.0.0.1'], false]);
+});
+
 test('a proxy has an address, and may have a user and a password', () => {
   for (const text of ['http://proxy.internal:3128', 'https://ann:s%3Acret@[fd00::1]', 'http://10.0.0.1/'])
     assert.deepEqual(webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }).proxy, new URL(text));

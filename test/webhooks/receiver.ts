@@ -106,6 +106,7 @@ export function openOutgoing(test: Scope, options: Partial<OutgoingDependencies>
   const outgoing = createOutgoing({
     clock: createManualClock(),
     networks: loopback,
+    plainLoopback: false,
     proxy: undefined,
     authorities: authority.certificate,
     ...options,

@@ -4,7 +4,7 @@ import { createJudge } from '../../src/webhooks/addresses.ts';
 import { checkTarget } from '../../src/webhooks/target.ts';
 import { networksOf } from './receiver.ts';
 
-const judge = createJudge([]);
+const rules = { judge: createJudge([]), plainLoopback: false };
 
 test('an https URL is taken, with any port, path and query', () => {
   const taken = [
@@ -22,7 +22,7 @@ test('an https URL is taken, with any port, path and query', () => {
     ...['https://hooks/', 'https://localhost.example.com/', 'https://notlocalhost/', 'https://a_b.example/'],
     `https://hooks.example.com/${'x'.repeat(2_048 - 26)}`,
   ];
-  for (const url of taken) assert.equal(checkTarget(url, judge), undefined, url);
+  for (const url of taken) assert.equal(checkTarget(url, rules), undefined, url);
 });
 
 test('anything else is refused with its rule', () => {
@@ -73,11 +73,11 @@ test('anything else is refused with its rule', () => {
       'must have a host at a public address: [fd00:ec2::254] is in a private network',
     ],
   ];
-  for (const [url, rule] of refused) assert.equal(checkTarget(url, judge), rule, url);
+  for (const [url, rule] of refused) assert.equal(checkTarget(url, rules), rule, url);
 });
 
 test('hosts in networks that are named are taken, localhost if any of its addresses is', () => {
-  const named = createJudge(networksOf('10.20.0.0/16', '::1'));
+  const named = { ...rules, judge: createJudge(networksOf('10.20.0.0/16', '::1')) };
   for (const url of [
     'https://10.20.1.1/',
     'https://[::ffff:10.20.1.1]/',
@@ -87,4 +87,30 @@ test('hosts in networks that are named are taken, localhost if any of its addres
     assert.equal(checkTarget(url, named), undefined, url);
   for (const url of ['https://10.21.1.1/', 'https://127.0.0.1/'])
     assert.match(checkTarget(url, named) ?? '', /^must have a host at a public address/, url);
+});
+
+test('where it is allowed, http is taken to this machine, and to nothing else', () => {
+  const sandbox = {
+    judge: createJudge(networksOf('127.0.0.0/8', '::1', '10.20.0.0/16')),
+    plainLoopback: true,
+  };
+  const own = [
+    ...['http://127.0.0.1/', 'HTTP://127.0.0.1:3000/hook?a=b', 'http://[::1]:8080/', 'http://localhost/'],
+    ...['http://hooks.localhost:1/', 'http://127.9.9.9/', 'http://[::ffff:127.0.0.1]/', 'http://2130706433/'],
+  ];
+  for (const url of own) {
+    assert.equal(checkTarget(url, sandbox), undefined, url);
+    assert.match(
+      checkTarget(url, rules) ?? '',
+      /^must be an absolute https:\/\/ URL of at most 2048 characters$/,
+      url,
+    );
+  }
+  const others = [
+    ...['http://hooks.example.com/', 'http://8.8.8.8/', 'http://10.20.1.1/', 'http://169.254.169.254/'],
+    ...['http://0.0.0.0/', 'http://[::]/', 'http://localhost.example.com/', 'http://127.0.0.1.example.com/'],
+  ];
+  for (const url of others) assert.match(checkTarget(url, sandbox) ?? '', /or http:\/\/ at localhost/, url);
+  for (const url of ['http://ann@127.0.0.1/', 'http://127.0.0.1/#a', 'http://127.0.0.1:0/'])
+    assert.match(checkTarget(url, sandbox) ?? '', /^must have/, url);
 });

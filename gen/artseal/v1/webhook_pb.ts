@@ -249,7 +249,7 @@ export const Delivery_StatusSchema: GenEnum<Delivery_Status> = /*@__PURE__*/
  */
 export type CreateWebhookRequest = Message<"artseal.v1.CreateWebhookRequest"> & {
   /**
-   * https, 2,048 characters at most, without user and fragment.
+   * https, 2,048 characters at most, without user and fragment; in a sandbox also http to localhost, 127.0.0.1 or [::1].
    *
    * @generated from field: string url = 1;
    */
