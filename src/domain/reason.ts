@@ -13,6 +13,7 @@ export type StatusCode =
   | 'aborted'
   | 'internal'
   | 'deadline_exceeded'
+  | 'canceled'
   | 'data_loss';
 
 /** Status of each reason at the two doors: the HTTP status over REST, the status code over typed RPC. */
@@ -55,13 +56,15 @@ export const reasons = {
   INTERNAL: { http: 500, code: 'internal' },
   UNAVAILABLE: { http: 503, code: 'unavailable' },
   TIMEOUT: { http: 504, code: 'deadline_exceeded' },
+  // For log, metrics and traces: the client that gave its call up is sent nothing.
+  CANCELLED: { http: 499, code: 'canceled' },
 } as const satisfies Record<string, { http: number; code: StatusCode }>;
 
 /** One word of the dictionary. */
 export type Reason = keyof typeof reasons;
 
 /** Statuses of refusals that the same call may not meet again, beside those that are the service's own fault. */
-const passing: readonly number[] = [401, 403, 413, 415, 429];
+const passing: readonly number[] = [401, 403, 413, 415, 429, 499];
 
 /** Whether a call that is repeated under its Idempotency-Key gets the same refusal again, and is not carried out anew. */
 export function isFinal(reason: Reason): boolean {
@@ -103,6 +106,11 @@ export function unavailable(message: string, cause?: unknown): Refusal {
 /** A request that did not arrive whole within so many milliseconds. */
 export function incomplete(withinMs: number): Refusal {
   return new Refusal('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
+}
+
+/** The end of a call that its client gave up: it closed its connection or its stream, or its half of either, before the answer. */
+export function cancelled(): Refusal {
+  return new Refusal('CANCELLED', 'The client gave the call up.');
 }
 
 /** The refusal that an error is shown as: itself, or INTERNAL without details for anything unforeseen. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { Refusal, reasons } from '../domain/reason.ts';
+import { cancelled, Refusal, reasons } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
 import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
@@ -89,7 +89,11 @@ export function createInternalListener({
     const event = identifying(call, observer.begin(client, request.headers));
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
-    response.once('close', () => observer.end(event, response.statusCode, performance.now() - startedMs));
+    response.once('close', () => {
+      if (isGivenUp(response)) event.refusal ??= cancelled();
+      const status = response.headersSent ? response.statusCode : 0;
+      observer.end(event, status, performance.now() - startedMs);
+    });
     const fault = 'stream' in response ? undefined : framingFault(request);
     if (fault === undefined) within(event, () => typedCalls(request, response, event));
     else refuseFraming(request, response, event, fault);
@@ -167,6 +171,12 @@ export function createInternalListener({
     },
     destroy: connections.destroy,
   };
+}
+
+/** Whether the client of an answer that is over was gone before it had the whole of it. */
+function isGivenUp(response: AnyResponse): boolean {
+  if ('stream' in response) return response.stream.aborted;
+  return !response.writableFinished || (response instanceof LingeringResponse && response.isUnawaited);
 }
 
 /** Refuses a request of HTTP/1.1 for its framing, and closes its connection. */

@@ -10,6 +10,8 @@ import { untilAborted } from './aborted.ts';
 export interface ReflectionDependencies {
   /** The services that are listed; their files, and all that these import, can be asked for. */
   readonly services: readonly DescService[];
+  /** Files that no service imports and that can be asked for as well: the details of errors are of their types. */
+  readonly files: readonly DescFile[];
   /** Aborted when the process takes no more calls; streams end then. */
   readonly draining: AbortSignal;
 }
@@ -24,8 +26,8 @@ export type ReflectionInfo = <R extends Request>(
 ) => AsyncGenerator<ReturnType<typeof answerTo<R>>>;
 
 /** The reflection of these services. */
-export function createReflection({ services, draining }: ReflectionDependencies): ReflectionInfo {
-  const schema = createSchema(services);
+export function createReflection({ services, files, draining }: ReflectionDependencies): ReflectionInfo {
+  const schema = createSchema(services, files);
   return async function* (requests, context) {
     for await (const request of untilAborted(requests, draining, context.signal)) {
       yield answerTo(request, schema);
@@ -43,8 +45,9 @@ interface Schema {
   readonly extensions: ReadonlyMap<string, ReadonlyMap<number, DescFile>>;
 }
 
-function createSchema(services: readonly DescService[]): Schema {
-  const files = [...new Set(services.flatMap(({ file }) => withImports(file)))];
+function createSchema(services: readonly DescService[], more: readonly DescFile[]): Schema {
+  const roots = [...services.map(({ file }) => file), ...more];
+  const files = [...new Set(roots.flatMap(withImports))];
   const extensions = new Map<string, Map<number, DescFile>>();
   for (const file of files) {
     for (const type of nestedTypes(file)) {

@@ -1,4 +1,5 @@
 import type {
+  DescMessage,
   DescMethod,
   DescMethodServerStreaming,
   DescMethodUnary,
@@ -22,6 +23,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
+import { file_google_rpc_error_details } from '../../gen/google/rpc/error_details_pb.ts';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../gen/health/v1/health_pb.ts';
@@ -71,6 +73,7 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
 const requestKey = createContextKey<AnyRequest | undefined>(undefined);
 const cutOffKey = createContextKey(() => {});
+const inputKey = createContextKey<DescMessage | undefined>(undefined);
 const begunKey = createContextKey(false);
 
 /**
@@ -135,6 +138,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   function serve<M extends DescMethod>(method: M, carriedOut: MethodImpl<M>): void {
     router.rpc(method, carriedOut, {
       requestGate: async (context) => {
+        context.values.set(inputKey, method.input);
         explainLibrary(context);
         if (method.methodKind !== 'bidi_streaming') limitArrival(context, arrivalMs);
       },
@@ -151,7 +155,11 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   serve(Health.method.list, health.list);
   serve(Health.method.watch, health.watch);
   const listed = [...services, Health, ServerReflection, ServerReflectionAlpha];
-  const reflectionInfo = createReflection({ services: listed, draining });
+  const reflectionInfo = createReflection({
+    services: listed,
+    files: [file_google_rpc_error_details],
+    draining,
+  });
   serve(ServerReflection.method.serverReflectionInfo, reflectionInfo);
   serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -189,6 +197,14 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
 /** Whether nothing can be written to a client any more. */
 function isGone(response: AnyResponse): boolean {
   return 'stream' in response ? response.stream.destroyed : (response.socket?.destroyed ?? true);
+}
+
+/** Whether a client has given its call up. */
+function isReset(request: AnyRequest): boolean {
+  if ('stream' in request) return request.stream.aborted;
+  // A request that was not read to its end has no socket any more, whatever Node's types say.
+  const socket: AnyRequest['socket'] | null = request.socket;
+  return socket?.destroyed === true;
 }
 
 function destroy(response: AnyResponse): void {
@@ -272,7 +288,7 @@ function deadlineRefusal(): Refusal {
 function refusing(values: ContextValues, error: unknown): ConnectError {
   const event = values.get(eventKey);
   event.refusal = asRefusal(error);
-  return toConnectError(event.refusal, event.requestId);
+  return toConnectError(event.refusal, event.requestId, undefined, values.get(inputKey));
 }
 
 /** Gives what methods throw its reason, and INTERNAL to what nobody foresaw. */
@@ -317,6 +333,9 @@ function explainLibrary({ signal, values, method, responseHeader }: HandlerConte
   signal.addEventListener('abort', () => {
     const error: unknown = signal.reason;
     if (!(error instanceof ConnectError) || error.details.length > 0) return;
+    // The library gives an error to a client that is gone as well, of whatever code its stream was reset with.
+    const request = values.get(requestKey);
+    if (request !== undefined && isReset(request)) return;
     const refusal = refusalOf(error, method);
     if (refusal === undefined) return;
     // Once the operation has begun, it is its answer that fails.

@@ -9,8 +9,8 @@ import {
 /** Where calls come in. */
 export type Door = 'public' | 'internal';
 
-/** How a call ended: answered, broken off by its caller, or refused, and why. */
-export type CallEnd = 'OK' | 'GONE' | Reason;
+/** How a call ended: answered, or refused, and why. */
+export type CallEnd = 'OK' | Reason;
 
 /** The calls to one operation, through one door, that ended in one way, by the seconds that they took. */
 export interface CallFigure {

@@ -30,7 +30,7 @@ export function createCallObserver(door: Door, { log, figures, tracer }: Observe
     end: (event, status, elapsedMs) => {
       logCall(log, event, status, elapsedMs);
       const { operation, refusal, isProbe, span } = event;
-      const end = refusal?.reason ?? (status === 0 ? 'GONE' : 'OK');
+      const end = refusal?.reason ?? 'OK';
       figures.add(door, operation, end, elapsedMs / 1_000);
       // Somebody asks for health every few seconds: a span that does not end is sent nowhere.
       if (!isProbe) span?.end(event, status);

@@ -42,7 +42,8 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   const line = { requestId, client, caller, tokenId, claimedKey, operation, status, ...told };
   // Over gRPC the HTTP status is 200 whatever the answer, and 501 may be the caller's fault.
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
-  if (isProbe && (refusal === undefined || refusal.reason === 'UNAVAILABLE')) log.debug(line, 'call');
+  const isExpected = refusal === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(refusal.reason);
+  if (isProbe && isExpected) log.debug(line, 'call');
   // Recovery is at work, or a caller gave no more time: an operator need not be.
   else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
   else if ((isForAnybody || isStopping) && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');

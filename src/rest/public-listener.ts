@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { asRefusal, unavailable } from '../domain/reason.ts';
+import { asRefusal, cancelled, unavailable } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
 import { framingFault } from '../listening/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
@@ -94,9 +94,14 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     let status = 0;
     try {
       const answer = await within(event, () => answerTo(exchange));
+      const { socket } = connection;
+      if (socket.destroyed) throw new ClientGone();
+      // It closed its half: hardly any client does that waits for the answer.
+      if (socket.readableEnded) event.refusal ??= cancelled();
       status = await send(exchange, answer);
     } catch (error) {
-      if (!(error instanceof ClientGone)) event.refusal = asRefusal(error);
+      if (error instanceof ClientGone) event.refusal ??= cancelled();
+      else event.refusal = asRefusal(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
       else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));

@@ -43,7 +43,8 @@ const dictionary = `
   RECORD_DAMAGED 500 data_loss
   INTERNAL 500 internal
   UNAVAILABLE 503 unavailable
-  TIMEOUT 504 deadline_exceeded`;
+  TIMEOUT 504 deadline_exceeded
+  CANCELLED 499 canceled`;
 
 test('every reason has its published HTTP status and status code, and there are no others', () => {
   const rows = dictionary

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Code } from '@connectrpc/connect';
-import { ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
+import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.ts';
 import { asRefusal, type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
+import { FieldsRefused } from '../../src/domain/violation.ts';
 import { toConnectError } from '../../src/internal/errors.ts';
 
 /** The status codes of gRPC by the names that Connect gives them. */
@@ -14,6 +16,7 @@ const codes: Record<string, Code> = {
   resource_exhausted: 8,
   failed_precondition: 9,
   aborted: 10,
+  canceled: 1,
   unimplemented: 12,
   internal: 13,
   unavailable: 14,
@@ -35,6 +38,30 @@ for (const [reason, { code }] of Object.entries(reasons)) {
     assert.deepEqual(error.findDetails(RetryInfoSchema), []);
   });
 }
+
+test('a typed client is told the fields that are not valid by their names in the proto, in every protocol', () => {
+  const violations = [
+    { field: 'buyerId', rule: 'is required' },
+    { field: 'nowhere', rule: 'is not part of this request' },
+  ];
+  const error = toConnectError(
+    new FieldsRefused('VALIDATION_FAILED', violations),
+    'r',
+    undefined,
+    EscrowService.method.createEscrow.input,
+  );
+  const [invalid, ...more] = error.findDetails(BadRequestSchema);
+  assert.deepEqual(
+    [...(invalid?.fieldViolations ?? [])].map(({ field, description }) => [field, description]),
+    [
+      ['buyer_id', 'is required'],
+      ['nowhere', 'is not part of this request'],
+    ],
+  );
+  assert.deepEqual(more, []);
+  const elsewhere = toConnectError(new FieldsRefused('ESCROW_NOT_FOUND', violations), 'r');
+  assert.deepEqual(elsewhere.findDetails(BadRequestSchema), []);
+});
 
 test('a typed client is told how long to wait', () => {
   const error = toConnectError(new Refusal('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');

@@ -208,7 +208,7 @@ for (const [name, transport] of Object.entries(transports)) {
     broken.abort();
     await assert.rejects(stream.next());
     await eventually('the end of the stream', 60_000, () => watched.open === 0);
-    assert.equal((await logged()).reason, undefined);
+    assert.equal((await logged()).reason, 'CANCELLED');
   });
 
   test(`streams have a limit of their own, a token has another, and what ends makes room: ${name}`, async (t) => {

@@ -9,6 +9,7 @@ const { debug, info, warn, error } = pino.levels.values;
 const levels: readonly (readonly [reason: Reason, what: string, level: number | undefined])[] = [
   ['SIGNATURE_INVALID', 'what a caller does wrong', info],
   ['METHOD_NOT_ALLOWED', 'what a caller does wrong', info],
+  ['CANCELLED', 'a call that its client gives up', info],
   ['TIMEOUT', 'time that a caller does not give', warn],
   ['PAYMENT_PENDING', 'what recovery is at work on', warn],
   ['INTERNAL', 'a fault of the service', error],

@@ -64,7 +64,7 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_calls_total',
-    help: 'Calls that ended, by door, operation and reason; OK is answered, GONE is given up by the caller.',
+    help: 'Calls that ended, by door, operation and reason; OK is answered, CANCELLED is given up by the client.',
     type: 'counter',
     labels: ['door', 'operation', 'reason'],
     read: ({ calls }) =>

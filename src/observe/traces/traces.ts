@@ -135,7 +135,7 @@ function beginCall(
 
 /** What a span tells of a call: nothing that its caller wrote, and nothing secret. */
 function attributesOf({ requestId, refusal }: RequestEvent, status: number): Attributes {
-  const reason = refusal?.reason ?? (status === 0 ? 'GONE' : 'OK');
+  const reason = refusal?.reason ?? 'OK';
   return { 'artseal.request_id': requestId, 'artseal.reason': reason, 'http.response.status_code': status };
 }
 

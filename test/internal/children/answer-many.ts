@@ -13,7 +13,7 @@ async function* requests() {
   for (;;) yield request;
 }
 const { signal } = new AbortController();
-const info = createReflection({ services: [], draining: new AbortController().signal });
+const info = createReflection({ services: [], files: [], draining: new AbortController().signal });
 const answers = info(requests(), { signal } as HandlerContext);
 const held = () => queryObjects(Promise, { format: 'count' });
 const before = held();
