@@ -1,5 +1,8 @@
 import { type Refusal, reasons } from '../domain/reason.ts';
 
+/** Where each error is explained; `#` and its code follow. */
+export const errorsPath = '/docs/errors';
+
 /** An answer before it is written to a connection; whoever passes it on may add headers. */
 export interface Answer {
   readonly status: number;
@@ -18,7 +21,7 @@ export function jsonAnswer(status: number, value: object, headers: Record<string
 
 /** The error envelope of a refusal, with the headers that its hints become. */
 export function refusalAnswer({ reason, message, hints }: Refusal, requestId: string): Answer {
-  const headers: Record<string, string> = {};
+  const headers: Record<string, string> = { Link: `<${errorsPath}#${reason}>; rel="help"` };
   if (hints.retryAfterS !== undefined) headers['Retry-After'] = String(hints.retryAfterS);
   if (hints.serverTimeS !== undefined) headers['X-Server-Time'] = String(hints.serverTimeS);
   if (hints.allow !== undefined) headers.Allow = hints.allow.join(', ');

@@ -71,7 +71,8 @@ export function createOpenRoutes(dependencies: OpenRouteDependencies): OpenRoute
     const { url = '' } = request;
     const queryAt = url.indexOf('?');
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
-    const route = routeOf(path);
+    // Other methods at the root are calls like any other.
+    const route = path === '/' && !methods.includes(request.method ?? '') ? undefined : routeOf(path);
     if (route === undefined) return undefined;
     event.operation = route.operation;
     event.isProbe = probes.includes(path);

@@ -1,8 +1,9 @@
-import { hash } from 'node:crypto';
-import type { Answer } from './envelope.ts';
+import { type Answer, errorsPath } from './envelope.ts';
+import { errorsPage, homePage } from './help-pages.ts';
+import { escaped, pageAnswer, plainPage } from './html.ts';
 import type { PublicLog } from './log-routes.ts';
 
-/** The pages that people read in a browser: the one on which evidence is verified, and the one about the evidence log. */
+/** The pages that people read in a browser: about the service, its errors and its evidence log, and the one that verifies evidence. */
 export interface PageDependencies {
   /** docs/verify.html. */
   readonly verifierPage: Buffer;
@@ -14,37 +15,19 @@ export function createPages({ verifierPage, log }: PageDependencies): ReadonlyMa
   const policy = ownPolicy.exec(verifierPage.toString())?.[1];
   if (policy === undefined) throw new Error('docs/verify.html states no Content-Security-Policy.');
   return new Map([
-    ['/verify', () => page(verifierPage, policy)],
+    ['/', homePage],
+    [errorsPath, errorsPage],
+    ['/verify', () => pageAnswer(verifierPage, policy)],
     ['/log', () => ({ status: 308, headers: { Location: '/log/' }, body: '' })],
-    ['/log/', () => page(logPage(log), logPagePolicy)],
+    ['/log/', () => logPage(log)],
   ]);
 }
 
 /** The policy that the verifier page states itself, so that it has it on disk as well. */
 const ownPolicy = /<meta http-equiv="Content-Security-Policy" content="([^"]+)"/;
 
-function page(body: string | Uint8Array, policy: string): Answer {
-  return {
-    status: 200,
-    headers: {
-      'Content-Type': 'text/html; charset=utf-8',
-      // In a frame something else could be laid over it.
-      'Content-Security-Policy': `${policy}; frame-ancestors 'none'`,
-      'X-Content-Type-Options': 'nosniff',
-      'Referrer-Policy': 'no-referrer',
-      'Cache-Control': 'no-cache',
-    },
-    body,
-  };
-}
-
-const style =
-  ':root{color-scheme:light dark}body{max-width:46rem;margin:0 auto;padding:1rem;font:1.0625rem/1.5 system-ui,sans-serif}' +
-  'code,pre{overflow-wrap:anywhere;white-space:pre-wrap}';
-const logPagePolicy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'`;
-
 /** The page about the log as it is now. */
-function logPage({ checkpoint, verifierKeys }: PageDependencies['log']): string {
+function logPage({ checkpoint, verifierKeys }: PageDependencies['log']): Answer {
   const keys = verifierKeys();
   const [, size] = checkpoint()?.split('\n') ?? [];
   const [origin = ''] = keys[0]?.split('+') ?? [];
@@ -52,17 +35,9 @@ function logPage({ checkpoint, verifierKeys }: PageDependencies['log']): string 
     size === undefined
       ? 'No checkpoint has been published yet: the first comes with the first record.'
       : `The newest <a href="checkpoint">checkpoint</a> covers ${escaped(size)} entries.`;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Evidence log ${escaped(origin)}</title>
-<style>${style}</style>
-</head>
-<body>
-<main>
-<h1>Evidence log <code>${escaped(origin)}</code></h1>
+  return plainPage(
+    `Evidence log ${escaped(origin)}`,
+    `<h1>Evidence log <code>${escaped(origin)}</code></h1>
 <p>Every filing and every provenance record of this registry is an entry of a log to which entries can only be added.
 The log tells nothing of a work: an entry is a number, a time, and a commitment that only the holder of the record can
 open. ${newest}</p>
@@ -85,15 +60,6 @@ that it writes to FILE: with it you notice later if the log was rewritten.</li>
 <code>tile/0/000</code>, <code>tile/entries/000</code> beside this page.</li>
 </ul>
 <p>What all of this proves and what it does not is in <code>docs/evidence.md</code> of Artseal, with the formats, so that you can
-write a verifier of your own.</p>
-</main>
-</body>
-</html>
-`;
-}
-
-const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-
-function escaped(text: string): string {
-  return text.replaceAll(/[&<>"]/g, (character) => entities[character] ?? '');
+write a verifier of your own.</p>`,
+  );
 }

@@ -211,7 +211,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       const door = await openDoor(t, () => Promise.reject(new ClientGone()));
       assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
       const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
-      assert.deepEqual([level, reason], [30, undefined]);
+      assert.deepEqual([level, reason], [30, 'CANCELLED']);
     });
 
     for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {

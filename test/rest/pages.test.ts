@@ -2,10 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { type Reason, reasons } from '../../src/domain/reason.ts';
+import { reasonHelp } from '../../src/domain/reason-help.ts';
 import { exampleCheckpoint, exampleKey, exampleOrigin } from '../support/evidence-example.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { rawAnswer, rawExchange, rawRequest } from '../support/raw-http.ts';
 import { assertRefused } from '../support/refused.ts';
+import { startService } from '../support/service.ts';
 import type { RestAnswer } from '../support/signed-request.ts';
 import { openBareDoor } from './bare-door.ts';
 
@@ -18,7 +21,7 @@ const ask = (path: string, method = 'GET'): Promise<RestAnswer> =>
   rawAnswer(door.baseUrl, rawRequest(method, path, { Host: 'x' }));
 const verifierPage = readFileSync(join(import.meta.dirname, '..', '..', 'docs', 'verify.html'), 'utf8');
 
-for (const path of ['/verify', '/log/']) {
+for (const path of ['/', '/docs/errors', '/verify', '/log/']) {
   test(`${path} is a page that loads nothing, stands in no frame, and says nothing of where its reader came from`, async () => {
     const answer = await ask(path);
     const { answers } = await rawExchange(door.baseUrl, rawRequest('HEAD', path, { Host: 'x' }), {
@@ -40,12 +43,49 @@ for (const path of ['/verify', '/log/']) {
   });
 
   test(`${path} takes no other method and no query`, async () => {
+    assertRefused(await ask(`${path}?key=1`), 400, 'VALIDATION_FAILED');
+    if (path === '/') return;
     const refused = await ask(path, 'POST');
     assertRefused(refused, 405, 'METHOD_NOT_ALLOWED');
     assert.equal(refused.headers.allow, 'GET, HEAD');
-    assertRefused(await ask(`${path}?key=1`), 400, 'VALIDATION_FAILED');
   });
 }
+
+test('/docs/errors explains each code of the dictionary, where the link of an error leads to', async () => {
+  const { text } = await ask('/docs/errors');
+  for (const [reason, { http, code }] of Object.entries(reasons)) {
+    const [, section = ''] = text.split(`<h2 id="${reason}">${reason}</h2>`);
+    assert.match(
+      section,
+      reason === 'CANCELLED' ? /canceled/ : new RegExp(`^\\s*<p><small>HTTP ${http}, gRPC ${code}<`),
+    );
+    const { condition, action } = reasonHelp[reason as Reason];
+    for (const sentences of [condition, action]) {
+      assert.match(sentences, /^[A-Z0-9`].*\.$/, reason);
+      const shown = sentences.replaceAll('"', '&quot;').replaceAll(/`([^`]*)`/g, '<code>$1</code>');
+      assert.ok(section.includes(`<p>${shown}</p>`), reason);
+    }
+  }
+  assert.doesNotMatch(text, /<script|`/);
+});
+
+test('/ says what this is, and its links lead somewhere', async (t) => {
+  const service = await startService(t);
+  const { text } = await rawAnswer(
+    service.publicUrl,
+    rawRequest('GET', '/', { Host: 'x', Accept: 'text/html' }),
+  );
+  assert.match(text, /registry of artworks/);
+  assert.match(text, /artseal call POST \/api\/v1\/filing/);
+  const links = [...text.matchAll(/href="([^"]+)"/g)].map(([, link = '']) => link);
+  assert.deepEqual(links, ['openapi.yaml', 'docs/errors', 'verify', 'log/', 'healthz']);
+  for (const link of links) {
+    const answer = await rawAnswer(service.publicUrl, rawRequest('GET', `/${link}`, { Host: 'x' }));
+    assert.equal(answer.status, 200, link);
+  }
+  const signed = await rawAnswer(service.publicUrl, rawRequest('POST', '/', { Host: 'x' }));
+  assertRefused(signed, 401, 'AUTH_HEADER_MISSING');
+});
 
 test('/verify is the file of docs/, under the policy that it states itself', async () => {
   const { text, headers } = await ask('/verify');

@@ -17,6 +17,7 @@ export function assertRefused(
   assert.deepEqual(Object.keys(answer.json), ['code', 'message', 'requestId']);
   assert.match(answer.json.requestId, uuidV7);
   assert.equal(answer.json.requestId, answer.headers['x-request-id']);
+  assert.equal(answer.headers.link, `</docs/errors#${code}>; rel="help"`);
   assert.ok(answer.json.message.length > 0);
   for (const pattern of message) assert.match(answer.json.message, pattern);
 }
