@@ -108,6 +108,14 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     condition: 'The events asked for are older than 30 days and are not kept any more.',
     action: 'Read your filings and orders, then continue with the newest event.',
   },
+  FILING_CAP_REACHED: {
+    condition: 'The platform has used all filing numbers that its cap allows this year.',
+    action: 'Ask the operator for a higher cap, or file again next year. Retry-After says how long that is.',
+  },
+  LINK_NOT_FOUND: {
+    condition: 'The id names no link of this filing.',
+    action: 'Check the id. List the links of the filing to find it.',
+  },
   WEBHOOK_NOT_FOUND: {
     condition: 'The id names no webhook of the caller.',
     action: 'Check the id.',
