@@ -7,10 +7,10 @@ import { checkSealedSecrets } from './keys/sealed-secrets.ts';
 import { sealPlainUrls } from './keys/webhook-urls.ts';
 import { institutions } from './payment/institutions.ts';
 import { isServingRecordThere, servingRecordName } from './serving-record.ts';
-import { type Config, faultsForServing } from './settings/config.ts';
+import { type Config, faultsForServing, settings } from './settings/config.ts';
 import { openKeyRing } from './settings/master-key.ts';
 import { sandboxCredentialsFile, sandboxCredentialsName } from './settings/sandbox-credentials.ts';
-import { ConfigRefused } from './settings/settings.ts';
+import { ConfigRefused, refuse } from './settings/settings.ts';
 import { findLost } from './store/sqlite/leftovers.ts';
 import {
   databaseFile,
@@ -21,6 +21,7 @@ import {
 } from './store/sqlite/location.ts';
 import { type Execute, executorOf, type Store, type StoreOptions } from './store/store.ts';
 import { checkpointFile, checkpointFileName } from './tlog/checkpoint-file.ts';
+import { requiredOrigin } from './tlog/origin.ts';
 import { markFileName } from './tlog/verification.ts';
 
 /** The parts that work on the database, without a listener: all that `artseal key` and `artseal token` need. */
@@ -85,7 +86,14 @@ export async function openForServing(config: Config, serving: Serving = {}): Pro
   if (faults.length > 0) throw new ConfigRefused(faults);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  return openRegistry(config, opening, { clock: serving.clock, serving });
+  const registry = await openRegistry(config, opening, { clock: serving.clock, serving });
+  // Only the database knows the origin that the log has.
+  if (config.environment === 'production' && config.logOrigin === undefined) {
+    const rule = await registry.execute({ kind: 'GetLog' }).then(requiredOrigin);
+    await registry.store.close();
+    refuse(settings.logOrigin, rule);
+  }
+  return registry;
 }
 
 /** How a registry is opened otherwise than for a command like any other. */

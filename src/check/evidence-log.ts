@@ -1,8 +1,10 @@
 import { type Config, settings } from '../settings/config.ts';
+import { faultOf } from '../settings/settings.ts';
 import type { LogState } from '../store/log-commands.ts';
 import type { ReadTree } from '../store/store.ts';
 import { readAgreed, refuseOtherOrigin } from '../tlog/agreement.ts';
 import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
+import { requiredOrigin } from '../tlog/origin.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 
 /** Faults of records that are named; `artseal backup verify` names all. */
@@ -33,18 +35,15 @@ async function checkPublished(
   state: LogState,
   read: ReadTree,
 ): Promise<Finding> {
-  const { ok, warning, fault } = findingsOf('evidence log');
+  const { ok, fault } = findingsOf('evidence log');
   try {
+    if (environment === 'production' && logOrigin === undefined)
+      return fault(faultOf(settings.logOrigin, requiredOrigin(state)).replace(/\.$/, ''));
     refuseOtherOrigin(state, logOrigin);
     const file = createCheckpointFile(dataDir);
     const published = await readAgreed({ execute: read, state, file, last: undefined });
     const { origin: name } = state;
-    if (name === undefined)
-      return environment === 'production' && logOrigin === undefined
-        ? warning(
-            `the next start gives it a made-up name for ever: set ${settings.logOrigin.variable} before, to one of yours`,
-          )
-        : ok('it gets its name and its key at the next start');
+    if (name === undefined) return ok('it gets its name and its key at the next start');
     if (published === undefined) return ok(`${name} has its first checkpoint after the next start`);
     const { size } = await read({ kind: 'GetTree' });
     return ok(`${name}: of ${size} leaves ${published.size} are published, as ${file.path} has it`);

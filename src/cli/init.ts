@@ -1,6 +1,8 @@
 import { openRegistry } from '../registry.ts';
-import { type Config, faultsForServing, readConfig } from '../settings/config.ts';
+import { type Config, faultsForServing, readConfig, settings } from '../settings/config.ts';
+import { faultOf } from '../settings/settings.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
+import { requiredOrigin } from '../tlog/origin.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal init` */
@@ -18,11 +20,9 @@ export const init: Command = {
     print(`made ${databaseFile(config.dataDir)}: ${config.environment}, ${config.currency}`);
     print(`master key ${masterKeyOf(config)}: keep a copy elsewhere, no API secret can be opened without it`);
     print('next: artseal serve, and artseal key create for each platform');
+    const faults = [...faultsForServing(config)];
     if (config.environment === 'production' && config.logOrigin === undefined)
-      print(
-        'before the first artseal serve: set ARTSEAL_TLOG_ORIGIN, since the evidence log keeps for ever the name that it has then',
-      );
-    const faults = faultsForServing(config);
+      faults.push(faultOf(settings.logOrigin, requiredOrigin({ names: [], origin: undefined })));
     if (faults.length > 0) print(`before artseal serve: ${faults.join(' ')}`);
     return exitCodes.done;
   },

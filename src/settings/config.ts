@@ -39,7 +39,7 @@ export interface Config {
   /** How long a buyer may take to act where the institution asks for it. */
   readonly buyerDeadlineMs: number;
   readonly backups: RegularBackups;
-  /** What the evidence log is published under; undefined for a name that is made of the deployment's secret. */
+  /** What the evidence log is published under; undefined for a name that a sandbox makes of its secret. */
   readonly logOrigin: string | undefined;
   /** Who cosigns the evidence log; undefined where nobody is asked to. */
   readonly logWitnesses: LogWitnesses | undefined;
@@ -244,7 +244,7 @@ export const settings = {
     variable: 'ARTSEAL_TLOG_ORIGIN',
     fallback: '',
     meaning:
-      'name of the evidence log for ever, a URL without its scheme such as log.example.com/artseal; made up if unset',
+      'name of the evidence log for ever, a URL without its scheme such as log.example.com/artseal; production needs one',
     read: parseLogOrigin,
   },
   logWitnesses: {

@@ -193,6 +193,6 @@ export function refuseOtherOrigin({ names, origin: inForce }: LogState, origin: 
   throw new LogRefused(
     'OTHER_ORIGIN',
     `ARTSEAL_TLOG_ORIGIN is ${origin}, and the log is published as ${inForce}: a log keeps its name, which its keys and all who ` +
-      `check it have. Set it to ${inForce} or unset it; ${forkAccepted}.`,
+      `check it have. Set it to ${inForce}; ${forkAccepted}.`,
   );
 }

@@ -1,8 +1,17 @@
+import type { LogState } from '../store/log-commands.ts';
 import type { Store } from '../store/store.ts';
 
 /** What a log is called where no setting says it: a name that no host has, and no other deployment. */
 export function madeUpOrigin({ keyFor }: Pick<Store, 'keyFor'>): string {
   return `artseal.invalid/${Buffer.from(keyFor('log origin')).toString('hex').slice(0, 16)}`;
+}
+
+/** The rule for the setting of the origin where a deployment must have it; it names the origin that a log has already. */
+export function requiredOrigin({ names, origin }: Pick<LogState, 'names' | 'origin'>): string {
+  if (origin === undefined)
+    return 'must be set in production, to a name of yours such as log.example.com/artseal: the evidence log keeps it for ever';
+  const base = names.find((name) => isNamedAfter(origin, name.origin))?.origin ?? origin;
+  return `must be set to ${base} in production: the evidence log has that name`;
 }
 
 /** Whether a log has a name, or that of a fork of it: with `/` and a number behind. */

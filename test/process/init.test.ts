@@ -7,7 +7,7 @@ import Sqlite from 'better-sqlite3';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
-const failed = 1;
+const [failed, usage] = [1, 2];
 const modeOf = (file: string): number => statSync(file).mode & 0o777;
 
 /** What the database of a folder is stamped with. */
@@ -28,6 +28,7 @@ function production(t: TestContext): Record<string, string> & { readonly ARTSEAL
     ARTSEAL_CURRENCY: 'EUR',
     ARTSEAL_DATA_DIR: join(folder, 'data'),
     ARTSEAL_MASTER_KEY_FILE: keys,
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
     ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
     ARTSEAL_STRIPE_API_KEY: 'sk_live_1',
     ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
@@ -47,7 +48,6 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(made.stdout, new RegExp(`^made ${dataDir}/artseal\\.db: production, EUR$`, 'm'));
     assert.match(made.stdout, /master key of-2026/);
     assert.doesNotMatch(made.stdout, /before artseal serve/);
-    assert.match(made.stdout, /^before the first artseal serve: set ARTSEAL_TLOG_ORIGIN/m);
     assert.deepEqual(readdirSync(dataDir), ['artseal.db']);
     assert.deepEqual([modeOf(dataDir), modeOf(join(dataDir, 'artseal.db'))], [0o700, 0o600]);
     assert.deepEqual(stampsIn(dataDir), { environment: 'production', currency: 'EUR' });
@@ -55,6 +55,29 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assertOneLine(await runBounded(t, ['init'], env), failed, /artseal\.db is there already/);
     const service = await serveWatched(t, env);
     assert.equal(await service.stop(), 0, service.stderr());
+  });
+
+  test('production does not start without the origin of its evidence log', async (t) => {
+    const env = production(t);
+    const { ARTSEAL_TLOG_ORIGIN: _, ...unset } = env;
+    const asked = /ARTSEAL_TLOG_ORIGIN must be set in production, to a name of yours/;
+    assert.match((await runBounded(t, ['init'], unset)).stdout, asked);
+    assertOneLine(await runBounded(t, ['serve'], unset), usage, asked);
+    const log = async (more: Record<string, string>) => {
+      const { stdout } = await runBounded(t, ['check'], { ...unset, ...more });
+      return stdout.split('\n').find((line) => line.includes('evidence log'));
+    };
+    assert.match((await log({})) ?? '', new RegExp(`^fault .*${asked.source}`));
+
+    const service = await serveWatched(t, env);
+    assert.equal(await service.stop(), 0, service.stderr());
+    const named =
+      /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
+    assertOneLine(await runBounded(t, ['serve'], unset), usage, named);
+    assert.match((await log({})) ?? '', new RegExp(`^fault .*${named.source}`));
+    const other = { ...env, ARTSEAL_TLOG_ORIGIN: 'log.example/other' };
+    assertOneLine(await runBounded(t, ['serve'], other), failed, /Set it to log\.example\/artseal/);
+    assert.match((await log({ ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' })) ?? '', /^ok /);
   });
 
   test('init of a production says in a line what serve will refuse', async (t) => {
