@@ -26,6 +26,7 @@ import { createReadiness, type ReadinessPart } from './readiness/readiness.ts';
 import { createStorePart } from './readiness/store-part.ts';
 import { watchStore } from './readiness/store-watch.ts';
 import { type ReconciliationLimits, reconciliationLimits } from './reconciliation/limits.ts';
+import { listenForRefreshes } from './refresh-socket.ts';
 import { confidentialFiles, openForServing, type Registry, systemClock } from './registry.ts';
 import { masterKeyPart } from './reload/parts.ts';
 import { createReload } from './reload/reload.ts';
@@ -169,8 +170,15 @@ export async function startApp(
     ...{ dataDir: config.dataDir, keyRing: registry.keyRing, clock, log },
     addresses: [publicAddress, internalAddress, metricsAddress].filter((address) => address !== undefined),
   });
+  const refresh = async () => {
+    await store.refresh();
+    await Promise.all([filingClock.refresh(), publication.refresh(), service.refresh()]);
+  };
+  opened.defer(await listenForRefreshes(config.dataDir, refresh, log));
   opened.defer(serving.retract);
   serving.tell();
+  // A command that found neither the socket nor the record did not wait.
+  await refresh();
   const running = opened.move();
   return {
     ...{ ...registry, ...addresses, metricsAddress, publication },

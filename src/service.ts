@@ -76,6 +76,8 @@ export interface Service {
   readonly sharedEvidence: SharedEvidence;
   /** Looks after the orders that an earlier process left, and from then on after all; so it does after what webhooks are sent. */
   start(): Promise<void>;
+  /** Takes up at once what commands changed of webhooks. */
+  refresh(): Promise<void>;
   /** Ends the waiting of calls for events, for the process is about to take no more of them. */
   endWaiting(): void;
   /** Calls that wait for events. */
@@ -136,7 +138,7 @@ export function createService(parts: ServiceParts): Service {
       createWebhookService({
         ...{ ...parts, attempt, timestamp, paging, idKey },
         checkTarget: (url) => checkTarget(url, targets),
-        onChange: sender.look,
+        onChange: () => void sender.look(),
       }),
       createAdminService({ ...parts, paging }),
     ]),
@@ -153,6 +155,7 @@ export function createService(parts: ServiceParts): Service {
       releasedLookUps.start();
       await sender.start();
     },
+    refresh: sender.look,
     endWaiting: feed.end,
     waitingCalls: polls.waiting,
     sending: sender.figures,

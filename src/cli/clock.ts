@@ -2,7 +2,7 @@ import { createCalendar } from '../domain/calendar.ts';
 import { clockFaultText, findClockFault } from '../domain/filing-clock.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 const show: Action = {
   usage: 'clock show [--json]',
@@ -34,10 +34,10 @@ const accept: Action = {
   details: [
     'says that the wall clock is right as it is, although it is behind the newest record, far ahead of it, or was set by more',
     'than a day: filings are dated by it from now on. Look at it twice, for what is filed by a wrong clock stays so. It is noted',
-    'in the evidence log, for everybody to see. Works with the server running, which takes it up within a second.',
+    'in the evidence log, for everybody to see. Works with the server running.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { timeZone }) => {
+    changeRegistry(terminal, async ({ execute }, { timeZone }) => {
       const by = localActor(words, terminal);
       const { newestS } = await execute({ kind: 'AcceptClock', by });
       const timestamp = timestampsOf(timeZone);

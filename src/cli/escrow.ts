@@ -9,7 +9,7 @@ import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 /** The flag for each decision about an order that waits for one. */
 const decisions = {
@@ -65,7 +65,7 @@ const resolve: Action = {
   ],
   run: async (words, terminal) => {
     const decision = await decisionOf(words);
-    return withRegistry(terminal, async ({ execute }, { timeZone }) => {
+    return changeRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, escrowId] = [localActor(words, terminal), words.required('ESCROW_ID')];
       const nowMs = Date.now();
       const calendar = createCalendar(timeZone);

@@ -14,7 +14,7 @@ import {
   type Words,
 } from './command.ts';
 import { secondsOf } from './instant.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const noKey = 'the evidence log has no key yet: the first artseal serve makes it';
@@ -58,7 +58,7 @@ const rotateKey: Action = {
       durationOf(words, 'signs-in', '0s'),
       durationOf(words, 'overlap', overlapDefault),
     ];
-    return withRegistry(terminal, async (registry, { dataDir }) => {
+    return changeRegistry(terminal, async (registry, { dataDir }) => {
       const { execute, keyRing } = registry;
       refuseUnknownToServing(dataDir, registry);
       const by = localActor(words, terminal);

@@ -14,7 +14,7 @@ import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
 import { limitsOf, tierChoice, wholeNumber } from './agreement.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const create: Action = {
@@ -24,7 +24,7 @@ const create: Action = {
     'that it may use of each year.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async (registry, { dataDir }) => {
+    changeRegistry(terminal, async (registry, { dataDir }) => {
       refuseUnknownToServing(dataDir, registry);
       const by = localActor(words, terminal);
       showIssued(await registry.issuance.issueKey(agreementOf(words), by), words, terminal);
@@ -50,7 +50,7 @@ const rotate: Action = {
   run: async (words, terminal) => {
     const overlap = wholeNumber(words.text('overlap') ?? String(overlapS.default));
     refuseViolations(checkOverlap(overlap));
-    return withRegistry(terminal, async (registry, { dataDir }) => {
+    return changeRegistry(terminal, async (registry, { dataDir }) => {
       const { store, issuance } = registry;
       refuseUnknownToServing(dataDir, registry);
       const rotated = await issuance.rotateKey(keyIdOf(store, words), overlap, localActor(words, terminal));
@@ -66,7 +66,7 @@ function setting(word: string, status: KeyStatus, detail: string): Action {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
     run: (words, terminal) =>
-      withRegistry(terminal, async ({ store, execute }) => {
+      changeRegistry(terminal, async ({ store, execute }) => {
         const [by, keyId] = [localActor(words, terminal), keyIdOf(store, words)];
         const changed = await execute({ kind: 'SetKeyStatus', by, keyId, status });
         show(changed, words, terminal);
@@ -86,7 +86,7 @@ export const key: CommandGroup = {
     setting('revoke', 'REVOKED', 'refuses it for ever.'),
   ],
   details: [
-    'KEY_ID is the keyId (key_…) or the API key itself. A running server honours changes at once.',
+    'KEY_ID is the keyId (key_…) or the API key itself. A change is effective when the command returns.',
     'A whole platform is suspended by platform suspend NAME. artseal acts shows who changed what, and the --reason.',
   ],
 };

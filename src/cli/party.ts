@@ -16,7 +16,7 @@ import {
 } from './command.ts';
 import { readBounded } from './files.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 const add: Action = {
   usage:
@@ -26,7 +26,7 @@ const add: Action = {
     ...institutions.flatMap(namesAt),
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }, { institution }) => {
+    changeRegistry(terminal, async ({ execute }, { institution }) => {
       const [by, names] = [localActor(words, terminal), namesOf(words.required('names'))];
       const party = { ...partyOf(words), names };
       refuseViolations(checkParty(party, institution.parties));
@@ -53,7 +53,7 @@ const remove: Action = {
   usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
   details: ['has orders refused that name it from now on; open ones go on with it.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    changeRegistry(terminal, async ({ execute }) => {
       const [by, caller] = [localActor(words, terminal), words.required('platform')];
       show(await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), words, terminal);
     }),
@@ -73,7 +73,7 @@ const importing: Action = {
     const [file, by] = [words.required('FILE'), localActor(words, terminal)];
     const bytes = await readParties(file);
     try {
-      return await withRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
+      return await changeRegistry(terminal, async ({ execute }, { institution: { parties: rules } }) => {
         if (rules === undefined) return refuseViolations([nobodyRegistered]);
         const read = readPartyFile(bytes, words.text('platform'), rules);
         const isTrial = words.has('dry-run');
@@ -111,7 +111,7 @@ export const party: CommandGroup = {
   summary: 'say who the buyers and sellers of platforms are at the payment institution',
   actions: [add, list, remove, importing],
   details: [
-    'NAME is that of the platform or internal system that filed the artwork. A running server honours changes at once.',
+    'NAME is that of the platform or internal system that filed the artwork. A change is effective when the command returns.',
     'An open order goes on with the parties that it was opened for. artseal acts shows who changed what, and the --reason.',
   ],
 };

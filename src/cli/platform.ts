@@ -8,7 +8,7 @@ import { localActor } from './actor.ts';
 import { limitsOf, tierChoice } from './agreement.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { csvLine } from './csv.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 const list: Action = {
   usage: 'platform list [--json]',
@@ -54,7 +54,7 @@ const set: Action = {
     const change = { tier: words.text('tier'), ...limits, filingCap, noFilingCap };
     if (['tier', 'monthly-quota', 'filing-cap'].every((flag) => words.text(flag) === undefined))
       throw new UsageError('needs --tier, --monthly-quota or --filing-cap');
-    return withRegistry(terminal, async ({ execute }) => {
+    return changeRegistry(terminal, async ({ execute }) => {
       const [by, name] = [localActor(words, terminal), words.required('NAME')];
       show(await execute({ kind: 'ChangeAgreement', by, name, change }), words, terminal);
     });
@@ -67,7 +67,7 @@ function setting(word: string, status: PlatformStatus, ...details: readonly stri
     usage: `platform ${word} NAME [--reason TEXT] [--json]`,
     details,
     run: (words, terminal) =>
-      withRegistry(terminal, async ({ execute }) => {
+      changeRegistry(terminal, async ({ execute }) => {
         const [by, name] = [localActor(words, terminal), words.required('NAME')];
         const changed = await execute({ kind: 'SetPlatformStatus', by, name, status });
         show(changed, words, terminal);
@@ -110,7 +110,7 @@ export const platform: CommandGroup = {
     setting('resume', 'ACTIVE', 'lets it in again, but not with keys that were suspended by themselves.'),
     usage,
   ],
-  details: ['NAME is what key create --name gave it. A running server honours changes at once.'],
+  details: ['NAME is what key create --name gave it. A change is effective when the command returns.'],
 };
 
 const currentMonth = ({ timeZone }: Config): string => createCalendar(timeZone).month(Date.now()).name;

@@ -7,7 +7,7 @@ import { formersOf } from '../store/sqlite/upgrade.ts';
 import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, exitCodes } from './command.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry } from './registry.ts';
 import { instant } from './verdict.ts';
 
 const purge: Action = {
@@ -23,7 +23,7 @@ const purge: Action = {
     const by = localActor(words, terminal);
     const isErasing = words.has('erase');
     const dataDir = readDataDir(terminal.env);
-    await withRegistry(terminal, async ({ execute }) => {
+    await changeRegistry(terminal, async ({ execute }) => {
       const erase = (some: readonly ExpiredFiling[]) =>
         execute({ kind: 'EraseFilings', by, filingNos: some.map(({ filingNo }) => filingNo) });
       const expired = await tally(execute, by.atS, isErasing ? erase : async (some) => some);

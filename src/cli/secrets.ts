@@ -19,7 +19,7 @@ import { mintLogKey } from '../tlog/signing-keys.ts';
 import { newWebhookSecret } from '../webhooks/signature.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
 const reseal: Action = {
@@ -30,7 +30,7 @@ const reseal: Action = {
     'the file anew. Cut off, it goes on where it was when run again.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async (registry, { dataDir }) => {
+    changeRegistry(terminal, async (registry, { dataDir }) => {
       const { execute, keyRing } = registry;
       const [{ name }] = keyRing.masterKeys;
       const refuse = () => refuseUnknownToServing(dataDir, registry);

@@ -4,7 +4,7 @@ import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { readInstant } from './instant.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 const create: Action = {
   usage:
@@ -20,7 +20,7 @@ const create: Action = {
     '            refused while the platform is suspended. It cannot have operate.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ issuance }, { timeZone }) => {
+    changeRegistry(terminal, async ({ issuance }, { timeZone }) => {
       const by = localActor(words, terminal);
       const { stored, token } = await issuance.issueToken(termsOf(words, timeZone), by);
       const { tokenId, status: _, revokedAtS: _1, ...rest } = shown(stored);
@@ -53,7 +53,7 @@ const revoke: Action = {
   usage: 'token revoke TOKEN_ID [--reason TEXT] [--json]',
   details: ['refuses the token for ever.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    changeRegistry(terminal, async ({ execute }) => {
       const [by, tokenId] = [localActor(words, terminal), words.required('TOKEN_ID')];
       const revoked = await execute({ kind: 'RevokeToken', by, tokenId });
       show(revoked, words, terminal);
@@ -64,7 +64,7 @@ const revoke: Action = {
 export const token: CommandGroup = {
   summary: 'issue and revoke the bearer tokens of internal systems',
   actions: [create, list, revoke],
-  details: ['A running server honours changes at once.'],
+  details: ['A change is effective when the command returns.'],
 };
 
 const nowS = (): number => Math.floor(Date.now() / 1000);

@@ -11,7 +11,7 @@ import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { readInstant } from './instant.ts';
 import { firstOf, readWhole } from './limit.ts';
-import { withRegistry } from './registry.ts';
+import { changeRegistry, withRegistry } from './registry.ts';
 
 const list: Action = {
   usage: `webhooks list [--platform NAME] [--status ${webhookStatuses.join('|')}] [--failing] [--json]`,
@@ -52,7 +52,7 @@ function setting(word: string, status: WebhookStatus, ...details: readonly strin
     usage: `webhooks ${word} WEBHOOK_ID [--reason TEXT] [--json]`,
     details,
     run: (words, terminal) =>
-      withRegistry(terminal, async ({ execute, keyRing }, { timeZone }) => {
+      changeRegistry(terminal, async ({ execute, keyRing }, { timeZone }) => {
         const by = localActor(words, terminal);
         const change = { status };
         const changed = await execute({ kind: 'ChangeWebhook', by, ...named(words), change });
@@ -65,7 +65,7 @@ const remove: Action = {
   usage: 'webhooks delete WEBHOOK_ID [--reason TEXT]',
   details: ['deletes it for good, with its secret and its deliveries.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    changeRegistry(terminal, async ({ execute }) => {
       const by = localActor(words, terminal);
       await deleteWebhook(execute, { by, ...named(words) });
       terminal.print(`deleted ${words.required('WEBHOOK_ID')}`);
@@ -104,7 +104,7 @@ const redeliver: Action = {
     const sequence = readWhole(words, 'sequence', 1);
     if ((sequence === undefined) === (words.text('since') === undefined))
       throw new UsageError('needs either --sequence or --since');
-    return withRegistry(terminal, async ({ execute }, { timeZone }) => {
+    return changeRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, nowMs] = [localActor(words, terminal), Date.now()];
       const sinceS = readInstant(words, 'since', 'BEFORE', { timeZone, nowS: Math.floor(nowMs / 1_000) });
       const which = sequence === undefined ? { sinceMs: Number(sinceS) * 1_000 } : { sequence };
@@ -132,7 +132,7 @@ export const webhooks: CommandGroup = {
   ],
   details: [
     'WEBHOOK_ID is the webhookId (wh_…). Platforms make endpoints themselves, over REST or WebhookService. URLs are shown without',
-    'their query, which may hold a secret. A running server honours changes within seconds. artseal acts shows who changed what,',
+    'their query, which may hold a secret. A change is effective when the command returns. artseal acts shows who changed what,',
     'and the --reason.',
   ],
 };

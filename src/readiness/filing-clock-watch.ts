@@ -12,6 +12,8 @@ export interface FilingClockWatch {
   setByS(): number;
   /** What is wrong with it, as of a second ago at most. */
   fault(): ClockFault | undefined;
+  /** Reads at once whether an operator accepted the clock. */
+  refresh(): Promise<void>;
   stop(): void;
 }
 
@@ -65,6 +67,7 @@ export async function watchFilingClock(
   return {
     setByS,
     fault: () => fault,
+    refresh: look,
     stop: () => {
       isStopped = true;
       callOff();

@@ -41,6 +41,10 @@ export interface Store {
   /** The same for a service token that is not revoked, by its SHA-256; it may have expired. */
   findToken(sha256: Uint8Array): StoredToken | undefined;
   /**
+   * Resolves when `findKey` and `findToken` give, and listeners were told of, all that other processes made durable before the call.
+   */
+  refresh(): Promise<void>;
+  /**
    * A key of 32 bytes for a purpose of that name: known to this deployment alone, the same in each of its processes and
    * after each restart, and it tells nothing of those for other purposes.
    */

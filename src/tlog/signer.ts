@@ -22,6 +22,8 @@ export interface Signer extends Publication {
    */
   start(): Promise<void>;
   figures(): SignerFigures;
+  /** Reads at once which keys sign. */
+  refresh(): Promise<void>;
   /** Signs what has grown meanwhile, as the last one. */
   stop(): Promise<void>;
 }
@@ -163,6 +165,9 @@ export function createSigner(dependencies: SignerDependencies): Signer {
       if (state.names.length === 0) await name(origin ?? madeUpOrigin);
       underWay = run();
       if (witnesses === undefined || awaitsWitnesses) await underWay;
+    },
+    refresh: async () => {
+      await readState();
     },
     stop: async () => {
       callOff();

@@ -27,8 +27,8 @@ import { createCounts, createSlots, type Slot } from './slots.ts';
 export interface Sender {
   /** Sends from now on; resolves once the endpoints were listed, or could not be. */
   start(): Promise<void>;
-  /** Takes up at once what was changed of endpoints and their deliveries. */
-  look(): void;
+  /** Takes up at once what was changed of endpoints and their deliveries; resolves once all were listed, or could not be. */
+  look(): Promise<void>;
   figures(): SenderFigures;
   /** Begins nothing more, and writes down what comes of requests under way in a while; the others are made again by whoever starts next. */
   stop(): Promise<void>;
@@ -77,8 +77,10 @@ export function createSender(dependencies: SenderDependencies): Sender {
   /** The same by caller. */
   const queuedOf = createCounts();
   let isStopped = false;
-  let isListing = false;
-  let isListAsked = false;
+  /** The listing of all endpoints that is under way, or was the last. */
+  let listing = Promise.resolve();
+  /** The one that begins behind it, for those who ask meanwhile. */
+  let nextListing: Promise<void> | undefined;
   let endEvents = () => {};
   let callOffList = () => {};
   let callOffPump = () => {};
@@ -293,8 +295,6 @@ export function createSender(dependencies: SenderDependencies): Sender {
   /** Lists all endpoints, and soon again. */
   async function list(): Promise<void> {
     callOffList();
-    isListing = true;
-    isListAsked = false;
     try {
       const listed = new Set<number>();
       for await (const webhook of allOf((page) => execute({ kind: 'ListSending', page }))) {
@@ -306,10 +306,18 @@ export function createSender(dependencies: SenderDependencies): Sender {
     } catch (error) {
       store.failed(error);
     }
-    isListing = false;
     if (isStopped) return;
-    callOffList = clock.after(isListAsked ? 0 : limits.listEveryMs, () => void list());
+    callOffList = clock.after(limits.listEveryMs, () => void look());
     pump();
+  }
+
+  function look(): Promise<void> {
+    nextListing ??= listing.then(() => {
+      nextListing = undefined;
+      listing = isStopped ? Promise.resolve() : list();
+      return listing;
+    });
+    return nextListing;
   }
 
   function happened(callerIds: readonly number[] | undefined): void {
@@ -327,12 +335,9 @@ export function createSender(dependencies: SenderDependencies): Sender {
   return {
     start: () => {
       endEvents = onEvents(happened);
-      return list();
+      return look();
     },
-    look: () => {
-      isListAsked = true;
-      if (!isListing && !isStopped) void list();
-    },
+    look,
     figures: () => ({ ...counts, requestsInFlight: slots.taken() }),
     stop: async () => {
       isStopped = true;

@@ -80,7 +80,7 @@ async function openAll(t: TestContext, options: Partial<Parameters<typeof startS
   const sending = await startSending(t, { attempt, clock, ...options });
   const gallery = await addPlatform(sending.store, 'gallery');
   const webhook = await addEndpoint(sending.store, gallery, { url });
-  sending.sender.look();
+  void sending.sender.look();
   return { ...receiver, ...sending, sending, gallery, webhook };
 }
 
@@ -179,7 +179,7 @@ test('an endpoint that answers 410 is sent nothing more, and its owner is told',
     url: url.replace('/hooks', '/other'),
     eventTypes: ['webhook.disabled'],
   });
-  sender.look();
+  void sender.look();
   await fileOne(store, gallery);
   await until(() => areAll(store, other, 'DELIVERED', 1));
   await fileOne(store, gallery);
@@ -280,7 +280,7 @@ test('an endpoint is signed to with its new secret, and with the one before unti
   const sealedSecret = keyRing.seal(newSecret, webhook.webhookId);
   const previousEndsAtS = clock.nowMs() / 1_000 + 3_600;
   await perform(store, { kind: 'RotateWebhookSecret', ...nameOf(webhook), sealedSecret, previousEndsAtS });
-  sender.look();
+  void sender.look();
   const verifies = (arrival: Arrival | undefined, secret: string) => {
     if (arrival === undefined) throw new Error('nothing arrived');
     const { headers, body, atMs } = arrival;
@@ -310,7 +310,7 @@ test('a secret that does not open is no fault that the platform is told the reas
   const moved = await addEndpoint(store, gallery, {
     ...{ webhookId, url, sealedSecret: keyRing.seal(secret, 'wh_another') },
   });
-  sender.look();
+  void sender.look();
   await fileOne(store, gallery);
   await until(async () => (await deliveriesOf(store, moved))[0]?.attempts === 1);
   const [delivery] = await deliveriesOf(store, moved);
@@ -343,7 +343,7 @@ test('what is changed of endpoints while they are sent to is taken up', async (t
   const { store, gallery, webhook, arrivals, until, sender, url } = await openAll(t);
   const change = async (over: object) => {
     await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over });
-    sender.look();
+    void sender.look();
   };
   await fileOne(store, gallery);
   await until(() => areAll(store, webhook, 'DELIVERED', 1));
@@ -359,7 +359,7 @@ test('what is changed of endpoints while they are sent to is taken up', async (t
   await until(() => areAll(store, webhook, 'DELIVERED', 3));
   await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
   const other = await addEndpoint(store, gallery, { url: `${url}/other` });
-  sender.look();
+  void sender.look();
   await fileOne(store, gallery);
   await until(() => areAll(store, other, 'DELIVERED', 1));
   assert.deepEqual(
@@ -404,7 +404,7 @@ test('what is sent again by its owner goes at once, and what is behind it of the
   await perform(store, {
     ...{ kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 3 }, nowMs: noon.atMs },
   });
-  sender.look();
+  void sender.look();
   await until(() => areAll(store, webhook, 'DELIVERED', 4));
   const told = arrivals.map(({ body }) => JSON.parse(body));
   assert.deepEqual(
@@ -453,7 +453,7 @@ test('a dead receiver has one request under way, and neither its platform nor ot
   const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
   const deadOne = await addEndpoint(store, gallery);
   const well = [await addEndpoint(store, gallery), await addEndpoint(store, other)];
-  sender.look();
+  void sender.look();
   const underWay = (webhook: StoredWebhook) =>
     held.filter(({ webhookId }) => webhookId === webhook.webhookId);
   for (let filed = 0; filed < 40; filed += 1) for (const by of [gallery, other]) await fileOne(store, by);
@@ -480,7 +480,7 @@ test('while calls wait requests are begun no faster than their pace, and no more
   const platforms: StoredKey[] = [];
   for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
   for (const by of platforms) await addEndpoint(store, by);
-  sender.look();
+  void sender.look();
   await until(() => clock.nextDueMs() !== undefined, 'atOnce');
   clock.advance(1_000);
   for (const by of platforms) await fileOne(store, by);
@@ -505,7 +505,7 @@ test('platforms whose receivers are slow fill what is in memory, and hold up nob
   for (let added = 0; added < 4; added += 1) await addEndpoint(store, slow);
   const well = await addEndpoint(store, other);
   for (let filed = 0; filed < 50; filed += 1) await fileOne(store, slow);
-  sender.look();
+  void sender.look();
   const pass = async () => {
     for (let round = 0; round < 20; round += 1) {
       clock.advance(100);
@@ -538,7 +538,7 @@ test('while a receiver is slow no more of its backlog is in memory than its wind
   const webhook = await addEndpoint(store, gallery);
   const filings = Array.from({ length: events }, () => fileOne(store, gallery));
   await Promise.all(filings);
-  sender.look();
+  void sender.look();
   const order: string[] = [];
   await eventually('all are sent', 60_000, async () => {
     for (let round = 0; round < 100; round += 1) {
@@ -565,7 +565,7 @@ test('behind a stop nothing is begun, what ends in time is written down, and the
   const { store, sender, clock } = sending;
   const gallery = await addPlatform(store, 'gallery');
   const webhook = await addEndpoint(store, gallery);
-  sender.look();
+  void sender.look();
   for (let filed = 0; filed < 8; filed += 1) await fileOne(store, gallery);
   await sending.until(
     passing(clock, () => held.length === 4),

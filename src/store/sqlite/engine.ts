@@ -38,6 +38,10 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
       refresh();
       return index.findToken(sha256);
     },
+    refresh: async () => {
+      refresh();
+      listeners.tell(core.takeEventNews(true));
+    },
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     checkedMs: core.checkedMs,
     beginServing: async () => core.beginServing(),

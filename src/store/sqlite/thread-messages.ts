@@ -9,7 +9,7 @@ export type EventNews = ReturnType<Core['takeEventNews']>;
 /** What the thread of the store is asked. It answers in the order in which it is asked. */
 export type Asked =
   | { readonly kind: 'EXECUTE'; readonly units: readonly Unit[] }
-  | { readonly kind: 'BEGIN_SERVING' | 'READ_FIGURES' | 'CLOSE' };
+  | { readonly kind: 'BEGIN_SERVING' | 'LOOK' | 'READ_FIGURES' | 'CLOSE' };
 
 /** What the thread tells: answers, and, unasked, OPENED once and LOOKED when something has changed. */
 export type Told =

@@ -32,7 +32,7 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
   // Without the credentials every caller would be taken for a stranger.
   if (damage !== undefined) throw damaged(databaseFile(dataDir), damage);
   tell({ kind: 'OPENED', secret, checkedMs, credentials, fault });
-  const look = setInterval(() => {
+  const look = () => {
     const credentials = core.changedCredentials();
     const found = core.findFault();
     const events = core.takeEventNews(true);
@@ -41,7 +41,8 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
     if (credentials === undefined && isSame && events === undefined) return;
     fault = found;
     tell({ kind: 'LOOKED', credentials, fault, storageErrors, events });
-  }, lookEveryMs);
+  };
+  const looking = setInterval(look, lookEveryMs);
   port.on('message', (asked: Asked) => {
     // What it does not foresee ends the thread: nobody knows then what was stored.
     if (asked.kind === 'EXECUTE') return tell(executed(asked.units));
@@ -73,10 +74,13 @@ function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): vo
       case 'BEGIN_SERVING':
         core.beginServing();
         return { kind: 'DONE' };
+      case 'LOOK':
+        look();
+        return { kind: 'DONE' };
       case 'READ_FIGURES':
         return { kind: 'FIGURES', figures: core.figures() };
       case 'CLOSE':
-        clearInterval(look);
+        clearInterval(looking);
         core.close();
         return { kind: 'DONE' };
     }

@@ -108,6 +108,9 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     execute,
     findKey: index.findKey,
     findToken: index.findToken,
+    refresh: async () => {
+      await ask({ kind: 'LOOK' });
+    },
     keyFor: (purpose) => derivedKey(secret, purpose),
     checkedMs,
     beginServing: async () => {

@@ -5,7 +5,7 @@ import { perform } from '../../../src/store/store.ts';
 import { tester } from '../../support/acts.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { addPlatform, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
+import { addPlatform, fileOne, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';
 
 /** Waits for a change that another open store made; far longer than the second that it may take. */
 const comes = (look: () => boolean) => eventually('the change is seen', 20_000, look);
@@ -44,6 +44,25 @@ export function knownCredentialPromises(engine: StoreEngine): void {
       tokenId: token.tokenId,
     });
     await comes(() => server.findToken(token.sha256) === undefined);
+  });
+
+  test('a refresh makes all seen that another open store changed before', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const [server, command] = [await openStore(t, engine, dataDir), await openStore(t, engine, dataDir)];
+    let toldOfEvents = 0;
+    t.after(
+      server.onEvents(() => {
+        toldOfEvents += 1;
+      }),
+    );
+    for (let round = 0; round < 20; round += 1) {
+      const platform = await addPlatform(command, `gallery ${round}`);
+      const toldBefore = toldOfEvents;
+      await fileOne(command, platform);
+      await server.refresh();
+      assert.equal(server.findKey(platform.apiKey)?.caller, `gallery ${round}`);
+      assert.ok(toldOfEvents > toldBefore);
+    }
   });
 
   test('a change is seen as soon as its unit resolved, by whoever read the key just before', async (t) => {
