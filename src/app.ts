@@ -203,7 +203,8 @@ async function beginServing(
   for (const file of readableByOthers(confidentialFiles(config)))
     log.warn(file, 'every user of this machine may read this file or folder: chmod o-r');
   opened.defer(watchStore(store, clock, log));
-  const { checkedMs: ms } = store;
+  const { checkedMs: ms, upgrade } = store;
+  if (upgrade !== undefined) log.info(upgrade, 'the database was upgraded to the schema of this version');
   if (ms !== undefined)
     log.warn({ ms }, 'the database was not closed when it was served last: it was checked, and it is sound');
   await store.beginServing();

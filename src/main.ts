@@ -3,6 +3,9 @@ import './program/module-resolution.ts';
 import { runArtseal } from './cli/artseal.ts';
 import { printable } from './cli/printable.ts';
 
+// `ps` and `systemctl status` show it. It hides the words of the command line, too.
+process.title = 'artseal';
+
 // Whoever read the output may be gone, as with `| head`: that is no failure of the command.
 process.stdout.on('error', () => {});
 

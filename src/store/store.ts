@@ -54,6 +54,8 @@ export interface Store {
    * it did.
    */
   readonly checkedMs: number | undefined;
+  /** What this process upgraded as it opened the store; undefined if the schema was that of this version. */
+  readonly upgrade: SchemaUpgrade | undefined;
   /** Makes this process the one that takes calls, until it closes the store. Throws if another one is. */
   beginServing(): Promise<void>;
   /**
@@ -79,6 +81,12 @@ export interface Store {
   readonly lost: Promise<Error>;
   /** Carries out what was submitted and gives up the resources; further units are refused with UNAVAILABLE. */
   close(): Promise<void>;
+}
+
+/** The schemas before and after an upgrade. */
+export interface SchemaUpgrade {
+  readonly fromSchema: number;
+  readonly toSchema: number;
 }
 
 /** Is told whose events are there to be read: ids of callers; undefined where some may be of anybody. */

@@ -119,6 +119,26 @@ test('it serves as a user without any privilege, whose data nobody else can reac
     assert.notEqual((await tried(`${asNobody} ls ${path}`)).code, 0, path);
 });
 
+test('it is named artseal, leaves no core dump, and cannot take all memory or processes', {
+  skip,
+}, async () => {
+  const pid = await shown('MainPID');
+  assert.equal((await done(`cat /proc/${pid}/comm`)).trim(), 'artseal');
+  assert.match(await done(`ps --no-headers -o args ${pid}`), /^artseal/);
+  assert.match(await done(`cat /proc/${pid}/task/*/comm`), /^artseal-store$/m);
+  for (const unit of ['artseal', 'artseal-backup']) {
+    assert.equal(await shown('LimitCORE', unit), '0');
+    for (const limit of ['MemoryHigh', 'MemoryMax', 'TasksMax'])
+      assert.match(await shown(limit, unit), /^\d{1,12}$/, `${limit} of ${unit}`);
+  }
+  assert.match(await done('dpkg --status artseal'), /^Depends:.*\bprocps\b/m);
+});
+
+test('the backup knows no setting, so no key of the payment provider', { skip }, async () => {
+  assert.equal(await shown('EnvironmentFiles', 'artseal-backup'), '');
+  assert.match(await shown('Environment', 'artseal-backup'), /^ARTSEAL_DATA_DIR=\S+$/);
+});
+
 test('systemd finds no fault with the units, and little exposure', { skip }, async () => {
   assert.equal(
     await done('systemd-analyze verify artseal.service artseal-backup.service artseal-backup.timer 2>&1'),
@@ -269,6 +289,16 @@ test('the image serves with a file system that is read-only but for its volume',
 
 test('all commands of the page were run', { skip }, () => {
   assert.deepEqual([...blocks.keys()], []);
+});
+
+test('artseal-admin is restricted as the service is', () => {
+  const script = readFileSync(join(projectFolder, 'deploy', 'systemd', 'artseal-admin'), 'utf8');
+  const given = Array.from(
+    script.matchAll(/'--property=([^']+)'|--property=(\S+)/g),
+    ([, quoted, plain]) => quoted ?? plain,
+  );
+  for (const line of ['LimitCORE=0', ...restrictions('artseal.service')])
+    assert.ok(given.includes(line), line);
 });
 
 test('the backup is restricted as the service is, and has no network besides', () => {

@@ -18,6 +18,7 @@ import { copyBefore, planUpgrade, refuseWithoutRoom } from '../../src/store/sqli
 import { perform, type Store } from '../../src/store/store.ts';
 import { tester } from '../support/acts.ts';
 import { forgeIn } from '../support/forging.ts';
+import { startService, type TestService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { businessScopes } from '../support/tokens.ts';
 import { filingOf, idOf, makeEarlierDatabase, newestSchema, states } from './earlier-database.ts';
@@ -569,3 +570,17 @@ test('a TRANSFER that was recorded while the clock was behind gets the time of i
   await upgraded.close();
   assert.deepEqual(faultsInLog(file), []);
 });
+
+for (const isStoreInThisThread of [true, false])
+  test(`a server logs once that it upgraded the database, with the store in ${isStoreInThisThread ? 'this' : 'its own'} thread`, async (t) => {
+    const { dataDir } = makeEarlierDatabase(t, newestSchema - 1);
+    const upgrades = ({ logLines }: TestService) =>
+      logLines.map((line) => JSON.parse(line)).filter(({ msg }) => /upgraded/.test(msg));
+    const options = { dataDir, isStoreInThisThread, env: { ARTSEAL_MASTER_KEY: `k1:${'0'.repeat(64)}` } };
+    const service = await startService(t, options);
+    const [upgraded, ...more] = upgrades(service);
+    assert.deepEqual([upgraded?.fromSchema, upgraded?.toSchema], [newestSchema - 1, newestSchema]);
+    assert.deepEqual(more, []);
+    await service.close();
+    assert.deepEqual(upgrades(await startService(t, options)), []);
+  });

@@ -9,6 +9,7 @@ import type {
   Outcome,
   QuotaClaim,
   StorageErrors,
+  SchemaUpgrade,
   StoreFigures,
   StoreOptions,
   Unit,
@@ -77,6 +78,8 @@ export interface Core {
   readonly secret: Uint8Array;
   /** As `Store.checkedMs`. */
   readonly checkedMs: number | undefined;
+  /** As `Store.upgrade`. */
+  readonly upgrade: SchemaUpgrade | undefined;
   /**
    * Carries out units in their order. When it returns, all that the replies tell is on disk. Where the replies are long,
    * they are those of the first units alone, and nothing was done for the others. What it throws leaves open what was
@@ -110,7 +113,7 @@ const unitBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000];
 export function openCore(options: StoreOptions): Core {
   const isAlone = options.serving === true || options.opening === 'NEW';
   let lock = isAlone ? takeOldServingLock(options.dataDir) : undefined;
-  const { database, checkedMs } = openBehind(lock, options);
+  const { database, checkedMs, upgrade } = openBehind(lock, options);
   const { $client: client } = database;
   const busyTimeoutMs = options.serving ? servingBusyTimeoutMs : waitingBusyTimeoutMs;
   const files = watchFiles(databaseFile(options.dataDir));
@@ -219,6 +222,7 @@ export function openCore(options: StoreOptions): Core {
   return {
     secret: deploymentSecret(database),
     checkedMs,
+    upgrade,
     executeBatch: (units) => {
       if (units.some(governs)) credentials.touch();
       return attempt(units);
@@ -406,14 +410,20 @@ function createBeginning(client: Database['$client'], busyTimeoutMs: number): ()
 /** Opens the database, checked if it was cut off while it was served; lets go of the lock if that fails. */
 function openBehind(lock: ServingLock | undefined, options: StoreOptions) {
   let checkedMs: number | undefined;
+  let upgrade: SchemaUpgrade | undefined;
   const isCutOff = options.serving === true && wasCutOff(options);
   const check = (client: Database['$client']) => {
     checkedMs = refuseDamaged(client);
   };
   try {
-    const rules = { isBehindLock: lock !== undefined };
+    const rules = {
+      isBehindLock: lock !== undefined,
+      onUpgrade: (upgraded: SchemaUpgrade) => {
+        upgrade = upgraded;
+      },
+    };
     const database = openDatabase(options, rules, isCutOff ? check : undefined);
-    return { database, checkedMs };
+    return { database, checkedMs, upgrade };
   } catch (error) {
     lock?.release();
     throw error;

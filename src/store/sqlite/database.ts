@@ -72,7 +72,8 @@ function openFile(
   const client = new Sqlite(file, { timeout: busyTimeoutMs });
   try {
     // A file without a schema is what is left of a creation that was cut off.
-    const isMade = schemaOf(client) > 0;
+    const fromSchema = schemaOf(client);
+    const isMade = fromSchema > 0;
     if (!isMade && opening === 'EXISTING') throw missing(file, stamps);
     if (isMade && opening === 'NEW') throw alreadyThere(file);
     client.pragma('journal_mode = WAL');
@@ -96,6 +97,8 @@ function openFile(
       })
       .immediate();
     upgrade.dropOldCopies();
+    const toSchema = schemaOf(client);
+    if (isMade && toSchema !== fromSchema) rules.onUpgrade?.({ fromSchema, toSchema });
     return database;
   } catch (error) {
     client.close();

@@ -44,6 +44,7 @@ export function createSqliteStore(options: StoreOptions, core: Core = openCore(o
     },
     keyFor: (purpose) => derivedKey(core.secret, purpose),
     checkedMs: core.checkedMs,
+    upgrade: core.upgrade,
     beginServing: async () => core.beginServing(),
     findFault: core.findFault,
     storageErrors: storageErrors.latest,

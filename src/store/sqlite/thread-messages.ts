@@ -1,4 +1,4 @@
-import type { StorageErrors, Unit } from '../store.ts';
+import type { SchemaUpgrade, StorageErrors, Unit } from '../store.ts';
 import type { Core, CoreFigures, Reply } from './core.ts';
 import type { Credentials } from './credentials.ts';
 import { DatabaseRefused } from './location.ts';
@@ -29,6 +29,7 @@ export type Told =
       readonly kind: 'OPENED';
       readonly secret: Uint8Array;
       readonly checkedMs: number | undefined;
+      readonly upgrade: SchemaUpgrade | undefined;
       readonly credentials: Credentials | undefined;
       readonly fault: string | undefined;
     }

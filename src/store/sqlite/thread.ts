@@ -26,12 +26,12 @@ try {
 function serve(core: ReturnType<typeof openCore>, { dataDir }: StoreOptions): void {
   let fault = core.findFault();
   let sentErrors = noStorageErrors;
-  const { secret, checkedMs } = core;
+  const { secret, checkedMs, upgrade } = core;
   const credentials = core.changedCredentials();
   const { damage } = core.storageErrors();
   // Without the credentials every caller would be taken for a stranger.
   if (damage !== undefined) throw damaged(databaseFile(dataDir), damage);
-  tell({ kind: 'OPENED', secret, checkedMs, credentials, fault });
+  tell({ kind: 'OPENED', secret, checkedMs, upgrade, credentials, fault });
   const look = () => {
     const credentials = core.changedCredentials();
     const found = core.findFault();

@@ -27,7 +27,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
   // Of the heaps that are made from now on, which is that of the thread alone; resourceLimits yield to the flag that the
   // process was started with. What the thread makes lives for one batch.
   setFlagsFromString('--max-semi-space-size=4');
-  const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'store' });
+  const worker = startThread('src/store/sqlite/thread', { workerData: options, name: 'artseal-store' });
   const index = createCredentialIndex();
   const listeners = createEventListeners();
   const storageErrors = createStorageErrorListeners();
@@ -88,7 +88,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     ended.resolve();
   });
 
-  const { secret, checkedMs } = await opening.promise.catch(async (error) => {
+  const { secret, checkedMs, upgrade } = await opening.promise.catch(async (error) => {
     await worker.terminate();
     throw error;
   });
@@ -113,6 +113,7 @@ export async function openThreadedStore(options: StoreOptions): Promise<Store> {
     },
     keyFor: (purpose) => derivedKey(secret, purpose),
     checkedMs,
+    upgrade,
     beginServing: async () => {
       await ask({ kind: 'BEGIN_SERVING' });
     },

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Sqlite from 'better-sqlite3';
+import type { SchemaUpgrade } from '../store.ts';
 import {
   databaseBytes,
   freeBytes,
@@ -19,6 +20,8 @@ export interface UpgradeRules {
   readonly isBehindLock: boolean;
   /** Whether a copy is made before, which is the way back. */
   readonly keepsCopy: boolean;
+  /** Is called once the database has been upgraded. */
+  readonly onUpgrade: (upgrade: SchemaUpgrade) => void;
 }
 
 /** What goes with the migration of a database, which happens between these. Disposing of it lets go of the lock. */
