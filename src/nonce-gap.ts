@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { clockDifferenceMaxS } from './calls/credentials.ts';
 import type { Clock } from './domain/clock.ts';
+import { utcTimestamp } from './domain/utc.ts';
 import type { Execute } from './store/store.ts';
 
 /** What a registry that was restored from a backup does not know: the requests that the original carried out after it. */
@@ -17,7 +18,7 @@ export interface NonceGap {
 export const refusedThroughS = (servedAtS: number): number => servedAtS + clockDifferenceMaxS;
 
 /** Since when signed requests are taken that were refused up to then, RFC 3339. */
-export const takenFrom = (untilS: number): string => new Date((untilS + 1) * 1_000).toISOString();
+export const takenFrom = (untilS: number): string => utcTimestamp((untilS + 1) * 1_000);
 
 /**
  * Finds the gap of a store. It ends as far behind the first time that the store was served as a timestamp may be ahead of the

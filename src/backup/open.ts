@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { fileErrorText } from '../file-errors.ts';
 import { sealingKeyName } from '../keys/key-ring.ts';
 import { ownMasterKeyName } from '../settings/config.ts';
 import { privateMode } from '../store/sqlite/durable-files.ts';
@@ -60,7 +61,8 @@ export async function openBackup(file: string): Promise<OpenBackup> {
     if (!isAsManifested) throw new TarRefused('holds something else than its manifest says');
     return { manifest, members };
   } catch (error) {
-    throw new BackupRefused(`${file} ${error instanceof Error ? error.message : error}.`, { cause: error });
+    const why = fileErrorText(error) ?? `${file} ${error instanceof Error ? error.message : error}`;
+    throw new BackupRefused(`${why}.`, { cause: error });
   }
 }
 

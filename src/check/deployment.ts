@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createCalendar, yearOf } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
+import { fileErrorText } from '../file-errors.ts';
 import type { KeyRing, MasterKeyId } from '../keys/key-ring.ts';
 import {
   countSeals,
@@ -98,7 +99,9 @@ async function checkDatabase(
     return {
       findings: [
         fault(
-          isDamage(error) ? damaged(file, [error.message]) : `${file} cannot be read: ${messageOf(error)}`,
+          isDamage(error)
+            ? damaged(file, [error.message])
+            : `${file} cannot be read: ${fileErrorText(error, file) ?? messageOf(error)}`,
         ),
       ],
     };

@@ -1,3 +1,5 @@
+import { fileErrorText } from '../file-errors.ts';
+
 /** What was found of a part of a deployment. */
 export interface Finding {
   /** `unchecked` where something else has to be put right before it can be looked at. */
@@ -15,5 +17,8 @@ export function findingsOf(part: string): Record<Finding['level'], (text: string
 
 /** What an error says. */
 export function messageOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\.$/, '');
+  return (fileErrorText(error) ?? (error instanceof Error ? error.message : String(error))).replace(
+    /\.$/,
+    '',
+  );
 }

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Clock } from '../domain/clock.ts';
 import { clockFaultText, findClockFault } from '../domain/filing-clock.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { changeableByOthers, readableByOthers } from '../file-access.ts';
 import { addressText, type ListenAddress, listen } from '../listening/address.ts';
 import { createClockPart } from '../readiness/clock-part.ts';
@@ -107,9 +108,11 @@ export async function checkClock(
       `${clockFaultText(refused)}, and filings are refused: set it if it is wrong; if it is right: artseal clock accept`,
     );
   if (isBehind)
-    return warning(`it says ${iso(nowMs)}, and the newest filing is of ${iso(newestFilingMs)}: ${toDo}`);
+    return warning(
+      `it says ${utcTimestamp(nowMs)}, and the newest filing is of ${utcTimestamp(newestFilingMs)}: ${toDo}`,
+    );
   const order = newestFilingMs === undefined ? '' : ', after the newest filing';
-  return ok(`it says ${iso(nowMs)}${order}; ${keptBy()}`);
+  return ok(`it says ${utcTimestamp(nowMs)}${order}; ${keptBy()}`);
 }
 
 /** Whether something keeps the clock right, as far as it can be known from here. */
@@ -117,10 +120,8 @@ function keptBy(): string {
   const synchronised = statSync(timesyncFile, { throwIfNoEntry: false });
   return synchronised === undefined
     ? 'whether NTP keeps it right was not checked: timedatectl or chronyc tracking tells'
-    : `systemd-timesyncd set it last at ${iso(synchronised.mtimeMs)}`;
+    : `systemd-timesyncd set it last at ${utcTimestamp(synchronised.mtimeMs)}`;
 }
-
-const iso = (atMs: number): string => new Date(atMs).toISOString();
 
 /** Whether the addresses of both doors and of the figures are free, or held by the process that serves this folder. */
 export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {

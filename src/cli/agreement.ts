@@ -1,5 +1,9 @@
-import { type AgreedLimits, tiers } from '../domain/caller.ts';
+import { type AgreedLimits, type Tier, tiers } from '../domain/caller.ts';
+import { oneOf } from './arguments.ts';
 import type { Words } from './command.ts';
+
+/** What `--tier` names; undefined without it. Throws UsageError. */
+export const tierOf = (words: Words): Tier | undefined => oneOf(words, 'tier', Object.keys(tiers) as Tier[]);
 
 /** The tiers, as a usage line lets choose among them. */
 export const tierChoice = Object.keys(tiers).join('|');

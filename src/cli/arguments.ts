@@ -66,6 +66,19 @@ function match(parts: readonly Part[], args: string[]): { given: Map<string, str
   return { given, faults };
 }
 
+/** One of the words that a flag may have; undefined without the flag. Throws UsageError. */
+export function oneOf<Word extends string>(
+  words: Words,
+  flag: string,
+  known: readonly Word[],
+): Word | undefined {
+  const text = words.text(flag);
+  const word = known.find((each) => each === text);
+  if (text !== undefined && word === undefined)
+    throw new UsageError(`takes --${flag} ${known.join('|')}, not '${text}'`);
+  return word;
+}
+
 /** A request target as it is signed and sent. Throws UsageError. */
 export function readTarget(word: string): string {
   if (!word.startsWith('/') || word.startsWith('//')) {

@@ -2,6 +2,7 @@ import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
 import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
 import { FilesExposed } from '../file-access.ts';
+import { fileErrorText } from '../file-errors.ts';
 import { buildInfo } from '../program/build-info.ts';
 import { allSettings } from '../settings/config.ts';
 import { ConfigRefused } from '../settings/settings.ts';
@@ -107,7 +108,8 @@ function runOneOf(
   if (action !== undefined) return run(name, action, rest, terminal);
   if (group.bare !== undefined && word !== undefined) return run(name, group.bare, [word, ...rest], terminal);
   const wrong = word === undefined ? '' : `, not '${word}'`;
-  const message = `${name} needs one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
+  const file = group.bare === undefined ? '' : `${group.bare.usage.slice(name.length + 1)}, or `;
+  const message = `${name} needs ${file}one of ${group.actions.map(wordOf).join(', ')}${wrong}; see artseal ${name} --help`;
   return fail(terminal, exitCodes.usage, message);
 }
 
@@ -147,8 +149,10 @@ function failureOf(error: unknown): string {
   if (error instanceof FieldsRefused) {
     return `${error.reason}: ${sentences(error.violations.map(onCommandLine), error.more)}`;
   }
+  const ofFile = fileErrorText(error);
+  if (ofFile !== undefined) return ofFile;
   if (error instanceof Refusal) return `${error.reason}: ${error.message}`;
-  const cause = error.cause instanceof Error ? error.cause.message : '';
+  const cause = fileErrorText(error.cause) ?? (error.cause instanceof Error ? error.cause.message : '');
   return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`;
 }
 

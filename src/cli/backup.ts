@@ -2,6 +2,7 @@ import type { Manifest } from '../backup/manifest.ts';
 import { rotateBackups } from '../backup/rotate.ts';
 import { takeBackup } from '../backup/take.ts';
 import { verifyBackup } from '../backup/verify.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { parseBackupsKept, parsePeriod, readDataDir } from '../settings/config.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
@@ -108,9 +109,7 @@ function described(file: string, manifest: Manifest): string[] {
   return [
     `${file}: ${environment}, ${currency ?? 'no currency yet'}, taken ${takenAt} by artseal ${artseal}, schema ${schema}`,
     `${filings} filings${last === undefined ? '' : ` to ${last}`}, ${orders} escrow orders`,
-    ...numberGaps.map(
-      (gap) => `${gapLine(gap)} (restored ${new Date(gap.restoredAtS * 1000).toISOString()})`,
-    ),
+    ...numberGaps.map((gap) => `${gapLine(gap)} (restored ${utcTimestamp(gap.restoredAtS * 1000)})`),
     ...(keys === '' ? [] : [holdsMasterKeys ? holding(keys) : lacking(keys)]),
   ];
 }

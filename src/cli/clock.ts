@@ -1,7 +1,7 @@
-import { createCalendar } from '../domain/calendar.ts';
 import { clockFaultText, findClockFault } from '../domain/filing-clock.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
+import { timestampsOf } from './instant.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 
 const show: Action = {
@@ -57,8 +57,3 @@ export const clock: CommandGroup = {
     'A server that was running when the clock was set knows more: its log says if it refuses filings, and why.',
   ],
 };
-
-function timestampsOf(timeZone: string): (atS: number) => string {
-  const calendar = createCalendar(timeZone);
-  return (atS) => calendar.timestamp(atS * 1_000);
-}

@@ -2,12 +2,13 @@ import { createHash, randomUUIDv7 } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
-import { type EscrowState, escrowStates, isByOperator } from '../domain/escrow.ts';
+import { escrowStates, isByOperator } from '../domain/escrow.ts';
 import { type Decision, type OrderEnd, orderEnds } from '../domain/resolution.ts';
 import { allOf } from '../store/paging.ts';
 import type { EscrowCase } from '../store/reconciliation-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { localActor } from './actor.ts';
+import { oneOf } from './arguments.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 
@@ -35,7 +36,7 @@ const list: Action = {
     'Under way: PREPARED is written down, SENT is being given, UNKNOWN was not answered and will be asked about.',
   ],
   run: async (words, terminal) => {
-    const selection = { state: stateOf(words), needsReview: words.has('review') };
+    const selection = { state: oneOf(words, 'state', escrowStates), needsReview: words.has('review') };
     return withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const calendar = createCalendar(timeZone);
       for await (const found of allOf((page) => execute({ kind: 'ListCases', selection, page }))) {
@@ -102,15 +103,6 @@ export const escrow: CommandGroup = {
   actions: [list, resolve],
   details: ['A running server carries a decision out at once, a stopped one when it starts.'],
 };
-
-function stateOf(words: Words): EscrowState | undefined {
-  const word = words.text('state');
-  const state = escrowStates.find((known) => known === word);
-  if (word !== undefined && state === undefined) {
-    throw new UsageError(`takes --state ${escrowStates.join('|')}, not '${word}'`);
-  }
-  return state;
-}
 
 /** What a person decides. */
 type Chosen =

@@ -13,7 +13,7 @@ import {
   UsageError,
   type Words,
 } from './command.ts';
-import { secondsOf } from './instant.ts';
+import { secondsOf, timestampsOf } from './instant.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
@@ -26,7 +26,8 @@ const vkey: Action = {
     'Keys that sign later follow, each with the time when it begins. Give them to others by another way than the service itself.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
+      const timestamp = timestampsOf(timeZone);
       const { keys } = await execute({ kind: 'GetLog' });
       if (keys.length === 0) throw new Error(noKey);
       const atS = nowS();
@@ -35,8 +36,13 @@ const vkey: Action = {
         (one, other) => Number(isAhead(one, atS)) - Number(isAhead(other, atS)),
       )) {
         const { vkey, addedAtS, signsFromS, endsAtS } = key;
-        const line = isAhead(key, atS) ? `${vkey} signs from ${iso(signsFromS ?? atS)}` : vkey;
-        const told = { vkey, addedAtS, signsFromS: signsFromS ?? addedAtS, endsAtS };
+        const line = isAhead(key, atS) ? `${vkey} signs from ${timestamp(signsFromS ?? atS)}` : vkey;
+        const told = {
+          vkey,
+          addedAt: timestamp(addedAtS),
+          signsFrom: timestamp(signsFromS ?? addedAtS),
+          endsAt: endsAtS === null ? null : timestamp(endsAtS),
+        };
         terminal.print(words.has('json') ? JSON.stringify(told) : line);
       }
     }),
@@ -58,7 +64,7 @@ const rotateKey: Action = {
       durationOf(words, 'signs-in', '0s'),
       durationOf(words, 'overlap', overlapDefault),
     ];
-    return changeRegistry(terminal, async (registry, { dataDir }) => {
+    return changeRegistry(terminal, async (registry, { dataDir, timeZone }) => {
       const { execute, keyRing } = registry;
       refuseUnknownToServing(dataDir, registry);
       const by = localActor(words, terminal);
@@ -72,10 +78,12 @@ const rotateKey: Action = {
         signsFromS: signsInS > 0 ? signsFromS : undefined,
       });
       const { vkey } = key;
-      if (words.has('json')) return terminal.print(JSON.stringify({ vkey, signsFromS, othersEndAtS }));
+      const timestamp = timestampsOf(timeZone);
+      const [signsFrom, othersEndAt] = [timestamp(signsFromS), timestamp(othersEndAtS)];
+      if (words.has('json')) return terminal.print(JSON.stringify({ vkey, signsFrom, othersEndAt }));
       terminal.print(vkey);
-      if (signsInS > 0) terminal.print(`It signs from ${iso(signsFromS)}: give it to witnesses before.`);
-      terminal.print(`Those before sign until ${iso(othersEndAtS)}.`);
+      if (signsInS > 0) terminal.print(`It signs from ${signsFrom}: give it to witnesses before.`);
+      terminal.print(`Those before sign until ${othersEndAt}.`);
       terminal.print('Tell the new one to all who check the log, by another way than the service itself.');
     });
   },
@@ -146,10 +154,10 @@ const links: Action = {
     'lists the links to evidence of a filing that have not expired, newest first, without what opens them.',
   ],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const named = { filingNo: words.required('FILING_NO'), owner: undefined, nowS: nowS() };
       for await (const link of allOf((page) => execute({ kind: 'ListLinks', ...named, page })))
-        show(link, words, terminal);
+        show(link, words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -157,24 +165,30 @@ const revokeLink: Action = {
   usage: 'evidence revoke-link LINK_ID [--reason TEXT] [--json]',
   details: ['revokes a link to evidence: it opens nothing from then on, also of a running server.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const by = localActor(words, terminal);
       const named = { linkId: words.required('LINK_ID'), filingNo: undefined, owner: undefined };
-      show(await execute({ kind: 'RevokeLink', by, ...named }), words, terminal);
+      show(await execute({ kind: 'RevokeLink', by, ...named }), words, terminal, timestampsOf(timeZone));
     }),
 };
 
-function show(link: StoredLink, words: Words, { print }: Terminal): void {
+function show(
+  { createdAtS, expiresAtS, revokedAtS, ...link }: StoredLink,
+  words: Words,
+  { print }: Terminal,
+  timestamp: (atS: number) => string,
+): void {
+  const createdAt = timestamp(createdAtS);
+  const expiresAt = timestamp(expiresAtS);
+  const revokedAt = revokedAtS === null ? null : timestamp(revokedAtS);
   if (words.has('json')) {
-    print(JSON.stringify(link));
+    print(JSON.stringify({ ...link, createdAt, expiresAt, revokedAt }));
     return;
   }
-  const { linkId, filingNo, sequence, createdAtS, expiresAtS, revokedAtS } = link;
-  const end = revokedAtS === null ? `expires ${iso(expiresAtS)}` : `revoked ${iso(revokedAtS)}`;
-  print([linkId, `${filingNo}/${sequence}`, `made ${iso(createdAtS)}`, end].join('  '));
+  const { linkId, filingNo, sequence } = link;
+  const end = revokedAt === null ? `expires ${expiresAt}` : `revoked ${revokedAt}`;
+  print([linkId, `${filingNo}/${sequence}`, `made ${createdAt}`, end].join('  '));
 }
-
-const iso = (atS: number): string => new Date(atS * 1000).toISOString();
 
 const nowS = (): number => Math.floor(Date.now() / 1000);
 

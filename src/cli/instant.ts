@@ -31,3 +31,9 @@ export function secondsOf(text: string): number | undefined {
   const [, count, unit] = duration.exec(text) ?? [];
   return count === undefined ? undefined : Number(count) * unitsS[unit as keyof typeof unitsS];
 }
+
+/** How commands show times: RFC 3339 in the business time zone, as calls are answered. */
+export function timestampsOf(timeZone: string): (atS: number) => string {
+  const calendar = createCalendar(timeZone);
+  return (atS) => calendar.timestamp(atS * 1_000);
+}

@@ -1,19 +1,13 @@
-import {
-  type Agreement,
-  checkOverlap,
-  type KeyStatus,
-  overlapS,
-  statusAt,
-  tierNamed,
-} from '../domain/caller.ts';
+import { type Agreement, checkOverlap, type KeyStatus, overlapS, statusAt } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
 import type { Registry } from '../registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import { limitsOf, tierChoice, wholeNumber } from './agreement.ts';
+import { limitsOf, tierChoice, tierOf, wholeNumber } from './agreement.ts';
 import type { Action, CommandGroup, Terminal, Words } from './command.ts';
+import { timestampsOf } from './instant.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 import { refuseUnknownToServing } from './sealing.ts';
 
@@ -23,21 +17,23 @@ const create: Action = {
     'registers a platform; its secret is shown this once. ENTERPRISE needs --monthly-quota. --filing-cap limits the filing numbers',
     'that it may use of each year.',
   ],
-  run: (words, terminal) =>
-    changeRegistry(terminal, async (registry, { dataDir }) => {
+  run: async (words, terminal) => {
+    const agreement = agreementOf(words);
+    return changeRegistry(terminal, async (registry, { dataDir }) => {
       refuseUnknownToServing(dataDir, registry);
       const by = localActor(words, terminal);
-      showIssued(await registry.issuance.issueKey(agreementOf(words), by), words, terminal);
-    }),
+      showIssued(await registry.issuance.issueKey(agreement, by), words, terminal);
+    });
+  },
 };
 
 const list: Action = {
   usage: 'key list [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const keys = allOf((page) => execute({ kind: 'ListKeys', page }));
-      for await (const found of keys) show(found, words, terminal);
+      for await (const found of keys) show(found, words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -66,10 +62,10 @@ function setting(word: string, status: KeyStatus, detail: string): Action {
     usage: `key ${word} KEY_ID [--reason TEXT] [--json]`,
     details: [detail],
     run: (words, terminal) =>
-      changeRegistry(terminal, async ({ store, execute }) => {
+      changeRegistry(terminal, async ({ store, execute }, { timeZone }) => {
         const [by, keyId] = [localActor(words, terminal), keyIdOf(store, words)];
         const changed = await execute({ kind: 'SetKeyStatus', by, keyId, status });
-        show(changed, words, terminal);
+        show(changed, words, terminal, timestampsOf(timeZone));
       }),
   };
 }
@@ -93,7 +89,7 @@ export const key: CommandGroup = {
 
 const agreementOf = (words: Words): Agreement => ({
   name: words.required('name'),
-  tier: tierNamed(words.required('tier')),
+  tier: tierOf(words),
   ...limitsOf(words),
 });
 
@@ -121,21 +117,25 @@ function keyIdOf(store: Registry['store'], words: Words): string {
   return store.findKey(word)?.keyId ?? word;
 }
 
-function show(found: StoredKey, words: Words, { print }: Terminal): void {
-  print(words.has('json') ? JSON.stringify(shown(found)) : line(found));
+type Timestamp = ReturnType<typeof timestampsOf>;
+
+function show(found: StoredKey, words: Words, { print }: Terminal, timestamp: Timestamp): void {
+  const told = shown(found, timestamp);
+  print(words.has('json') ? JSON.stringify(told) : line(told));
 }
 
-function shown(found: StoredKey) {
+function shown(found: StoredKey, timestamp: Timestamp) {
   const { keyId, apiKey, caller, tier, monthlyQuota, expiresAtS, platformStatus } = found;
+  const expiresAt = expiresAtS === null ? null : timestamp(expiresAtS);
   const status = statusAt(found, Date.now() / 1000);
   const agreed = { tier, monthlyQuota: monthlyQuota ?? 'unlimited' };
-  return { keyId, apiKey, caller, ...agreed, status, expiresAtS, platformStatus };
+  return { keyId, apiKey, caller, ...agreed, status, expiresAt, platformStatus };
 }
 
-function line(found: StoredKey): string {
-  const { keyId, caller, tier, monthlyQuota, status, expiresAtS, platformStatus } = shown(found);
+function line(told: ReturnType<typeof shown>): string {
+  const { keyId, caller, tier, monthlyQuota, status, expiresAt, platformStatus } = told;
   const columns = [keyId, status.padEnd(9), tier.padEnd(10), String(monthlyQuota).padStart(9), caller];
   if (platformStatus === 'SUSPENDED') columns.push('(platform suspended)');
-  if (expiresAtS !== null) columns.push(`expires ${new Date(expiresAtS * 1000).toISOString()}`);
+  if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
   return columns.join('  ');
 }

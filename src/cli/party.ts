@@ -1,5 +1,5 @@
 import type { PartyRole } from '../domain/escrow-terms.ts';
-import { checkParty, checkRole, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
+import { checkParty, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
 import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
 import type { InstitutionKind } from '../payment/institution.ts';
 import { institutions } from '../payment/institutions.ts';
@@ -15,6 +15,7 @@ import {
   type Words,
 } from './command.ts';
 import { readBounded } from './files.ts';
+import { timestampsOf } from './instant.ts';
 import { partiesPerFileMax, partyFileBytesMax, readPartyFile } from './party-file.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 
@@ -26,12 +27,12 @@ const add: Action = {
     ...institutions.flatMap(namesAt),
   ],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }, { institution }) => {
+    changeRegistry(terminal, async ({ execute }, { institution, timeZone }) => {
       const [by, names] = [localActor(words, terminal), namesOf(words.required('names'))];
       const party = { ...partyOf(words), names };
       refuseViolations(checkParty(party, institution.parties));
       const caller = words.required('platform');
-      show(await execute({ kind: 'AddParty', by, caller, party }), words, terminal);
+      show(await execute({ kind: 'AddParty', by, caller, party }), words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -39,13 +40,13 @@ const list: Action = {
   usage: 'party list [--platform NAME] [--role BUYER|SELLER] [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const filter = {
         caller: words.text('platform'),
         role: words.text('role') === undefined ? undefined : roleOf(words),
       };
       const parties = allOf((page) => execute({ kind: 'ListParties', filter, page }));
-      for await (const found of parties) show(found, words, terminal);
+      for await (const found of parties) show(found, words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -53,9 +54,14 @@ const remove: Action = {
   usage: 'party remove --platform NAME --role BUYER|SELLER --id ID [--reason TEXT] [--json]',
   details: ['has orders refused that name it from now on; open ones go on with it.'],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }) => {
+    changeRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, caller] = [localActor(words, terminal), words.required('platform')];
-      show(await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }), words, terminal);
+      show(
+        await execute({ kind: 'RemoveParty', by, caller, ...partyOf(words) }),
+        words,
+        terminal,
+        timestampsOf(timeZone),
+      );
     }),
 };
 
@@ -139,19 +145,25 @@ function partyOf(words: Words): { readonly role: PartyRole; readonly partyId: st
   return { role: roleOf(words), partyId: words.required('id') };
 }
 
-/** The role that a word names, in capitals or not. Throws VALIDATION_FAILED. */
+/** The role that a word names, in capitals or not. Throws UsageError. */
 function roleOf(words: Words): PartyRole {
   const role = partyRoles.find((known) => known === words.text('role')?.toUpperCase());
-  refuseViolations(checkRole(role));
-  return role as PartyRole;
+  if (role === undefined)
+    throw new UsageError(`takes --role ${partyRoles.join('|')}, not '${words.text('role')}'`);
+  return role;
 }
 
-function show({ caller, role, partyId, names, addedAtS }: Party, words: Words, { print }: Terminal): void {
+function show(
+  { caller, role, partyId, names, addedAtS }: Party,
+  words: Words,
+  { print }: Terminal,
+  timestamp: ReturnType<typeof timestampsOf>,
+): void {
   const told = Object.entries(names).map(([member, name]) => `${member}=${name}`);
   const columns = [role.padEnd(6), partyId, told.join(','), caller];
   print(
     words.has('json')
-      ? JSON.stringify({ platform: caller, role, partyId, names, addedAtS })
+      ? JSON.stringify({ platform: caller, role, partyId, names, addedAt: timestamp(addedAtS) })
       : columns.join('  '),
   );
 }

@@ -5,7 +5,7 @@ import type { Config } from '../settings/config.ts';
 import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
-import { limitsOf, tierChoice } from './agreement.ts';
+import { limitsOf, tierChoice, tierOf } from './agreement.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { csvLine } from './csv.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
@@ -51,7 +51,7 @@ const set: Action = {
     const noFilingCap = words.text('filing-cap') === 'none';
     const limits = limitsOf(words);
     const filingCap = noFilingCap ? undefined : limits.filingCap;
-    const change = { tier: words.text('tier'), ...limits, filingCap, noFilingCap };
+    const change = { tier: tierOf(words), ...limits, filingCap, noFilingCap };
     if (['tier', 'monthly-quota', 'filing-cap'].every((flag) => words.text(flag) === undefined))
       throw new UsageError('needs --tier, --monthly-quota or --filing-cap');
     return changeRegistry(terminal, async ({ execute }) => {

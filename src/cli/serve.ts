@@ -5,12 +5,19 @@ import type { Traces } from '../observe/traces/traces.ts';
 import { wantsTraces } from '../observe/tracing.ts';
 import { buildInfo, commandName } from '../program/build-info.ts';
 import { ensureRuntimeFlags, keepHeapSmall } from '../program/runtime.ts';
-import { type Config, readServingConfig, reloadableSettings, unknownSettings } from '../settings/config.ts';
+import {
+  type Config,
+  type LogFormat,
+  readServingConfig,
+  reloadableSettings,
+  unknownSettings,
+} from '../settings/config.ts';
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
 import { userActor } from './actor.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { exampleArtwork } from './example.ts';
 import { notifyReady } from './notify-ready.ts';
+import { printable } from './printable.ts';
 
 /** How often log lines are written at the latest, in milliseconds. */
 const logEveryMs = 250;
@@ -23,7 +30,7 @@ export const serve: Command = {
   summary: 'serve both doors until SIGTERM or SIGINT',
   details: [
     'Prints one line, "artseal ready", with its addresses once it accepts connections.',
-    'Writes one JSON line a call to standard error.',
+    'Writes one line a call to standard error: JSON, or text on a terminal (ARTSEAL_LOG_FORMAT).',
     'SIGHUP has it read master keys and certificates anew.',
   ],
   run: async (_, terminal) => {
@@ -34,7 +41,10 @@ export const serve: Command = {
     const { pino } = await import('pino');
     // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
     const output = createLogOutput(process.stderr);
-    const log = pino({ level: config.logLevel, base: null }, output);
+    const log = pino(
+      { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+      await formatted(output, config.logFormat),
+    );
     writeRegularly(output, log);
     log.info(buildInfo, 'starting');
     for (const variable of unknownSettings(terminal.env)) log.warn({ variable }, 'no such setting');
@@ -48,6 +58,14 @@ export const serve: Command = {
     return exitCodes.done;
   },
 };
+
+/** Where lines of the log go, in the format of the settings. */
+async function formatted(output: LogOutput, format: LogFormat): Promise<Pick<LogOutput, 'write'>> {
+  const isText = format === 'text' || (format === 'auto' && process.stderr.isTTY);
+  if (!isText) return output;
+  const { textOfLine } = await import('../observe/log-text.ts');
+  return { write: (line) => output.write(printable(textOfLine(line))) };
+}
 
 function writeRegularly(output: LogOutput, log: Logger): void {
   const write = () => {

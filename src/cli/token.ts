@@ -3,7 +3,7 @@ import type { StoredToken } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
-import { readInstant } from './instant.ts';
+import { readInstant, timestampsOf } from './instant.ts';
 import { changeRegistry, withRegistry } from './registry.ts';
 
 const create: Action = {
@@ -23,11 +23,11 @@ const create: Action = {
     changeRegistry(terminal, async ({ issuance }, { timeZone }) => {
       const by = localActor(words, terminal);
       const { stored, token } = await issuance.issueToken(termsOf(words, timeZone), by);
-      const { tokenId, status: _, revokedAtS: _1, ...rest } = shown(stored);
+      const { tokenId, status: _, revokedAt: _1, ...rest } = shown(stored, timestampsOf(timeZone));
       if (words.has('json')) terminal.print(JSON.stringify({ tokenId, token, ...rest }));
       else {
-        const { name, platform, expiresAtS } = rest;
-        const lines = { tokenId, token, name, scopes: may(stored), platform, expires: dateOf(expiresAtS) };
+        const { name, platform, expiresAt } = rest;
+        const lines = { tokenId, token, name, scopes: may(stored), platform, expires: expiresAt };
         for (const [label, value] of Object.entries(lines))
           if (value !== null) terminal.print(`${label.padEnd(10)} ${value}`);
         terminal.print('The token is shown this once; only its SHA-256 is stored.');
@@ -43,9 +43,9 @@ const list: Action = {
   usage: 'token list [--json]',
   details: ['what each may do, for which platform, until when, and whether it has ended.'],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const tokens = allOf((page) => execute({ kind: 'ListTokens', page }));
-      for await (const found of tokens) show(found, words, terminal);
+      for await (const found of tokens) show(found, words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -53,10 +53,10 @@ const revoke: Action = {
   usage: 'token revoke TOKEN_ID [--reason TEXT] [--json]',
   details: ['refuses the token for ever.'],
   run: (words, terminal) =>
-    changeRegistry(terminal, async ({ execute }) => {
+    changeRegistry(terminal, async ({ execute }, { timeZone }) => {
       const [by, tokenId] = [localActor(words, terminal), words.required('TOKEN_ID')];
       const revoked = await execute({ kind: 'RevokeToken', by, tokenId });
-      show(revoked, words, terminal);
+      show(revoked, words, terminal, timestampsOf(timeZone));
     }),
 };
 
@@ -82,26 +82,27 @@ function termsOf(words: Words, timeZone: string): TokenTerms {
   };
 }
 
-function show(found: StoredToken, words: Words, { print }: Terminal): void {
-  print(words.has('json') ? JSON.stringify(shown(found)) : line(found));
+type Timestamp = ReturnType<typeof timestampsOf>;
+
+function show(found: StoredToken, words: Words, { print }: Terminal, timestamp: Timestamp): void {
+  print(words.has('json') ? JSON.stringify(shown(found, timestamp)) : line(found, timestamp));
 }
 
-function shown(found: StoredToken) {
+function shown(found: StoredToken, timestamp: Timestamp) {
   const { tokenId, caller: name, scopes, platform, expiresAtS, revokedAtS } = found;
   const status = tokenStatusAt(found, nowS());
-  return { tokenId, name, scopes, platform: platform?.caller ?? null, status, expiresAtS, revokedAtS };
+  const at = (atS: number | null) => (atS === null ? null : timestamp(atS));
+  const ends = { expiresAt: at(expiresAtS), revokedAt: at(revokedAtS) };
+  return { tokenId, name, scopes, platform: platform?.caller ?? null, status, ...ends };
 }
 
-function line(found: StoredToken): string {
-  const { tokenId, name, platform, status, expiresAtS } = shown(found);
+function line(found: StoredToken, timestamp: Timestamp): string {
+  const { tokenId, name, platform, status, expiresAt } = shown(found, timestamp);
   const columns = [tokenId, status.padEnd(7), may(found).padEnd(scopes.join(',').length), name];
   if (platform !== null) columns.push(`for ${platform}`);
   if (found.platform?.status === 'SUSPENDED') columns.push('(platform suspended)');
-  if (expiresAtS !== null) columns.push(`expires ${dateOf(expiresAtS)}`);
+  if (expiresAt !== null) columns.push(`expires ${expiresAt}`);
   return columns.join('  ');
 }
 
 const may = ({ scopes: granted }: StoredToken): string => granted.join(',') || 'nothing';
-
-const dateOf = (atS: number | null): string | null =>
-  atS === null ? null : new Date(atS * 1000).toISOString();

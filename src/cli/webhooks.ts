@@ -8,6 +8,7 @@ import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
 import { deleteWebhook } from '../store/webhook-deletion.ts';
 import { localActor } from './actor.ts';
+import { oneOf } from './arguments.ts';
 import { type Action, type CommandGroup, type Terminal, UsageError, type Words } from './command.ts';
 import { readInstant } from './instant.ts';
 import { firstOf, readWhole } from './limit.ts';
@@ -142,15 +143,6 @@ const named = (words: Words) => ({ webhookId: words.required('WEBHOOK_ID'), owne
 
 const isFailing = ({ status, failingSinceS }: StoredWebhook): boolean =>
   status === 'ENABLED' && failingSinceS !== null;
-
-/** One of the words that a flag may have; undefined without the flag. Throws UsageError. */
-function oneOf<Word extends string>(words: Words, flag: string, known: readonly Word[]): Word | undefined {
-  const text = words.text(flag);
-  const word = known.find((each) => each === text);
-  if (text !== undefined && word === undefined)
-    throw new UsageError(`takes --${flag} ${known.join('|')}, not '${text}'`);
-  return word;
-}
 
 /** What endpoints are shown by. */
 interface Showing extends Pick<Registry, 'keyRing'> {

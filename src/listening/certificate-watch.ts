@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { pathsOf, readTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
@@ -53,7 +54,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
       use(material);
       inForce = material;
       told = undefined;
-      log.info({ endsAt: dateOf(inForce.endsAtMs) }, 'the certificate was read and is in force');
+      log.info({ endsAt: utcTimestamp(inForce.endsAtMs) }, 'the certificate was read and is in force');
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       log.error({ why, ...files }, 'the new certificate cannot be used: the one before stays in force');
@@ -64,7 +65,7 @@ export function watchCertificate(options: CertificateWatchOptions): CertificateW
     const age = certificateAge(inForce, clock.nowMs());
     if (age === told) return;
     told = age;
-    const endsAt = dateOf(inForce.endsAtMs);
+    const endsAt = utcTimestamp(inForce.endsAtMs);
     if (age === 'NEAR_ITS_END') log.warn({ endsAt }, 'the certificate is near its end: renew it');
     if (age === 'OVER') log.error({ endsAt }, 'the certificate is over: clients refuse it');
   }
@@ -109,5 +110,3 @@ function stateOfFile(path: string): string {
     return String(error);
   }
 }
-
-const dateOf = (atMs: number): string => new Date(atMs).toISOString();

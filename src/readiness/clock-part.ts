@@ -1,5 +1,6 @@
 import { clockDifferenceMaxS } from '../calls/credentials.ts';
 import type { Clock } from '../domain/clock.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import { nonceRetentionS } from '../store/store.ts';
 import type { ReadinessPart } from './readiness.ts';
 
@@ -29,16 +30,16 @@ export function createClockPart({ nowMs, monotonicMs }: Clock, newestMs: number 
   function findFault(): string | undefined {
     const [wallMs, atMs] = [nowMs(), monotonicMs()];
     const leadMs = wallMs - atMs;
-    if (wallMs < firstMs) return `the clock has not been set: it says ${iso(wallMs)}`;
+    if (wallMs < firstMs) return `the clock has not been set: it says ${utcTimestamp(wallMs)}`;
     if (trusted === undefined) {
       const behindMs = newestMs === undefined ? 0 : newestMs - wallMs;
       if (behindMs > differenceMaxMs && atMs - startedAtMs < doubtedMs) {
-        return `the clock says ${iso(wallMs)}, ${seconds(behindMs)} before the newest filing`;
+        return `the clock says ${utcTimestamp(wallMs)}, ${seconds(behindMs)} before the newest filing`;
       }
     } else {
       const setByMs = leadMs - trusted.leadMs;
       if (Math.abs(setByMs) > differenceMaxMs && atMs - trusted.atMs < doubtedMs) {
-        return `the clock was set ${setByMs > 0 ? 'forward' : 'back'} by ${seconds(Math.abs(setByMs))}, to ${iso(wallMs)}`;
+        return `the clock was set ${setByMs > 0 ? 'forward' : 'back'} by ${seconds(Math.abs(setByMs))}, to ${utcTimestamp(wallMs)}`;
       }
     }
     trusted = { leadMs, atMs };
@@ -46,10 +47,6 @@ export function createClockPart({ nowMs, monotonicMs }: Clock, newestMs: number 
   }
 
   return { name: 'clock', findFault };
-}
-
-function iso(atMs: number): string {
-  return new Date(atMs).toISOString();
 }
 
 function seconds(ms: number): string {

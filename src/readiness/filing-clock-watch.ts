@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../domain/clock.ts';
 import { type ClockFault, clockFaultText, findClockFault } from '../domain/filing-clock.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import type { Execute } from '../store/store.ts';
 
 /** How often the clock is looked at, in milliseconds. */
@@ -50,7 +51,7 @@ export async function watchFilingClock(
   function notice(found: ClockFault | undefined, nowS: number): void {
     if (found !== undefined && found.kind !== fault?.kind)
       log.error(
-        { fault: clockFaultText(found), clock: new Date(nowS * 1_000).toISOString() },
+        { fault: clockFaultText(found), clock: utcTimestamp(nowS * 1_000) },
         'filings are refused until the clock is right, or until it is accepted: artseal clock accept',
       );
     if (found === undefined && fault !== undefined) log.info('the clock is right again: filings are taken');

@@ -10,6 +10,7 @@ import {
 } from '../domain/order-update.ts';
 import type { PaymentSnapshot } from '../domain/payment.ts';
 import { Refusal } from '../domain/reason.ts';
+import { utcTimestamp } from '../domain/utc.ts';
 import type { Institution, PaymentOrder } from '../payment/institution.ts';
 import type { Instruction } from '../store/escrow-commands.ts';
 import type { BusinessTime } from '../store/filing-commands.ts';
@@ -198,7 +199,7 @@ export function createReconciler(dependencies: ReconcilerDependencies): Reconcil
     if (why !== undefined) log.error({ escrowId, state: from, why }, 'an order needs a person');
     if (to !== from) log.info({ escrowId, from, to, status }, 'an order settled');
     if (to === 'FROZEN' && holdExpiresAtMs !== undefined) {
-      const expiresAt = new Date(holdExpiresAtMs).toISOString();
+      const expiresAt = utcTimestamp(holdExpiresAtMs);
       const isSoon = holdExpiresAtMs - clock.nowMs() <= limits.holdWarningMs;
       if (isSoon) log.warn({ escrowId, expiresAt }, 'a hold lapses soon: release or refund the order before');
     }

@@ -34,6 +34,7 @@ export interface Config {
   /** Where the master keys are; a sandbox makes its own file where it names none. */
   readonly masterKeys: MasterKeySource;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
   /** How long calls are still taken once the process is told to stop and says that it is not ready, in seconds. */
   readonly drainDelayS: number;
   /** How long a buyer may take to act where the institution asks for it. */
@@ -92,6 +93,9 @@ export interface RegularBackups {
 
 /** The levels of pino. */
 export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+
+/** How lines of the log are written: `auto` is text on a terminal and json otherwise. */
+export type LogFormat = 'auto' | 'json' | 'text';
 
 /** The file of a sandbox's own master key in its data folder. */
 export const ownMasterKeyName = 'master-key';
@@ -208,6 +212,12 @@ export const settings = {
     fallback: 'info',
     meaning: 'fatal, error, warn, info, debug, trace or silent',
     read: oneOf<LogLevel>(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
+  },
+  logFormat: {
+    variable: 'ARTSEAL_LOG_FORMAT',
+    fallback: 'auto',
+    meaning: 'json, text or auto: text on a terminal, json otherwise',
+    read: oneOf<LogFormat>(['auto', 'json', 'text']),
   },
   drainDelay: {
     variable: 'ARTSEAL_DRAIN_DELAY',
@@ -478,6 +488,7 @@ function configReaders(env: NodeJS.ProcessEnv): Readers<Config> {
     currency: () => readCurrency(source),
     masterKeys: () => readMasterKeys(source),
     logLevel: () => source.read(settings.logLevel),
+    logFormat: () => source.read(settings.logFormat),
     drainDelayS: () => source.read(settings.drainDelay),
     buyerDeadlineMs: () => source.read(settings.buyerDeadline),
     backups: () => readBackups(source),

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../domain/caller.ts';
+import { fileErrorText } from '../file-errors.ts';
 import { type Setting, SettingRefused } from '../payment/institution.ts';
 
 /** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
@@ -39,7 +40,10 @@ function readSetting<Value>(setting: Setting<Value>, text: string, environment: 
   } catch (error) {
     if (error instanceof ConfigRefused) throw error;
     if (!(error instanceof SettingRefused))
-      return refuse(setting, `cannot be used: ${error instanceof Error ? error.message : error}`);
+      return refuse(
+        setting,
+        `cannot be used: ${fileErrorText(error) ?? (error instanceof Error ? error.message : error)}`,
+      );
     return refuse(setting, setting.secret ? error.message : `${error.message}, not ${JSON.stringify(text)}`);
   }
 }

@@ -1,3 +1,4 @@
+import { utcTimestamp } from '../domain/utc.ts';
 import type { LogKey, LogState } from '../store/log-commands.ts';
 import type { ReadTree } from '../store/store.ts';
 import { type ReadCheckpoint, readCheckpoint, tryReadCheckpoint, withoutCosignatures } from './checkpoint.ts';
@@ -52,7 +53,7 @@ export async function readAgreed(published: Published): Promise<PublishedCheckpo
   if (written === undefined) return refuseMissing(published);
   if (isOfBefore(written.note, state, last)) return refuseMissing(published);
   const agreed = last !== undefined && written.note === last.note ? last : readFile(published, written);
-  const inFile = `${file.path}, written ${new Date(written.writtenAtMs).toISOString()}, has a checkpoint of ${agreed.size}`;
+  const inFile = `${file.path}, written ${utcTimestamp(written.writtenAtMs)}, has a checkpoint of ${agreed.size}`;
   const { size } = await execute({ kind: 'GetTree' });
   if (agreed.size > size)
     throw new LogRefused(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -143,7 +143,6 @@ test('what is refused is named by the words of the command line, and changes not
   const quota = '--monthly-quota';
   const quotaRule = `must be unlimited or an integer from 1 to ${Number.MAX_SAFE_INTEGER}`;
   for (const [words, told] of [
-    [[...next, 'GOLD'], '--tier must be one of TRIAL, STANDARD, ENTERPRISE'],
     [[...next, 'ENTERPRISE'], `${quota} N|unlimited is required for ENTERPRISE`],
     [[...next, 'TRIAL', quota, '5'], `${quota} is fixed by the tier TRIAL`],
     [[...next, 'ENTERPRISE', quota, '1e3'], `${quota} ${quotaRule}`],
@@ -175,7 +174,7 @@ test('what is refused is named by the words of the command line, and changes not
   }
   const keys = (await artseal(['key', 'list', '--json'], env)).printed.map((line) => JSON.parse(line));
   assert.deepEqual(
-    keys.map(({ keyId: id, status, expiresAtS }) => [id, status, expiresAtS]),
+    keys.map(({ keyId: id, status, expiresAt }) => [id, status, expiresAt]),
     [[keyId, 'ACTIVE', null]],
   );
   assert.equal((await artseal(['token', 'list'], env)).printed.length, 1);
@@ -315,12 +314,68 @@ test('what goes wrong is told in one line', async () => {
   assert.match(errors.join('|'), /^artseal: [^|\n]*a b[^|\n]*$/);
 });
 
+test('a tier or a role that there is not is refused as a wrong command line, with those that there are', async (t) => {
+  const { env } = await registryWithKey(t);
+  const role = ['--platform', 'platform-1', '--role', 'BROKER', '--id', 'a'];
+  for (const [words, told] of [
+    [['key', 'create', '--name', 'next', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
+    [['platform', 'set', 'platform-1', '--tier', 'GOLD'], "--tier TRIAL|STANDARD|ENTERPRISE, not 'GOLD'"],
+    [['party', 'remove', ...role], "--role BUYER|SELLER, not 'BROKER'"],
+  ] as const) {
+    const { code, errors } = await artseal(words, env);
+    const name = words.slice(0, 2).join(' ');
+    assert.deepEqual([code, errors], [2, [`artseal: ${name} takes ${told}; see artseal ${words[0]} --help`]]);
+  }
+});
+
+test('artseal backup without a file says that it needs one', async () => {
+  const { code, errors } = await artseal(['backup']);
+  assert.deepEqual(
+    [code, errors],
+    [2, ['artseal: backup needs FILE, or one of verify, rotate; see artseal backup --help']],
+  );
+});
+
+test('a file that is not there or cannot be used is named in a sentence, with what to do', async (t) => {
+  const folder = temporaryFolder(t);
+  const { env } = await registryWithKey(t);
+  const none = join(folder, 'none');
+  writeFileSync(join(folder, 'file'), '');
+  mkdirSync(join(folder, 'data', 'restore.partial'), { recursive: true });
+  const masterKeys = { ...env, ARTSEAL_MASTER_KEY_FILE: none };
+  const at = (name: string) => ({ ARTSEAL_DATA_DIR: join(folder, name) });
+  for (const [words, settings, code, told] of [
+    [['backup', 'verify', none], env, 1, `${none} does not exist: check the path`],
+    [['restore', none, '--into', join(folder, 'new')], env, 1, `${none} does not exist: check the path`],
+    [['backup', 'rotate', '--into', none, '--keep', '3'], env, 1, `${none} does not exist: check the path`],
+    [['party', 'import', none], env, 1, `${none} does not exist: check the path`],
+    [
+      ['key', 'list'],
+      masterKeys,
+      2,
+      `ARTSEAL_MASTER_KEY_FILE cannot be used: ${none} does not exist: check the path`,
+    ],
+    [['init'], at('file/data'), 1, `${folder}/file exists already: name another one, or remove it`],
+    [
+      ['key', 'list'],
+      at('data'),
+      1,
+      `a restore into ${folder}/data did not end, so ${folder}/data/artseal.db is missing: empty the folder, and run artseal restore again`,
+    ],
+  ] as const) {
+    const { code: ended, errors } = await artseal(words, settings);
+    assert.equal(ended, code, words.join(' '));
+    assert.ok(errors.join('\n').includes(told), errors.join('\n'));
+    assert.doesNotMatch(errors.join('\n'), /\bE[A-Z]{4,}\b/);
+  }
+});
+
 test('a body that cannot be read is named', async (t) => {
   const file = join(temporaryFolder(t), 'none.json');
   const { code, errors } = await artseal(['sign', 'POST', '/a', '--body', file], credentials);
   assert.equal(code, 1);
   assert.ok(
-    errors.join('\n').startsWith(`artseal: --body ${file} cannot be read: ENOENT`),
+    errors.join('\n').startsWith(`artseal: --body ${file} cannot be read: ${file} does not exist`),
     errors.join('\n'),
   );
 });

@@ -94,7 +94,7 @@ test('whoever watches a terminal sees how far a backup is, and nothing of it aft
 
 test('words that say too little or too much are refused', async () => {
   for (const [words, why] of [
-    [['backup'], /backup needs one of/],
+    [['backup'], /backup needs FILE, or one of/],
     [['backup', '-'], /needs a FILE/],
     [['backup', 'verify'], /needs a FILE/],
     [

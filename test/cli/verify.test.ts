@@ -225,7 +225,7 @@ test('a file that is not there, is a folder, too long, or no text, is told as su
   const { folder } = verifier(t);
   const file = join(folder, 'bundle');
   const run = () => runHere(['verify', file, ...log.keyWords], {});
-  assertRefused(await run(), 1, /no such file/);
+  assertRefused(await run(), 1, /bundle does not exist/);
   mkdirSync(file);
   assertRefused(await run(), 1, /bundle is a folder, not a file/);
   rmdirSync(file);

@@ -58,7 +58,12 @@ test('certificate, chain, key and authorities are read, and how long the first c
 });
 
 for (const [what, fault, named, why] of [
-  ['a certificate that is not there', { certificate: join(folder, 'none') }, 'certificate', /ENOENT/],
+  [
+    'a certificate that is not there',
+    { certificate: join(folder, 'none') },
+    'certificate',
+    /none does not exist/,
+  ],
   ['a folder', { key: folder }, 'key', /is not an ordinary file/],
   ['a pipe', { key: pipe() }, 'key', /is not an ordinary file/],
   ['an empty certificate', { certificate: file('') }, 'certificate', /certificate in PEM/],

@@ -63,7 +63,7 @@ const hasLogged = ({ stderr }: WatchedService, msg: string) =>
 function drainedMs(service: WatchedService): number {
   const begun = logLines(service).find(({ msg }) => msg.startsWith('draining'));
   const ended = logLines(service).find(({ msg }) => msg === 'closing');
-  return ended.time - begun.time;
+  return Date.parse(ended.time) - Date.parse(begun.time);
 }
 
 /** As root of a namespace of its own, in which a process may mount what others do not see. */

@@ -290,7 +290,7 @@ test('files that cannot be used are logged once, and the certificate before stay
   );
   await faulty(() => replace({ certificate: '', key: renewed.key }), /certificate in PEM/);
   await faulty(() => replace({ certificate: renewed.certificate, key: 'x' }), /private key in PEM/);
-  await faulty(() => renameSync(files.keyFile, `${files.keyFile}.away`), /ENOENT/);
+  await faulty(() => renameSync(files.keyFile, `${files.keyFile}.away`), /does not exist/);
   // Not missing, and yet the system tells nothing of it, as of a file in a folder that was closed to this user.
   await faulty(() => symlinkSync(files.keyFile, files.keyFile), /ELOOP/);
   await faulty(() => {
@@ -387,7 +387,7 @@ test('check knows the files, and warns of those that others may read, but for ce
   const missing = await check();
   assert.match(
     missing.find(({ level }) => level === 'fault').text,
-    /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: ENOENT/,
+    /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: .* does not exist/,
   );
   writeFileSync(env.ARTSEAL_PUBLIC_TLS_CERT, pem, { mode: 0o644 });
   writeFileSync(env.ARTSEAL_PUBLIC_TLS_KEY, key, { mode: 0o644 });

@@ -38,6 +38,7 @@ describe('without any setting', () => {
       currency: 'CNY',
       masterKeys: { ownFile: join('data', 'master-key') },
       logLevel: 'info',
+      logFormat: 'auto',
       drainDelayS: 0,
       buyerDeadlineMs: 3_600_000,
       backups: { folder: undefined, everyMs: 86_400_000, keep: 7 },
@@ -103,6 +104,11 @@ describe('a valid value is taken', () => {
     ...(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map(
       (logLevel): [string, string, Partial<Config>] => ['ARTSEAL_LOG_LEVEL', logLevel, { logLevel }],
     ),
+    ...(['auto', 'json', 'text'] as const).map((logFormat): [string, string, Partial<Config>] => [
+      'ARTSEAL_LOG_FORMAT',
+      logFormat,
+      { logFormat },
+    ]),
   ];
   for (const [variable, value, expected] of taken) {
     test(`${variable}=${value}`, () => {
@@ -289,8 +295,8 @@ describe('certificates', () => {
 
   test('that cannot be read are faults of what serves, of both doors at once', () => {
     const [one, other, ...more] = faultsForServing(readConfig(at('/nowhere')));
-    assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: ENOENT.*\/nowhere\/cert/);
-    assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: ENOENT/);
+    assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: \/nowhere\/cert does not exist/);
+    assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: .* does not exist/);
     assert.deepEqual(more, []);
   });
 });
@@ -430,6 +436,7 @@ describe('all faults are told at once', () => {
         'ARTSEAL_CURRENCY',
         'ARTSEAL_MASTER_KEY_FILE',
         'ARTSEAL_LOG_LEVEL',
+        'ARTSEAL_LOG_FORMAT',
         'ARTSEAL_DRAIN_DELAY',
         'ARTSEAL_BUYER_DEADLINE',
         'ARTSEAL_BACKUP_EVERY',

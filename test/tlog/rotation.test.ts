@@ -105,13 +105,17 @@ test('a new key is shown to a witness before it signs, which cosigns without a b
   const words = ['evidence', 'rotate-key', '--signs-in', '2m', '--overlap', '1m'];
   const rotated = await artseal(...words);
   added = rotated[0] ?? '';
-  const [from = ''] = /\d{4}-\S+Z/.exec(rotated[1] ?? '') ?? [];
+  const [from = ''] = /\d{4}-\S+(?=:)/.exec(rotated[1] ?? '') ?? [];
   assert.match(rotated[1] ?? '', /^It signs from .*: give it to witnesses before\.$/);
   assert.deepEqual(await artseal('evidence', 'vkey'), [old, `${added} signs from ${from}`]);
   const told = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
   const signsFromS = Date.parse(from) / 1_000;
   assert.deepEqual(
-    told.map((key) => [key.vkey, key.signsFromS - key.addedAtS, key.endsAtS]),
+    told.map((key) => [
+      key.vkey,
+      (Date.parse(key.signsFrom) - Date.parse(key.addedAt)) / 1_000,
+      key.endsAt && Date.parse(key.endsAt) / 1_000,
+    ]),
     [
       [old, 0, signsFromS + 60],
       [added, 120, null],

@@ -7,7 +7,7 @@ import type { StoreOptions } from '../store.ts';
 import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { findLost } from './leftovers.ts';
-import { DatabaseRefused, databaseFile, servingLockName } from './location.ts';
+import { cannotUse, DatabaseRefused, databaseFile, servingLockName } from './location.ts';
 import { migrate, schemaOf } from './migrations.ts';
 import { deployment } from './schema.ts';
 import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
@@ -56,9 +56,7 @@ export function openDatabase(
   } catch (error) {
     if (error instanceof DatabaseRefused || !(error instanceof Error && 'code' in error)) throw error;
     if (error.code === 'SQLITE_CORRUPT') throw damaged(file, error.message);
-    const rule =
-      'ARTSEAL_DATA_DIR must name a folder that this user can write, with the database of Artseal or none';
-    throw new DatabaseRefused(`${file} cannot be used: ${error.message}; ${rule}.`, { cause: error });
+    throw cannotUse(file, error);
   }
 }
 

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { unfinishedRestoreName } from './location.ts';
 
 /**
  * What is wrong, in words for the operator, if a database is gone while files are there that are only ever made once it
@@ -19,6 +20,8 @@ export function findLost(database: string, madeLater: readonly string[]): string
 }
 
 function lost(database: string, how: string, proof: string | undefined): string | undefined {
+  if (proof === unfinishedRestoreName)
+    return `a restore into ${dirname(database)} did not end, so ${database} is ${how}: empty the folder, and run artseal restore again.`;
   return proof === undefined
     ? undefined
     : `${database} is ${how}, but ${proof} is there: it was moved or removed. Put it back; or use an empty folder.`;

@@ -10,7 +10,7 @@ import {
   syncFile,
   syncFolder,
 } from './durable-files.ts';
-import { DatabaseRefused, databaseFile } from './location.ts';
+import { cannotUse, DatabaseRefused, databaseFile } from './location.ts';
 import { logSchema, migrationNames, migrationsFor, schemaOf } from './migrations.ts';
 import { isServed, tryServingLock } from './serving-lock.ts';
 
@@ -125,6 +125,8 @@ export function planUpgrade(dataDir: string): UpgradePlan {
       estimatedS: Math.ceil(neededBytes / bytesPerS + rowSeconds(client, schema, due)),
       isServed: isServed(dataDir),
     };
+  } catch (error) {
+    throw error instanceof Sqlite.SqliteError ? cannotUse(database, error) : error;
   } finally {
     client.close();
   }
