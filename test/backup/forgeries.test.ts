@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync } from 'node:fs';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
@@ -11,6 +11,7 @@ import { faultsInLog } from '../../src/store/sqlite/log-check.ts';
 import { perform } from '../../src/store/store.ts';
 import { newLogKey, sandbox } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
 import { appendForged, forgeIn } from '../support/forging.ts';
@@ -33,7 +34,7 @@ test('nothing is wrong with a backup of what was not forged', async (t) => {
 for (const { name, what, forge } of forgeries) {
   test(`a backup names what was forged: ${name} (${what})`, async (t) => {
     const dataDir = join(temporaryFolder(t), 'forged');
-    cpSync(genuine, dataDir, { recursive: true });
+    copyFolder(genuine, dataDir);
     const forged = forge(join(dataDir, 'artseal.db'));
     const faults = await faultsOf(t, dataDir);
     assert.ok(

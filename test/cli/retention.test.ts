@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { evidenceHash } from '../../src/domain/filing.ts';
@@ -10,6 +10,7 @@ import { perform } from '../../src/store/store.ts';
 import { filingOf, makeEarlierDatabase } from '../store/earlier-database.ts';
 import { acceptClock, addPlatform, painting, sandbox, time } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
+import { readableNames } from '../support/copy-folder.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -45,7 +46,7 @@ async function purge(env: Record<string, string>, ...words: string[]): Promise<r
 
 /** The files of a folder that hold a text. */
 const holding = (dataDir: string, text: string): string[] =>
-  readdirSync(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
+  readableNames(dataDir).filter((name) => readFileSync(join(dataDir, name)).includes(text));
 
 test('a purge shows what would go and changes nothing; with --erase it is gone from every file', async (t) => {
   const { dataDir, env, store, kept, purge } = await registryOfOld(t, 520);

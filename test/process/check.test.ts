@@ -12,6 +12,7 @@ import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { createManualClock } from '../support/clock.ts';
 import { runCommand } from '../support/command.ts';
+import { readableNames } from '../support/copy-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses, freeAddress } from '../support/free-address.ts';
 import { type IssuedPlatform, issueInto, makeSandbox } from '../support/issued.ts';
@@ -45,7 +46,7 @@ async function findingsAt(nowMs: number, env: Record<string, string>, wanted: st
 
 /** All bytes of a folder, by the names of its files. */
 const contentOf = (folder: string) =>
-  readdirSync(folder).map((name) => [
+  readableNames(folder).map((name) => [
     name,
     createHash('sha256')
       .update(readFileSync(join(folder, name)))

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BookedLog, checkLog, readCheckpoint, readLog } from '../../simulation/evidence.ts';
 import { type ServeProcess, serveCommand } from '../support/command.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Answered, postAll, prepare, readDatabase, storedFilings } from '../support/filing-load.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
@@ -137,7 +138,7 @@ async function startWithFlippedBit(
   answered: readonly Answered[],
 ): Promise<'refused' | 'complete'> {
   const copy = join(temporaryFolder(t), 'copy');
-  cpSync(dataDir, copy, { recursive: true });
+  copyFolder(dataDir, copy);
   const log = join(copy, 'artseal.db-wal');
   const bytes = readFileSync(log);
   const at = Math.floor((statSync(log).size - 1) * place);

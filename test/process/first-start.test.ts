@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { runCommand } from '../support/command.ts';
+import { readableNames } from '../support/copy-folder.ts';
 import { makeSandbox } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
@@ -38,7 +39,7 @@ async function accepts(url: string): Promise<void> {
 
 /** Bytes of all files of a folder. */
 const contentOf = (folder: string): Buffer =>
-  Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
+  Buffer.concat(readableNames(folder).map((name) => readFileSync(join(folder, name))));
 
 const bothWork = async ({ publicUrl, internalUrl }: WatchedService, dataDir: string): Promise<void> => {
   const { token, ...platform } = credentialsIn(dataDir);

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync 
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { readableNames } from '../support/copy-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
 
@@ -121,7 +122,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
 /** Digests of the files of a folder, by name, without what SQLite clears up when a lock is taken again. */
 const digestsIn = (folder: string): Record<string, string> =>
   Object.fromEntries(
-    readdirSync(folder)
+    readableNames(folder)
       .filter((name) => name !== 'serving.lock-journal')
       .map((name) => [name, hash('sha256', readFileSync(join(folder, name)))]),
   );

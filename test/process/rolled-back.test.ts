@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { cpSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { runHere } from '../support/artseal.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
 import { scrape } from '../support/metrics.ts';
@@ -59,7 +60,7 @@ async function setBack(t: TestContext, settings: Record<string, string> = {}) {
   await giveKey();
   const first = await fileOnce('the-first');
   const copy = join(folder, 'copy');
-  cpSync(dataDir, copy, { recursive: true });
+  copyFolder(dataDir, copy);
   const second = await fileOnce();
   renameSync(dataDir, newest);
   renameSync(copy, dataDir);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { restoreBackup } from '../../src/backup/restore.ts';
@@ -12,6 +12,7 @@ import { tester } from '../support/acts.ts';
 import { onBadDisk } from '../support/bad-disk.ts';
 import { askProvenance, fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { openLedger } from '../support/ledger.ts';
 import { assertRefused } from '../support/refused.ts';
 import { startService, type TestService } from '../support/service.ts';
@@ -54,7 +55,7 @@ test('a copied folder takes requests again that were carried out after it, for t
   const backedUp = await startService(t, { clock, dataDir });
   const platform = await backedUp.platform();
   await backedUp.close();
-  cpSync(dataDir, restored, { recursive: true });
+  copyFolder(dataDir, restored);
 
   // As late as a request can be valid that was carried out now.
   const request = { nonce: newNonce(), timestamp: String(Math.floor(clock.nowMs() / 1000) + 300) };
@@ -65,7 +66,7 @@ test('a copied folder takes requests again that were carried out after it, for t
 
   const tenMinutesMs = 600_000;
   const early = temporaryFolder(t);
-  cpSync(restored, early, { recursive: true });
+  copyFolder(restored, early);
   clock.advance(tenMinutesMs);
   assert.equal(
     (await fileArtwork(await startService(t, { clock, dataDir: early }), platform, request)).status,

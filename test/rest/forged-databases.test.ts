@@ -9,6 +9,7 @@ import { time, toFile, toOpen } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { fileArtwork, getEscrow, openEscrow, refundEscrow, releaseEscrow } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
 import { type FilingRow, forgeIn, leafOfFiling, rewriteLeaf } from '../support/forging.ts';
@@ -70,7 +71,7 @@ const afternoon = time('2026-11-21T15:00:00+00:00');
 
 function copyOfRegistry(t: TestContext): string {
   const dataDir = join(temporaryFolder(t), 'data');
-  cpSync(registry, dataDir, { recursive: true });
+  copyFolder(registry, dataDir);
   return dataDir;
 }
 

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type Sqlite from 'better-sqlite3';
@@ -8,6 +7,7 @@ import { type Command, perform } from '../../src/store/store.ts';
 import { opened } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
 import { createManualClock } from '../support/clock.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../support/forgeries.ts';
 import { appendForged, forgeIn } from '../support/forging.ts';
@@ -20,7 +20,7 @@ const page = { from: undefined, size: 100 };
 /** A service on a copy of the registry that was forged. */
 async function startOn<T>(t: TestContext, forge: (file: string) => T) {
   const dataDir = join(temporaryFolder(t), 'data');
-  cpSync(registry, dataDir, { recursive: true });
+  copyFolder(registry, dataDir);
   const file = join(dataDir, 'artseal.db');
   const forged = forge(file);
   return {

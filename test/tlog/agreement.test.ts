@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { LogRefused } from '../../src/tlog/agreement.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -41,7 +42,7 @@ describe('a start at which the database and what was published do not agree is r
 
   function copyOf(t: Pick<TestContext, 'after'>, dataDir: string): string {
     const copy = join(temporaryFolder(t), 'data');
-    cpSync(dataDir, copy, { recursive: true });
+    copyFolder(dataDir, copy);
     return copy;
   }
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { isNamedAfter, nextFork } from '../../src/tlog/origin.ts';
 import { runHere } from '../support/artseal.ts';
+import { copyFolder } from '../support/copy-folder.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startPublishing } from './publishing.ts';
@@ -27,7 +28,7 @@ async function forked(
   settings: Record<string, string> = {},
 ) {
   const dataDir = join(temporaryFolder(t), 'data');
-  cpSync(published, dataDir, { recursive: true });
+  copyFolder(published, dataDir);
   const client = new Sqlite(join(dataDir, 'artseal.db'));
   spoil(join(dataDir, 'log-checkpoint'), (statement) => client.exec(statement));
   client.close();
@@ -76,7 +77,7 @@ test('a backup of a fork that had published nothing is not signed: the fork may 
     join(folder, 'restored'),
     join(folder, 'backup'),
   ];
-  cpSync(published, dataDir, { recursive: true });
+  copyFolder(published, dataDir);
   const file = readFileSync(join(dataDir, 'log-checkpoint'));
   rmSync(join(dataDir, 'log-checkpoint'));
   const env = { ARTSEAL_DATA_DIR: dataDir };

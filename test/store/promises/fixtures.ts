@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
-import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import type { Actor } from '../../../src/domain/act.ts';
@@ -26,6 +25,7 @@ import {
 } from '../../../src/store/store.ts';
 import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
 import { tester } from '../../support/acts.ts';
+import { copyFolder } from '../../support/copy-folder.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { businessScopes } from '../../support/tokens.ts';
@@ -71,7 +71,7 @@ export async function openStore(
 /** What a crash at this moment would leave: a copy of the folder, as it is on disk. */
 export function crashCopy(test: Cleanup, dataDir: string): string {
   const copy = join(temporaryFolder(test), 'copy');
-  cpSync(dataDir, copy, { recursive: true });
+  copyFolder(dataDir, copy);
   return copy;
 }
 
