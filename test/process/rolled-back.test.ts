@@ -91,6 +91,8 @@ test('a registry that was set back files nothing from its first moment on, until
   assert.equal(status, 503);
   assert.match(said, /Not ready: witnesses\./);
   assert.equal(await figure(older, 'rolled_back'), 1);
+  // Lines of the log are written some at a time.
+  await eventually('the log', patienceMs, () => older.stderr().includes('not ready: witnesses'));
   const logged = older.stdout() + older.stderr();
   assert.match(
     logged,
