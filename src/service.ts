@@ -28,7 +28,7 @@ import { createSharedEvidence } from './rpc/shared-evidence.ts';
 import { webhookMessage } from './rpc/webhook-message.ts';
 import { createWebhookService } from './rpc/webhook-service.ts';
 import type { WebhookSettings } from './settings/config.ts';
-import { executorOf, type Store } from './store/store.ts';
+import { executorOf, type Store, shares } from './store/store.ts';
 import { createBundles } from './tlog/bundle.ts';
 import { createOpenReads } from './tlog/open-reads.ts';
 import type { Publication } from './tlog/publication.ts';
@@ -106,7 +106,7 @@ export function createService(parts: ServiceParts): Service {
   const recovery = createRecovery({ ...parts, execute, reconciler });
   const releasedLookUps = createReleasedLookUps({ ...parts, execute, reconciler });
   const holdWarnings = createHoldWarnings(execute, clock, parts.log);
-  const openReads = createOpenReads(execute);
+  const openReads = createOpenReads(executorOf(store, shares.publicReads));
   const tiles = createTiles({ execute: openReads, publication });
   const bundles = createBundles(publication);
   const feed = createFeed(store, clock);
@@ -118,7 +118,7 @@ export function createService(parts: ServiceParts): Service {
   const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
   const sender = createSender({
     ...{
-      execute,
+      execute: executorOf(store, shares.webhooks),
       onEvents: store.onEvents,
       unitsInFlight: store.unitsInFlight,
       attempt,

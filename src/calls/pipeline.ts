@@ -65,7 +65,6 @@ export function createCalls({
   const steadyMs = createSteadyTime(clock);
   const runningKeys = createRunningKeys();
   const streams = createStreams(clock);
-  const execute = executorOf(store);
   let callsUnderWay = 0;
 
   /** Headers, clock, body; from then on the call is under way. */
@@ -137,7 +136,7 @@ export function createCalls({
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);
-    const units = new Units(store, { ...admission, nonce, quota }, (calls) =>
+    const units = new Units(store, platform.callerId, { ...admission, nonce, quota }, (calls) =>
       quotaExceeded(statusAfter(calls)),
     );
     const answer = rate.allowed
@@ -153,6 +152,7 @@ export function createCalls({
     return underWay(async () => {
       const units = new Units(
         store,
+        principal.callerId,
         admissionAt(clock.nowMs()),
         () => new Refusal('QUOTA_EXCEEDED', 'There is no quota.'),
       );
@@ -163,6 +163,7 @@ export function createCalls({
   /** There is nothing to admit: what answers with a stream changes nothing. */
   function streamed(principal: ServicePrincipal, call: StreamedCall): AsyncIterable<Message> {
     const { method, message, signal } = call;
+    const execute = executorOf(store, principal.callerId);
     const answers = dispatcher.stream(method, message, { principal, execute, signal });
     return streams.begin(principal.tokenId, answers, call);
   }
@@ -208,7 +209,7 @@ export function createCalls({
 
   /** For a call that was not admitted: how many were counted, if the store tells. */
   async function countedCalls(quota: QuotaClaim): Promise<number | undefined> {
-    return store.execute({ admission: { nowS: 0, quota } }).then(
+    return store.execute({ share: quota.callerId, admission: { nowS: 0, quota } }).then(
       ({ calls }) => calls,
       () => undefined,
     );

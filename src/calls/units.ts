@@ -20,6 +20,7 @@ type Admitted<K extends Kind> = Exclude<Outcome<K>, { readonly kind: 'NOT_ADMITT
 /** What one call submits to the store: its admission goes with the first unit, whatever that is. */
 export class Units {
   readonly #store: Pick<Store, 'execute'>;
+  readonly #share: number;
   readonly #exceeded: (calls: number) => Refusal;
   /** Until the first unit. */
   #admission: Admission | undefined;
@@ -27,9 +28,18 @@ export class Units {
   #claimedBy: string | undefined;
   #calls: number | undefined;
 
-  /** `exceeded` makes the refusal of a call beyond the quota, of which so many were counted. */
-  constructor(store: Pick<Store, 'execute'>, admission: Admission, exceeded: (calls: number) => Refusal) {
+  /**
+   * `share` is that of the caller, as `Unit.share`; `exceeded` makes the refusal of a call beyond the quota, of which so many
+   * were counted.
+   */
+  constructor(
+    store: Pick<Store, 'execute'>,
+    share: number,
+    admission: Admission,
+    exceeded: (calls: number) => Refusal,
+  ) {
     this.#store = store;
+    this.#share = share;
     this.#admission = admission;
     this.#exceeded = exceeded;
   }
@@ -95,7 +105,7 @@ export class Units {
       ? uncounted(this.#admission)
       : this.#admission;
     this.#admission = undefined;
-    return { admission, effect };
+    return { share: this.#share, admission, effect };
   }
 
   /** What came of the effect of a unit. Throws the Refusal of a call that is not let in. */

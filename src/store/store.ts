@@ -21,6 +21,9 @@ import type { WebhookCommands } from './webhook-commands.ts';
  * Ordering: units that are submitted without waiting for each other take effect one at a time, in some order. A unit sees
  * every unit that resolved before it was submitted.
  *
+ * Fairness: where more units wait than can be carried out at once, their shares take turns, by what the units cost. A unit
+ * waits for a bounded amount of work of other shares, however many units these have waiting.
+ *
  * Durability: a unit resolves when all of it survives kill -9 and loss of power; what it read is then durable as well.
  *
  * After UNAVAILABLE a unit may or may not have been stored. Its Idempotency-Key tells: submitted again under the same
@@ -173,8 +176,20 @@ export type Command<K extends Kind = Kind> = {
 /** What a command gives. */
 export type Result<K extends Kind = Kind> = Commands[K]['gives'];
 
+/** Whose shares of the store are not those of callers, whose ids are positive. */
+export const shares = {
+  /** What the service does by itself: recovery, the evidence log, readiness. */
+  service: 0,
+  /** Sending to webhooks. */
+  webhooks: -1,
+  /** Reads that need no signature. */
+  publicReads: -2,
+} as const;
+
 /** What takes effect together: letting a call in, and what it asks for. Either may be missing. */
 export interface Unit<K extends Kind = Kind> {
+  /** Whose share of the store it uses: the id of a caller, or one of `shares`; that of the service if left out. */
+  readonly share?: number | undefined;
   readonly admission?: Admission | undefined;
   readonly effect?: Command<K> | undefined;
 }
@@ -264,18 +279,19 @@ export type Execute = <K extends Kind>(command: Command<K>) => Promise<Result<K>
 /** Reads size and roots of the tree of the evidence log. */
 export type ReadTree = <K extends 'GetTree' | 'GetRoot'>(command: Command<K>) => Promise<Result<K>>;
 
-/** Carries out commands one by one, each as a unit of its own. */
+/** Carries out commands one by one, each as a unit of its own, which uses the given share. */
 export const executorOf =
-  (store: Pick<Store, 'execute'>): Execute =>
+  (store: Pick<Store, 'execute'>, share?: number): Execute =>
   (command) =>
-    perform(store, command);
+    perform(store, command, share);
 
 /** Carries out one command by itself. Throws the Refusal that it meets. */
 export async function perform<K extends Kind>(
   store: Pick<Store, 'execute'>,
   command: Command<K>,
+  share?: number,
 ): Promise<Result<K>> {
-  const { outcome } = await store.execute<K>({ effect: command });
+  const { outcome } = await store.execute<K>({ share, effect: command });
   if (outcome.kind === 'DONE') return outcome.result;
   if (outcome.kind === 'REFUSED') throw refusalOf(outcome.refusal);
   throw new Error(`A command without admission was not admitted: ${outcome.why}.`);

@@ -130,10 +130,10 @@ export interface EventRange {
 }
 
 /** Events that are looked at in one unit that sends again, at most: other units wait for it. */
-export const redeliveredPerUnit = 1_000;
+export const redeliveredPerUnit = 200;
 
 /** Deliveries that are deleted in one unit that deletes an endpoint, at most: likewise. */
-export const deletedPerUnit = 1_000;
+export const deletedPerUnit = 200;
 
 /** What one unit of sending again came to. */
 export interface Redelivered {

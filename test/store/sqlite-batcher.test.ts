@@ -3,12 +3,13 @@ import { type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createBatcher } from '../../src/store/sqlite/batcher.ts';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
-import type { Unit } from '../../src/store/store.ts';
+import type { Command, Unit } from '../../src/store/store.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { refused, sandbox } from './promises/fixtures.ts';
 
 const waitingMax = 10_000;
-const batchMax = 1_000;
+/** What a batch costs at most; a unit without an effect costs 1. */
+const batchMax = 256;
 const worthwhile = 32;
 
 /** A batcher before a core that begins when the gate opens, and the sizes of the batches that it was given. */
@@ -56,12 +57,60 @@ test('an engine that idles is given at once what is worth an fsync, and the rest
   assert.deepEqual(sizes, [worthwhile, worthwhile]);
 });
 
-test('a batch holds so many units at most, and the rest follow', async (t) => {
+test('a batch costs so much at most, and the rest follow', async (t) => {
   const { sizes, submit, open } = openGated(t);
   open();
   await Promise.all(submit(2 * batchMax + 1));
   assert.deepEqual(sizes, [worthwhile, batchMax, batchMax + 1 - worthwhile]);
 });
+
+/** A batcher whose batches are carried out by hand, and what each of them had: the shares and commands of its units. */
+function openByHand() {
+  const batches: string[][] = [];
+  const done: (() => void)[] = [];
+  const batcher = createBatcher(async (units) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    batches.push(units.map(({ share, effect }) => `${share} ${effect?.kind ?? 'Admit'}`));
+    done.push(resolve);
+    await promise;
+    return units.map(() => ({ outcome: { kind: 'DONE', result: undefined, isReplay: false } }));
+  });
+  const submit = (share: number, effect: Command | undefined, count: number) => {
+    for (let left = count; left > 0; left -= 1) batcher.execute({ share, effect });
+  };
+  /** Has so many batches carried out, one after the other. */
+  async function carryOut(count: number): Promise<void> {
+    for (let left = count; left > 0; left -= 1) {
+      await turn();
+      done.shift()?.();
+      await turn();
+    }
+  }
+  return { batches, submit, carryOut };
+}
+
+const webhook = { webhookId: 'wh_0', owner: 1 };
+const expensive: Record<string, Command> = {
+  'long pages': {
+    kind: 'ListFilings',
+    filter: { owner: 1, year: undefined },
+    page: { from: undefined, size: 100 },
+  },
+  'redelivery of many events': { kind: 'Redeliver', ...webhook, which: { after: 0, upTo: 9_900 }, nowMs: 0 },
+  'deletion of many deliveries': { kind: 'DeleteWebhook', ...webhook },
+};
+
+for (const [what, command] of Object.entries(expensive)) {
+  test(`a call waits for no more than what is being carried out, while another caller has much waiting: ${what}`, async () => {
+    const { batches, submit, carryOut } = openByHand();
+    submit(1, command, 100);
+    await turn();
+    submit(2, undefined, 1);
+    await carryOut(3);
+    const own = `1 ${command.kind}`;
+    assert.deepEqual(batches, [[own], ['2 Admit'], [own], [own]]);
+  });
+}
 
 test('more units than may wait are refused at once with UNAVAILABLE, those before them are answered', async (t) => {
   const { submit, open } = openGated(t);

@@ -1,21 +1,24 @@
 import { unavailable } from '../../domain/reason.ts';
-import type { Executed, Kind, Store, Unit } from '../store.ts';
+import { type Executed, type Kind, type Store, shares, type Unit } from '../store.ts';
 import { charactersIn } from './characters.ts';
 import type { Reply } from './core.ts';
+import { costOf } from './costs.ts';
 import { asError, fateUnknown } from './failure.ts';
+import { createFairQueue } from './fair-queue.ts';
 
 /** Units that wait for their batch, at most; far more than the calls under way can have. */
 const waitingMax = 10_000;
 /** Characters that the effects of these may hold, at most. */
 const waitingCharactersMax = 64 * 1_048_576;
-/** Units of one batch, at most. */
-const batchMax = 1_000;
+/** What a share may use in each turn, and what a batch costs at most: some milliseconds, as long as others wait. See `costOf`. */
+const costMax = { turn: 32, batch: 256 };
 /** Units that are worth an fsync of their own: the engine is not to idle until the turn is over. */
 const worthwhile = 32;
 
 /**
  * Gathers units into batches, so that they share a transaction and its fsync: those of a turn of the event loop, and all
- * that come while the batch before is carried out.
+ * that come while the batch before is carried out. What a batch costs is bounded, and where more waits, those whose units
+ * wait take turns.
  */
 export interface Batcher {
   readonly execute: Store['execute'];
@@ -28,6 +31,9 @@ export interface Batcher {
 /** A unit that waits for its reply. */
 interface Waiting {
   readonly unit: Unit;
+  readonly share: number;
+  readonly cost: number;
+  next: Waiting | undefined;
   readonly characters: number;
   readonly resolve: (executed: Executed) => void;
   readonly reject: (error: Error) => void;
@@ -38,7 +44,9 @@ interface Waiting {
  * the first of them alone, and then the others are sent again.
  */
 export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly Reply[]>): Batcher {
-  const waiting: Waiting[] = [];
+  const queue = createFairQueue<Waiting>(costMax);
+  /** What the batch before left over. It is sent before anything else. */
+  let left: readonly Waiting[] = [];
   let waitingCharacters = 0;
   let isUnderWay = false;
   let unitsUnderWay = 0;
@@ -48,7 +56,7 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
 
   function schedule(): void {
     if (!canSend()) return;
-    if (waiting.length >= worthwhile) sendNext();
+    if (waiting() >= worthwhile) sendNext();
     else if (!isScheduled) {
       isScheduled = true;
       // After the I/O events of this turn and all that they set off, so that they share the fsync.
@@ -59,12 +67,15 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     }
   }
 
+  const waiting = (): number => queue.length() + left.length;
+
   function canSend(): boolean {
-    return waiting.length > 0 && !isUnderWay;
+    return waiting() > 0 && !isUnderWay;
   }
 
   function sendNext(): void {
-    const batch = waiting.splice(0, batchMax);
+    const batch = left.length > 0 ? left : queue.take();
+    left = [];
     for (const { characters } of batch) waitingCharacters -= characters;
     isUnderWay = true;
     unitsUnderWay = batch.length;
@@ -85,35 +96,41 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
       else if ('failure' in reply) reject(asError(reply.failure));
       else resolve(reply);
     }
-    if (isInPart) sendAgain(batch.slice(replies.length));
+    if (isInPart) {
+      left = batch.slice(replies.length);
+      for (const { characters } of left) waitingCharacters += characters;
+    }
     schedule();
     endIfIdle();
   }
 
-  function sendAgain(left: readonly Waiting[]): void {
-    waiting.unshift(...left);
-    for (const { characters } of left) waitingCharacters += characters;
-  }
-
   function endIfIdle(): void {
-    if (isClosed && !isUnderWay && waiting.length === 0) ended.resolve();
+    if (isClosed && !isUnderWay && waiting() === 0) ended.resolve();
   }
 
   return {
     execute: <K extends Kind>(unit: Unit<K>) => {
       const { promise, resolve, reject } = Promise.withResolvers<Executed<K>>();
       const characters = charactersIn(unit.effect);
-      const isFull = waiting.length >= waitingMax || waitingCharacters + characters > waitingCharactersMax;
+      const isFull = waiting() >= waitingMax || waitingCharacters + characters > waitingCharactersMax;
       if (isClosed || isFull) {
         reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
         return promise;
       }
-      waiting.push({ unit, characters, resolve: resolve as Waiting['resolve'], reject });
+      queue.add({
+        unit,
+        share: unit.share ?? shares.service,
+        cost: costOf(unit),
+        next: undefined,
+        characters,
+        resolve: resolve as Waiting['resolve'],
+        reject,
+      });
       waitingCharacters += characters;
       schedule();
       return promise;
     },
-    inFlight: () => waiting.length + unitsUnderWay,
+    inFlight: () => waiting() + unitsUnderWay,
     close: () => {
       isClosed = true;
       endIfIdle();

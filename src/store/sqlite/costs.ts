@@ -1,0 +1,31 @@
+import type { Command, Kind, Unit } from '../store.ts';
+import { deletedPerUnit, redeliveredPerUnit } from '../webhook-commands.ts';
+
+/** What a command costs; 1 is what a filing does, about 20 µs. */
+type Costs = { readonly [K in Kind]?: (command: Command<K>) => number };
+
+/** The commands that cost more than a filing; of those that read a page, the ones that cost more than the others. */
+const costs: Costs = {
+  ListFilings: ({ page }) => 1 + page.size / 2,
+  Redeliver: ({ which }) => ('sequence' in which ? 1 : redeliveredPerUnit),
+  DeleteWebhook: () => deletedPerUnit / 5,
+  ReadEvents: () => 15,
+  ReadAllEvents: () => 15,
+  ReadLeaves: () => 15,
+  ReadSubtrees: () => 10,
+  ProveInclusion: () => 15,
+  ProveConsistency: () => 15,
+  FindRecord: () => 15,
+  VerifyLog: ({ leaves }) => leaves / 8,
+  ReadFigures: () => 60,
+  TakeWork: ({ limit }) => limit,
+  NoteAttempts: ({ outcomes }) => outcomes.length,
+};
+
+/** About what a unit costs the thread of the store, before it is carried out. At least 1. */
+export function costOf({ effect }: Unit): number {
+  if (effect === undefined) return 1;
+  const cost = costs[effect.kind] as ((command: Command) => number) | undefined;
+  if (cost !== undefined) return Math.max(1, cost(effect));
+  return 'page' in effect ? 1 + effect.page.size / 4 : 1;
+}

@@ -1,0 +1,119 @@
+/** What waits in a fair queue. It waits in one queue at a time. */
+export interface Queued<Item> {
+  /** Whose share it uses. */
+  readonly share: number;
+  /** What it costs, at least 1. */
+  readonly cost: number;
+  /** The next item of the same share. The queue sets it. */
+  next: Item | undefined;
+}
+
+/** The limits of a fair queue, as costs. */
+export interface FairQueueLimits {
+  /** What a share may use in each turn. An item that costs more waits until its share has saved enough. */
+  readonly turn: number;
+  /** What a batch may cost in total, unless it is a single item. */
+  readonly batch: number;
+}
+
+/**
+ * A queue that is shared fairly, by deficit round robin: the shares that have items take turns, and every share may use as
+ * much as any other, however many items it has and whatever they cost. Items of one share keep their order.
+ */
+export interface FairQueue<Item> {
+  length(): number;
+  add(item: Item): void;
+  /**
+   * Removes and returns the next batch in the order to carry it out; empty if nothing waits. An item that costs more than a
+   * turn is a batch of its own.
+   */
+  take(): Item[];
+}
+
+/** A share that has items. */
+interface Line<Item> {
+  readonly share: number;
+  first: Item;
+  last: Item;
+  /** What it may still use. */
+  credit: number;
+  /** The share whose turn is next. */
+  next: Line<Item> | undefined;
+}
+
+export function createFairQueue<Item extends Queued<Item>>({
+  turn,
+  batch,
+}: FairQueueLimits): FairQueue<Item> {
+  const lines = new Map<number, Line<Item>>();
+  /** The share whose turn it is, and the one whose turn is last. */
+  let current: Line<Item> | undefined;
+  let last: Line<Item> | undefined;
+  /** Whether the current share was given its credit: a batch may end within its turn. */
+  let isTurnBegun = false;
+  let length = 0;
+
+  function append(line: Line<Item>): void {
+    line.next = undefined;
+    if (last === undefined) current = line;
+    else last.next = line;
+    last = line;
+  }
+
+  function endTurn(line: Line<Item>): void {
+    isTurnBegun = false;
+    current = line.next;
+    if (current === undefined) last = undefined;
+  }
+
+  function remove(line: Line<Item>, item: Item): void {
+    const { next } = item;
+    length -= 1;
+    line.credit -= item.cost;
+    item.next = undefined;
+    if (next !== undefined) {
+      line.first = next;
+      return;
+    }
+    // A share that waits for nothing saves nothing.
+    lines.delete(line.share);
+    endTurn(line);
+  }
+
+  return {
+    length: () => length,
+    add: (item) => {
+      const line = lines.get(item.share);
+      length += 1;
+      if (line !== undefined) {
+        line.last.next = item;
+        line.last = item;
+        return;
+      }
+      const added = { share: item.share, first: item, last: item, credit: 0, next: undefined };
+      lines.set(item.share, added);
+      append(added);
+    },
+    take: () => {
+      const taken: Item[] = [];
+      let cost = 0;
+      for (let line = current; line !== undefined; line = current) {
+        if (!isTurnBegun) line.credit += turn;
+        isTurnBegun = true;
+        const item = line.first;
+        if (item.cost > line.credit) {
+          endTurn(line);
+          append(line);
+          continue;
+        }
+        const isAlone = item.cost > turn;
+        if (taken.length > 0 && (isAlone || cost + item.cost > batch)) break;
+        remove(line, item);
+        taken.push(item);
+        cost += item.cost;
+        if (isAlone) break;
+      }
+      return taken;
+    },
+  };
+}
