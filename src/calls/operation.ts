@@ -22,6 +22,11 @@ export interface Call {
    * Throws Refusal.
    */
   readonly execute: Execute;
+  /**
+   * Carries out a further command of a call that takes several. Under an Idempotency-Key, what this command gives is kept in
+   * place of what the one before gave. Throws Refusal.
+   */
+  readonly executeNext: Execute;
   /** Waits for something that others do; meanwhile the call is not one of those under way. Rejects as `wait` does. */
   readonly pause: <T>(wait: () => Promise<T>) => Promise<T>;
 }

@@ -192,7 +192,8 @@ export function createCalls({
       if (!isFreeOfQuota) units.takeQuota();
       if (reading instanceof Refusal) throw reading;
       const { message, violations } = reading;
-      const call = { principal, execute: units.execute, pause };
+      const { execute, executeNext } = units;
+      const call = { principal, execute, executeNext, pause };
       const answer = await dispatcher.invoke(method, message, call, violations);
       await units.admit();
       return answer;

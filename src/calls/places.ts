@@ -1,4 +1,7 @@
 import { Refusal, unavailable } from '../domain/reason.ts';
+import { refusalData } from '../domain/violation.ts';
+import type { Execute } from '../store/store.ts';
+import type { Call } from './operation.ts';
 
 /** How many places there are, and what is said where there is none. */
 export interface PlacesRules {
@@ -18,6 +21,35 @@ export interface Places<Key> {
   enter(key: Key): () => void;
   /** How many are taken. */
   taken(): number;
+}
+
+/** What carries out the commands of a call. */
+export type Steps = Pick<Call, 'execute' | 'executeNext'>;
+
+/**
+ * Has a call work in a place. Without one, the store refuses the first command in its stead, so that a repetition under an
+ * Idempotency-Key is given what was answered before.
+ */
+export async function inPlace<Key, T>(
+  places: Places<Key>,
+  key: Key,
+  { execute, executeNext }: Steps,
+  work: (steps: Steps) => Promise<T>,
+): Promise<T> {
+  let leave: () => void;
+  try {
+    leave = places.enter(key);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    const refuse = (() => execute({ kind: 'Refuse', refusal: refusalData(error) })) as Execute;
+    const refuseNext = () => Promise.reject(error);
+    return await work({ execute: refuse, executeNext: refuseNext });
+  }
+  try {
+    return await work({ execute, executeNext });
+  } finally {
+    leave();
+  }
 }
 
 /** How long one who has enough waits before it tries again, in seconds. */

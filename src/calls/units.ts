@@ -9,6 +9,7 @@ import type {
   IdempotencyClaim,
   Kind,
   Outcome,
+  Result,
   Store,
   Unit,
 } from '../store/store.ts';
@@ -24,6 +25,8 @@ export class Units {
   readonly #exceeded: (calls: number) => Refusal;
   /** Until the first unit. */
   #admission: Admission | undefined;
+  /** Once it is submitted. */
+  #claim: IdempotencyClaim | undefined;
   #isReplay = false;
   #claimedBy: string | undefined;
   #calls: number | undefined;
@@ -58,11 +61,11 @@ export class Units {
   }
 
   /** Carries a command out. Throws the Refusal that it, or the call's admission, meets. */
-  readonly execute: Execute = async (command) => {
-    const outcome = this.#admitted(await this.#store.execute(this.#unit(command)));
-    if (outcome.kind === 'DONE') return outcome.result;
-    throw refusalOf(outcome.refusal);
-  };
+  readonly execute: Execute = (command) => this.#perform(this.#unit(command));
+
+  /** The same for a further command, whose result is kept under the idempotency key of the call from then on. */
+  readonly executeNext: Execute = (command) =>
+    this.#perform({ ...this.#unit(command), continues: this.#claim });
 
   /** Stores the admission, if no unit did yet. Throws the Refusal that it meets. */
   async admit(): Promise<void> {
@@ -100,10 +103,17 @@ export class Units {
     return this.#calls;
   }
 
+  async #perform<K extends Kind>(unit: Unit<K>): Promise<Result<K>> {
+    const outcome = this.#admitted(await this.#store.execute(unit));
+    if (outcome.kind === 'DONE') return outcome.result;
+    throw refusalOf(outcome.refusal);
+  }
+
   #unit<K extends Kind>(effect: Command<K> | undefined): Unit<K> {
     const admission = isUnavailable(effect as Command | undefined)
       ? uncounted(this.#admission)
       : this.#admission;
+    this.#claim ??= admission?.idempotency;
     this.#admission = undefined;
     return { share: this.#share, admission, effect };
   }

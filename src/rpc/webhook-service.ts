@@ -7,6 +7,7 @@ import {
   WebhookService,
 } from '../../gen/artseal/v1/webhook_pb.ts';
 import { type Call, type Implementation, implement, operation, parsed } from '../calls/operation.ts';
+import { createPlaces, inPlace } from '../calls/places.ts';
 import { ownerScope } from '../calls/principal.ts';
 import { instantOf } from '../domain/calendar.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -50,10 +51,18 @@ export interface WebhookDependencies extends WebhookTestDependencies {
   readonly onChange: () => void;
 }
 
+/** Calls under way that have events sent again: for one endpoint, and for all. */
+const redeliveriesMax = { ofEach: 1, ofAll: 100 };
+
 /** The operations of WebhookService. A platform has its own endpoints, an internal system sees to all of them. */
 export function createWebhookService(dependencies: WebhookDependencies): Implementation {
   const { keyRing, clock, timestamp, paging, idKey, checkTarget, onChange } = dependencies;
   const test = createTestWebhook(dependencies);
+  const redeliveries = createPlaces<string>({
+    ...redeliveriesMax,
+    tooMany: 'Events of this webhook are being sent again by another call.',
+    full: 'Too many calls have events sent again.',
+  });
 
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) =>
@@ -157,7 +166,7 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
     deleteWebhook: operation({
       parse: parseId,
       run: async (webhookId, call) => {
-        await deleteWebhook(call.execute, nameOf(call, webhookId));
+        await deleteWebhook(call.execute, nameOf(call, webhookId), call.executeNext);
         onChange();
         return {};
       },
@@ -191,7 +200,9 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
         })),
       run: async ({ webhookId, which }, call) => {
         const asked = { ...nameOf(call, webhookId), which, nowMs: clock.nowMs() };
-        const count = await redeliver(call.execute, asked);
+        const count = await inPlace(redeliveries, webhookId, call, ({ execute, executeNext }) =>
+          redeliver(execute, asked, executeNext),
+        );
         onChange();
         return { count };
       },

@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { TestWebhookResponseSchema } from '../../gen/artseal/v1/webhook_pb.ts';
 import type { Call } from '../calls/operation.ts';
-import { createPlaces } from '../calls/places.ts';
+import { createPlaces, inPlace, type Steps } from '../calls/places.ts';
 import type { Clock } from '../domain/clock.ts';
 import { mintTestEventId } from '../keys/mint.ts';
-import type { StoredWebhook, WebhookName } from '../store/webhook-commands.ts';
+import type { StoredWebhook, WebhookName, WebhookTestResult } from '../store/webhook-commands.ts';
 import type { WebhookMessage } from '../webhooks/attempt.ts';
 import { answerFields, type WebhookAnswer } from './webhook-answer.ts';
 import { messageOf } from './webhook-message.ts';
@@ -28,7 +28,7 @@ export interface WebhookTestDependencies {
 const testsMax = { ofCaller: 2, ofAll: 100 } as const;
 
 /**
- * Sends an endpoint an event that did not happen, and tells what came of it. Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE
+ * Sends an endpoint an event that did not happen, and tells what came of it; a repetition under an Idempotency-Key sends nothing. Throws WEBHOOK_NOT_FOUND; RATE_LIMITED and UNAVAILABLE
  * if too many are under way.
  */
 export type TestWebhook = (
@@ -44,25 +44,29 @@ export function createTestWebhook({ clock, timestamp, attempt }: WebhookTestDepe
     full: 'Too many tests of webhooks are under way.',
   });
 
-  async function test(name: WebhookName, { execute }: Call) {
-    const find = { kind: 'FindWebhook', ...name } as const;
-    await execute(find);
-    // Under an Idempotency-Key the first is the endpoint as it was then; a test is made anew.
-    const webhook = await execute(find);
-    const { isDelivered, ...came } = await attempt(webhook, testMessage(webhook, timestamp(clock.nowMs())));
-    return { delivered: isDelivered, ...answerFields(came) };
+  async function test(name: WebhookName, { execute, executeNext }: Steps): Promise<WebhookTestResult> {
+    const eventId = mintTestEventId();
+    const begun = await execute({ kind: 'BeginWebhookTest', ...name, eventId });
+    // A repetition is given the test of the first call, and sends nothing.
+    if (begun.eventId !== eventId || begun.webhook === undefined) return begun.result ?? interrupted;
+    const { webhookId } = begun.webhook;
+    const at = timestamp(clock.nowMs());
+    const message = messageOf({ id: eventId, sequence: 0, type: 'webhook.test', at, webhookId });
+    const { isDelivered, httpStatus, answer, error } = await attempt(begun.webhook, message);
+    const result = { isDelivered, httpStatus, answer, error };
+    await executeNext({ kind: 'EndWebhookTest', eventId, result });
+    return result;
   }
 
   return async (name, call) => {
-    const leave = places.enter(call.principal.callerId);
-    try {
-      return await test(name, call);
-    } finally {
-      leave();
-    }
+    const { callerId } = call.principal;
+    const { isDelivered, ...came } = await inPlace(places, callerId, call, (steps) => test(name, steps));
+    return { delivered: isDelivered, ...answerFields(came) };
   };
 }
 
-function testMessage({ webhookId }: StoredWebhook, at: string): WebhookMessage {
-  return messageOf({ id: mintTestEventId(), sequence: 0, type: 'webhook.test', at, webhookId });
-}
+/** What is answered for a test whose result was not kept. */
+const interrupted: WebhookTestResult = {
+  ...{ isDelivered: false, httpStatus: null, answer: null },
+  error: 'the server stopped before the result was known',
+};

@@ -191,6 +191,11 @@ export interface Unit<K extends Kind = Kind> {
   /** Whose share of the store it uses: the id of a caller, or one of `shares`; that of the service if left out. */
   readonly share?: number | undefined;
   readonly admission?: Admission | undefined;
+  /**
+   * The idempotency key of a call that was admitted by an earlier unit. What becomes of this effect replaces what is kept for
+   * repetitions, under the rules of IdempotencyClaim; another refusal leaves it as it is.
+   */
+  readonly continues?: IdempotencyClaim | undefined;
   readonly effect?: Command<K> | undefined;
 }
 

@@ -135,12 +135,30 @@ export const redeliveredPerUnit = 200;
 /** Deliveries that are deleted in one unit that deletes an endpoint, at most: likewise. */
 export const deletedPerUnit = 200;
 
-/** What one unit of sending again came to. */
+/** What the units of sending again came to so far. */
 export interface Redelivered {
   /** How many are to be sent. */
   readonly count: number;
   /** What is still to be looked at; undefined if nothing is. */
   readonly rest: EventRange | undefined;
+}
+
+/** What came of testing an endpoint. */
+export interface WebhookTestResult {
+  readonly isDelivered: boolean;
+  readonly httpStatus: number | null;
+  readonly answer: Uint8Array | null;
+  readonly error: string | null;
+}
+
+/** A test of an endpoint: to be made, or made. */
+export interface WebhookTest {
+  /** Of the event that is sent. */
+  readonly eventId: string;
+  /** The endpoint to send it to. */
+  readonly webhook?: StoredWebhook;
+  /** Undefined until it is known. */
+  readonly result?: WebhookTestResult;
 }
 
 /** Endpoints of callers, and what is sent to them. */
@@ -165,6 +183,16 @@ export interface WebhookCommands {
   ChangeWebhook: {
     readonly takes: WebhookName & { readonly change: WebhookChange; readonly by?: Actor | undefined };
     readonly gives: StoredWebhook;
+  };
+  /** Finds the endpoint that a test is to be sent to. Refused with WEBHOOK_NOT_FOUND. */
+  BeginWebhookTest: {
+    readonly takes: WebhookName & { readonly eventId: string };
+    readonly gives: WebhookTest;
+  };
+  /** Gives the result of a test, to be kept under the Idempotency-Key of its call. */
+  EndWebhookTest: {
+    readonly takes: { readonly eventId: string; readonly result: WebhookTestResult };
+    readonly gives: WebhookTest;
   };
   /**
    * Gives it another secret; the one before is good until `previousEndsAtS`, and none before that any more. An operator who does it
@@ -203,12 +231,13 @@ export interface WebhookCommands {
   /**
    * Has one event sent again, or each that the endpoint is sent, was tried or passed over, and was not DELIVERED, of a time and
    * later or of a range: due at once, in the order of its resource, its attempts counted anew. Of a range it looks at
-   * `redeliveredPerUnit` events at most. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and VALIDATION_FAILED for
+   * `redeliveredPerUnit` events at most, and its `count` includes the `counted` of the units before. Refused with WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, and VALIDATION_FAILED for
    * a sequence ahead of all, or of a type that the endpoint is not sent.
    */
   Redeliver: {
     readonly takes: WebhookName & {
       readonly which: { readonly sequence: number } | { readonly sinceMs: number } | EventRange;
+      readonly counted?: number;
       readonly nowMs: number;
       readonly by?: Actor | undefined;
     };

@@ -1,15 +1,19 @@
 import { Refusal } from '../domain/reason.ts';
 import type { Command, Execute } from './store.ts';
 
-/** Deletes an endpoint with its deliveries, in as many units as it takes; refused as `DeleteWebhook` says. */
+/**
+ * Deletes an endpoint with its deliveries, in as many units as it takes; refused as `DeleteWebhook` says. `executeNext` carries
+ * out the units after the first.
+ */
 export async function deleteWebhook(
   execute: Execute,
   asked: Omit<Command<'DeleteWebhook'>, 'kind'>,
+  executeNext: Execute = execute,
 ): Promise<void> {
   const unit = { kind: 'DeleteWebhook', ...asked } as const;
   let { isDone } = await execute(unit);
-  // The first may be what an earlier call was told, or somebody else deletes it as well.
-  while (!isDone) isDone = (await execute(unit).catch(doneIfGone)).isDone;
+  // Somebody else may delete it as well.
+  while (!isDone) isDone = (await executeNext(unit).catch(doneIfGone)).isDone;
 }
 
 function doneIfGone(error: unknown): { readonly isDone: boolean } {

@@ -55,7 +55,7 @@ function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') 
   return {
     runs: () => runs,
     invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
-      dispatcher.invoke(method, request, { principal, execute, pause }, violations),
+      dispatcher.invoke(method, request, { principal, execute, executeNext: execute, pause }, violations),
   };
 }
 
@@ -146,7 +146,7 @@ test('a method that nobody implements is not found', async () => {
   const dispatcher = createDispatcher([]);
   const request = create(GetProvenanceRequestSchema);
   await assert.rejects(
-    dispatcher.invoke(method, request, { principal: operator, execute, pause }),
+    dispatcher.invoke(method, request, { principal: operator, execute, executeNext: execute, pause }),
     refusal('NOT_FOUND'),
   );
 });

@@ -9,6 +9,7 @@ import { redeliveredPerUnit } from '../../src/store/webhook-commands.ts';
 import { tester } from '../support/acts.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
 import { assertRefused } from '../support/refused.ts';
 import { artwork } from '../support/samples.ts';
 import { type ServiceOptions, startService } from '../support/service.ts';
@@ -342,22 +343,6 @@ test('a test is sent at once, signed with the secrets in force, and what came of
   assert.equal(new Set(ids).size, ids.length);
 });
 
-test('a test under the Idempotency-Key of an earlier one is sent anew', async (t) => {
-  let [requests, status] = [0, 500];
-  const { port } = await startReceiver(t, (_request, response) => {
-    requests += 1;
-    response.writeHead(status).end();
-  });
-  const { call, create } = await startManaging(t, { env: localEndpoints });
-  const { webhook } = await create({ url: `https://127.0.0.1:${port}/` });
-  const again = () =>
-    call(`/${webhook.webhookId}/test`, { method: 'POST', headers: { 'Idempotency-Key': 'k' } });
-  assert.equal((await again()).json.delivered, false);
-  status = 204;
-  assert.equal((await again()).json.delivered, true);
-  assert.equal(requests, 2);
-});
-
 test('a test that cannot arrive says why, and names no address', async (t) => {
   const { call, create } = await startManaging(t);
   const { webhook } = await create({ url: 'https://hooks.invalid/' });
@@ -478,6 +463,48 @@ test('more events than one unit of the store looks at are sent again in one call
   await patch(path, { status: 'ENABLED' });
   const { json } = await post(`${path}/redeliver`, { since: '2026-11-21T12:00:00Z' });
   assert.deepEqual(json, { count: redeliveredPerUnit + 2 });
+});
+
+test('one call at a time has events of an endpoint sent again, and a repetition of an earlier one is answered meanwhile', async (t) => {
+  const managing = await startManaging(t);
+  const { service, gallery, post, patch, create } = managing;
+  const { webhook } = await create({ url: 'https://hooks.invalid/' });
+  const other = await create({ url: 'https://other.invalid/' });
+  const path = `/${webhook.webhookId}`;
+  await patch(path, { status: 'DISABLED' });
+  const by = (await service.execute({ kind: 'FindPlatform', name: gallery.caller })) ?? assert.fail();
+  const at = { atMs: managing.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  const file = { kind: 'FileArtwork', artwork: { ...artwork, price: 1n }, at, by } as const;
+  const events = 10 * redeliveredPerUnit;
+  await Promise.all(Array.from({ length: events }, () => service.execute(file)));
+  await patch(path, { status: 'ENABLED' });
+  const redeliver = (headers: Record<string, string> = {}, name: string = path) =>
+    post(`${name}/redeliver`, { since: '2026-11-21T12:00:00Z' }, undefined, headers);
+  const earlier = await redeliver({ 'Idempotency-Key': 'earlier' });
+  assert.deepEqual(earlier.json, { count: events });
+
+  // Which of these is first is open, and whether the others come while it is under way.
+  await eventually('a second call is refused while the first one is under way', 60_000, async () => {
+    const [first, second, ofOther, replay] = await Promise.all([
+      redeliver(),
+      redeliver(),
+      redeliver({}, `/${other.webhook.webhookId}`),
+      redeliver({ 'Idempotency-Key': 'earlier' }),
+    ]);
+    assert.equal(ofOther.status, 200, ofOther.text);
+    assert.equal(replay.text, earlier.text);
+    const refused = [first, second].find(({ status }) => status !== 200);
+    if (refused === undefined) return undefined;
+    assertRefused(
+      refused,
+      429,
+      'RATE_LIMITED',
+      /^Events of this webhook are being sent again by another call/,
+    );
+    assert.equal(refused.headers['retry-after'], '1');
+    return true;
+  });
+  assert.deepEqual((await redeliver()).json, { count: events });
 });
 
 test('the log has neither the secrets of endpoints nor what is behind the path of their URLs', async (t) => {

@@ -70,7 +70,9 @@ async function openService(t: TestContext) {
       return waiting;
     };
     const message = create(ListEventsRequestSchema, request);
-    const answer = dispatcher.invoke(listEvents, message, { principal, execute, pause });
+    const answer = dispatcher.invoke(listEvents, message, {
+      ...{ principal, execute, executeNext: execute, pause },
+    });
     return {
       answer: answer as Promise<ListEventsResponse>,
       waits: async () => {

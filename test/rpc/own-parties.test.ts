@@ -133,7 +133,7 @@ test('in 10,000 random calls, whoever calls its buyers as others do never touche
     const message = create(method.input, request);
     made += 1;
     try {
-      const call = { principal, execute, pause: <T>(wait: () => Promise<T>) => wait() };
+      const call = { principal, execute, executeNext: execute, pause: <T>(wait: () => Promise<T>) => wait() };
       const answer = await service.dispatcher.invoke(method, message, call);
       return answer as MessageShape<M['output']>;
     } catch (error) {

@@ -763,8 +763,9 @@ export const WebhookService: GenService<{
   },
   /**
    * Sends an event of the type webhook.test once, waits for the answer, 15 seconds at most, and tells it. A disabled endpoint is
-   * sent it as well. A caller has two tests under way at most, and a repetition under an idempotency key tests anew.
-   * Reasons: WEBHOOK_NOT_FOUND.
+   * sent it as well. A caller has two tests under way at most. A repetition under an idempotency key sends nothing and returns
+   * the stored result; if the server stopped during the test, `delivered` is false and `error` says so.
+   * Reasons: WEBHOOK_NOT_FOUND, RATE_LIMITED.
    *
    * @generated from rpc artseal.v1.WebhookService.TestWebhook
    */
@@ -787,8 +788,8 @@ export const WebhookService: GenService<{
   },
   /**
    * Sends again: one event, or each of a time and later that did not arrive, that happened while the endpoint was disabled or was
-   * not there yet included. The endpoint has to be enabled.
-   * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED.
+   * not there yet included. The endpoint has to be enabled. Only one call at a time sends events of an endpoint again.
+   * Reasons: VALIDATION_FAILED, WEBHOOK_NOT_FOUND, WEBHOOK_DISABLED, EVENTS_EXPIRED, RATE_LIMITED.
    *
    * @generated from rpc artseal.v1.WebhookService.Redeliver
    */

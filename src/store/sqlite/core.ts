@@ -296,9 +296,9 @@ function createUnits(database: Database, incidents: Incidents) {
 
   const changes = (kind: Kind): boolean => handlers[kind].access !== 'READ';
 
-  function writes({ admission, effect }: Unit): boolean {
-    const isAdmitting = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take;
-    return Boolean(isAdmitting) || (effect !== undefined && changes(effect.kind));
+  function writes({ admission, continues, effect }: Unit): boolean {
+    const isKeeping = admission?.nonce ?? admission?.idempotency ?? admission?.quota?.take ?? continues;
+    return Boolean(isKeeping) || (effect !== undefined && changes(effect.kind));
   }
 
   /** Whether a unit may change credentials. */
@@ -352,7 +352,7 @@ function createUnits(database: Database, incidents: Incidents) {
   }
 
   /** Lets a unit in and carries it out. Throws what ends its batch. */
-  function carryOut({ admission, effect }: Unit): Reply {
+  function carryOut({ admission, continues, effect }: Unit): Reply {
     const { nowS = 0, sweepAtS = nowS, nonce, idempotency, quota } = admission ?? {};
     const told = () => quota && quotas.counted(quota);
     if (nonce !== undefined && !nonces.spend(nonce, nowS, sweepAtS)) {
@@ -375,6 +375,7 @@ function createUnits(database: Database, incidents: Incidents) {
     const outcome = perform(effect);
     if ('failure' in outcome) return outcome;
     if (idempotency) idempotencyKeys.keep(idempotency, nowS, effect.kind, outcome);
+    if (continues) idempotencyKeys.replace(continues, outcome);
     return { outcome, calls };
   }
 

@@ -28,6 +28,8 @@ export interface IdempotencyKeys {
   find(claim: IdempotencyClaim, sweepAtS: number): ClaimResult | undefined;
   /** Keeps what came of a command for repetitions, unless they could do better. */
   keep(claim: IdempotencyClaim, nowS: number, kind: Kind, outcome: Outcome): void;
+  /** Replaces what is kept by what came of a further command of the same call, unless repetitions could do better. */
+  replace(claim: IdempotencyClaim, outcome: Outcome): void;
 }
 
 /** The idempotency keys of a database; `findInstruction` reads an instruction as it is now. */
@@ -44,6 +46,13 @@ export function createIdempotencyKeys(
   );
   const select = database.select().from(keyRow).where(isKey).prepare();
   const insert = prepareRaw(database, database.insert(keyRow).values(placeholdersFor(keyRow)));
+  const update = prepareRaw(
+    database,
+    database
+      .update(keyRow)
+      .set({ outcome: sql`${sql.placeholder('outcome')}` })
+      .where(isKey),
+  );
 
   /** What a repetition of a call that gave an instruction is told: the instruction as it is now. */
   function resultOf(instructionId: string, claimedBy: string | undefined): ClaimResult {
@@ -71,8 +80,7 @@ export function createIdempotencyKeys(
       return { kind: 'REPEATED', outcome: { ...deserialize(known.outcome), isReplay: true }, claimedBy };
     },
     keep: ({ callerId, key, fingerprint, requestId }, nowS, kind, outcome) => {
-      if (outcome.kind === 'NOT_ADMITTED') return;
-      if (outcome.kind === 'REFUSED' && !isFinal(outcome.refusal.reason)) return;
+      if (!isKept(outcome)) return;
       const isInstruction = outcome.kind === 'DONE' && instructing.has(kind);
       insert.run({
         ...{ callerId, key, requestId, claimedAtS: nowS, fingerprint: Buffer.from(fingerprint) },
@@ -80,5 +88,12 @@ export function createIdempotencyKeys(
         outcome: isInstruction ? null : serialize(outcome),
       });
     },
+    replace: ({ callerId, key }, outcome) => {
+      if (isKept(outcome)) update.run({ callerId, key, outcome: serialize(outcome) });
+    },
   };
+}
+
+function isKept(outcome: Outcome): boolean {
+  return outcome.kind === 'DONE' || (outcome.kind === 'REFUSED' && isFinal(outcome.refusal.reason));
 }

@@ -139,6 +139,8 @@ export function createWebhookHandlers(
       return pageOf(found, page, toWebhook);
     }),
     FindWebhook: reads((name) => toWebhook(rows.find(name))),
+    BeginWebhookTest: reads(({ eventId, ...name }) => ({ eventId, webhook: toWebhook(rows.find(name)) })),
+    EndWebhookTest: reads(({ eventId, result }) => ({ eventId, result })),
     ChangeWebhook: writes(({ change, by, ...name }) => {
       const before = rows.find(name);
       set(before, change);
@@ -207,12 +209,12 @@ export function createWebhookHandlers(
       const { items, next } = pageOf<(typeof found)[number], StoredDelivery>(found, page, toItem);
       return { items, next: next ?? last };
     }),
-    Redeliver: writes(({ which, nowMs, by, ...name }) => {
+    Redeliver: writes(({ which, counted = 0, nowMs, by, ...name }) => {
       const row = rows.find(name);
       const { count, rest, isChanged } = redeliver(row, which, nowMs);
       if (by !== undefined && isChanged)
         noteAct(by, 'webhook redeliver', row.webhookId, { after: { ...which, count } });
-      return { count, rest };
+      return { count: counted + count, rest };
     }),
   };
 }

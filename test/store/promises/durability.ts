@@ -176,6 +176,12 @@ const commands: { readonly [K in Kind]: Command<K> } = {
   ForgetPlainUrls: { kind: 'ForgetPlainUrls' },
   ListWebhooks: { kind: 'ListWebhooks', owner: undefined, page },
   FindWebhook: { kind: 'FindWebhook', ...webhook },
+  BeginWebhookTest: { kind: 'BeginWebhookTest', ...webhook, eventId: 'evt' },
+  EndWebhookTest: {
+    kind: 'EndWebhookTest',
+    eventId: 'evt',
+    result: { isDelivered: true, httpStatus: 204, answer: null, error: null },
+  },
   ChangeWebhook: { kind: 'ChangeWebhook', ...webhook, change: {} },
   RotateWebhookSecret: {
     kind: 'RotateWebhookSecret',

@@ -42,6 +42,34 @@ function toldBy({ outcome }: Executed<'FileArtwork'>): string {
 
 /** Idempotency keys. */
 export function idempotencyPromises(engine: StoreEngine): void {
+  test('a further command of a call replaces what its key keeps, with its effect or not at all', async (t) => {
+    const store = await openStore(t, engine);
+    const { callerId } = await addPlatform(store, 'gallery');
+    const first = underKey(callerId, 'k', { kind: 'HasCallers' });
+    const continues = first.admission?.idempotency;
+    const kept = async () => {
+      const { outcome } = await store.execute(first);
+      assert.ok(outcome.kind !== 'NOT_ADMITTED' && outcome.isReplay);
+      return outcome.kind === 'DONE' ? outcome.result : outcome.refusal.reason;
+    };
+    await store.execute(first);
+    assert.equal(await kept(), true);
+    const { outcome } = await store.execute({
+      continues,
+      effect: { kind: 'CountCalls', callerId, month: '2026-11' },
+    });
+    assert.partialDeepStrictEqual(outcome, { kind: 'DONE', result: 0, isReplay: false });
+    assert.equal(await kept(), 0);
+    for (const [reason, left] of [
+      ['UNAVAILABLE', 0],
+      ['RATE_LIMITED', 0],
+      ['WEBHOOK_DISABLED', 'WEBHOOK_DISABLED'],
+    ] as const) {
+      await store.execute({ continues, effect: refusing(reason) });
+      assert.equal(await kept(), left);
+    }
+  });
+
   test('a command under a key takes effect once, and each repetition is told what the first was told', async (t) => {
     const store = await openStore(t, engine);
     const by = await addPlatform(store, 'gallery');
