@@ -287,7 +287,7 @@ test('keys and tokens are told when they may have changed, and not otherwise', (
 test('a batch ends where its replies are long, and nothing is done for the units behind', (t) => {
   const { core } = openWithClient(t);
   const filing = toFile(by);
-  const condition = 'x'.repeat(2_000);
+  const condition = 'x'.repeat(1_650);
   const long: Unit = { effect: { ...filing, artwork: { ...filing.artwork, condition } } };
   core.executeBatch(Array.from({ length: 100 }, () => long));
   const replies = core.executeBatch([list, list, list, list, list, file]);

@@ -419,7 +419,7 @@ export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE_
  */
 export type ListKeysRequest = Message<"artseal.v1.ListKeysRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -649,7 +649,7 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE_
  */
 export type ListPlatformsRequest = Message<"artseal.v1.ListPlatformsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -1113,7 +1113,7 @@ export const RemovePartyResponseSchema: GenMessage<RemovePartyResponse> = /*@__P
  */
 export type ListPartiesRequest = Message<"artseal.v1.ListPartiesRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -1409,7 +1409,7 @@ export const ActSchema: GenMessage<Act> = /*@__PURE__*/
  */
 export type ListActsRequest = Message<"artseal.v1.ListActsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -526,7 +526,7 @@ export const GetEscrowResponseSchema: GenMessage<GetEscrowResponse> = /*@__PURE_
  */
 export type ListEscrowsRequest = Message<"artseal.v1.ListEscrowsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -278,7 +278,7 @@ export const GetFilingResponseSchema: GenMessage<GetFilingResponse> = /*@__PURE_
  */
 export type ListFilingsRequest = Message<"artseal.v1.ListFilingsRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */

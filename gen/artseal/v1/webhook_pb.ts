@@ -306,7 +306,7 @@ export const CreateWebhookResponseSchema: GenMessage<CreateWebhookResponse> = /*
  */
 export type ListWebhooksRequest = Message<"artseal.v1.ListWebhooksRequest"> & {
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -584,7 +584,7 @@ export type ListDeliveriesRequest = Message<"artseal.v1.ListDeliveriesRequest"> 
   webhookId: string;
 
   /**
-   * How many at most: 1 to 100; 0 means 50.
+   * How many at most: 1 to 100; 0 means 50. A page ends earlier where it would be longer than 256 KiB as JSON.
    *
    * @generated from field: int32 page_size = 2;
    */

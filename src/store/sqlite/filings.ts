@@ -22,6 +22,7 @@ import { countFilings, createFilingChains, type ListedFiling, latestOfYear } fro
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
 import type { Incidents } from './incidents.ts';
 import type { Outbox } from './outbox.ts';
+import { createRoom } from './paging.ts';
 import { createProvenanceRecords } from './provenance.ts';
 import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
@@ -74,9 +75,8 @@ export function createFilingHandlers(
   );
   const filings = () =>
     database.select(filingColumns).from(filing).innerJoin(caller, eq(caller.id, filing.callerId)).$dynamic();
-  const selectByIds = filings()
-    .where(sql`${filing.id} IN (SELECT value FROM json_each(${sql.placeholder('ids')}))`)
-    .orderBy(desc(filing.filingNo))
+  const selectById = filings()
+    .where(eq(filing.id, sql.placeholder('id')))
     .prepare();
   const numberOf = (id: number) =>
     database.select({ filingNo: filing.filingNo }).from(filing).where(eq(filing.id, id)).get()?.filingNo;
@@ -172,11 +172,9 @@ export function createFilingHandlers(
     }),
     ListFilings: reads(({ filter: { owner, year }, page }) => {
       const listed = owner === undefined ? ofAnybody(year, page) : chains.newestFirst(owner, year, page.from);
-      const { items, next } = keptOf(listed, page, check);
-      const rows = selectByIds.all({ ids: JSON.stringify(items) });
-      check.listed(items.length, rows.length);
-      // A page without the one that was changed would be a lie, too.
-      return { items: rows.map((row) => toFiling(check.filing(row))), next };
+      // A page without one that is missing or was changed would be a lie, too.
+      const read = (id: number) => toFiling(check.filing(check.listed(selectById.get({ id }))));
+      return keptOf(listed, page, check, read);
     }),
     GetProvenance: reads(({ filingNo }) => {
       const source = selectSource.get({ filingNo });
@@ -193,20 +191,25 @@ export function createFilingHandlers(
 /** Filings that a page of a list looks at, those that were erased included: it may then be short, and not the last. */
 const listedMax = 1_000;
 
-/** The ids of a page of filings that are not erased. */
+/** A page of filings that are not erased. */
 function keptOf(
   listed: Iterable<ListedFiling>,
   { size }: PageQuery,
   check: Pick<RecordCheck, 'erasure'>,
-): Page<number> {
-  const items: number[] = [];
+  read: (id: number) => Filing,
+): Page<Filing> {
+  const items: Filing[] = [];
+  const fits = createRoom();
   let last: number | undefined;
   let looked = 0;
   for (const { id, filing_no: filingNo, leaf_index: leafIndex, erased_at_s: erasedAtS } of listed) {
     const isKept = erasedAtS === null;
     if (looked === listedMax || (isKept && items.length === size)) return { items, next: last };
-    if (isKept) items.push(id);
-    else check.erasure({ filingNo, leafIndex });
+    if (isKept) {
+      const item = read(id);
+      if (!fits(item)) return { items, next: last };
+      items.push(item);
+    } else check.erasure({ filingNo, leafIndex });
     last = id;
     looked += 1;
   }

@@ -3,12 +3,54 @@ import type { Page, PageQuery } from '../paging.ts';
 /** How many rows to read for a page: one more than it shows tells whether there is a next one. */
 export const rowsFor = ({ size }: PageQuery): number => size + 1;
 
-/** Makes a page of rows in order of their id; `next` is the id of the last row shown. */
+/** How many bytes the items of a page have at most, as JSON. A page always has its first item. */
+const pageBytesMax = 256 * 1_024;
+
+/** What an answer adds to an item: members that are not stored, and the longer forms of times and names. */
+const addedBytes = 256;
+
+/** What an answer adds to each part of an item. */
+const addedToPart = 32;
+
+/** Counts the bytes of a page: tells of each item, in their order, whether the page has room for it. */
+export function createRoom(): (item: unknown) => boolean {
+  let bytes = 0;
+  return (item) => {
+    const isFirst = bytes === 0;
+    bytes += addedBytes + jsonBytes(item);
+    return isFirst || bytes <= pageBytesMax;
+  };
+}
+
+/**
+ * Makes a page of rows in order of their id; `next` is the id of the last row shown. It ends early where it has no room for
+ * the next item.
+ */
 export function pageOf<Row extends { readonly id: number }, T>(
   rows: readonly Row[],
   { size }: PageQuery,
   toItem: (row: Row) => T,
 ): Page<T> {
-  const shown = rows.slice(0, size);
-  return { items: shown.map(toItem), next: rows.length > size ? shown.at(-1)?.id : undefined };
+  const fits = createRoom();
+  const items: T[] = [];
+  let last: number | undefined;
+  for (const row of rows) {
+    if (items.length === size) return { items, next: last };
+    const item = toItem(row);
+    if (!fits(item)) return { items, next: last };
+    items.push(item);
+    last = row.id;
+  }
+  return { items, next: undefined };
+}
+
+/** How many bytes a value has as JSON in an answer, at most. */
+function jsonBytes(value: unknown): number {
+  if (typeof value === 'string') return Buffer.byteLength(JSON.stringify(value));
+  // Bytes become a text, in which the longest escapes have six characters.
+  if (value instanceof Uint8Array) return 6 * value.length;
+  if (typeof value !== 'object' || value === null) return 20;
+  let bytes = addedToPart;
+  for (const name in value) bytes += name.length + 4 + jsonBytes((value as Record<string, unknown>)[name]);
+  return bytes;
 }

@@ -29,8 +29,8 @@ export interface RecordCheck {
   absence(filingNo: string): void;
   /** That no filing was recorded between two numbers that follow one another in a list. */
   adjacency(below: string, above: string): void;
-  /** That all filings of a page were found, each with its caller. */
-  listed(expected: number, found: number): void;
+  /** That a filing of a list was found with its caller. */
+  listed<Row>(row: Row | undefined): Row;
   /** That a record which is marked as erased was erased: an event of the log names its leaf, which was old enough. */
   erasure(row: Pick<FilingRow, 'filingNo' | 'leafIndex'>): void;
   /** That the last filing of a year, 0 if there is none, is the last one that was recorded. */
@@ -101,8 +101,10 @@ export function createRecordCheck(
       const what = `the evidence log has filings between ${below} and ${above}, and the database does not`;
       require(() => index.filingsBetween(below, above) === 0, 'A list', what);
     },
-    listed: (expected, found) =>
-      require(() => expected === found, 'A list', `${expected - found} of its filings have no caller`),
+    listed: (row) => {
+      require(() => row !== undefined, 'A list', 'one of its filings has no caller');
+      return row as NonNullable<typeof row>;
+    },
     erasure: ({ filingNo, leafIndex }) => {
       const what = 'it is marked as erased, and no event of the evidence log allows that';
       require(() => leafIndex !== null && isErased(leafIndex), filingNo, what);
