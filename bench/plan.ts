@@ -16,6 +16,8 @@ export interface Plan {
   readonly logLeaves: number | undefined;
   /** Events that are sent to webhooks; undefined if none are. */
   readonly webhookEvents: number | undefined;
+  /** Events of the platform that is busy beside others; undefined if that is not measured. */
+  readonly neighbourEvents: number | undefined;
   /** The folder of another checkout, whose service is measured as well. */
   readonly old: string | undefined;
   /** Further servers to compare to. */
@@ -34,8 +36,8 @@ export interface OtherServer {
   readonly command: readonly string[];
 }
 
-/** What can be measured by itself: a call, the evidence log, or webhooks. */
-const allParts = [...workloads, 'log', 'webhooks'] as const;
+/** What can be measured by itself: a call, the evidence log, webhooks, or platforms beside a busy one. */
+const allParts = [...workloads, 'log', 'webhooks', 'neighbours'] as const;
 type Part = (typeof allParts)[number];
 
 /** The names of the servers that the bench knows by itself. */
@@ -72,6 +74,7 @@ export function readPlan(words: readonly string[]): Plan {
     warmUp: smoke ? 100 : 10_000,
     logLeaves: parts.includes('log') ? (smoke ? 2_000 : 1_000_000) : undefined,
     webhookEvents: parts.includes('webhooks') ? (smoke ? 100 : 10_000) : undefined,
+    neighbourEvents: parts.includes('neighbours') ? (smoke ? 500 : 9_900) : undefined,
     filings: wholeNumber('filings', filings ?? (smoke ? '500' : '200000'), 0),
     old: old === undefined ? undefined : resolve(old),
     servers: otherServers(values.server),

@@ -13,6 +13,7 @@ import {
   startLine,
 } from './figures.ts';
 import { type Load, startLoad } from './generator.ts';
+import { measureNeighbours } from './neighbours.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';
 import { cpuBetween } from './process-usage.ts';
@@ -71,9 +72,10 @@ async function run(plan: Plan, dir: string): Promise<void> {
   if (plan.workloads.length > 0) await runCalls(plan, dir);
   const [sending] = plan.sendings;
   if (sending === undefined) return;
-  const { logLeaves: leaves, webhookEvents: events, rounds, old } = plan;
+  const { logLeaves: leaves, webhookEvents: events, neighbourEvents, rounds, old } = plan;
   if (leaves !== undefined) await measureServedLog({ leaves, rounds, sending }, dir, print);
   if (events !== undefined) await measureWebhooks({ events, rounds, sending, old }, dir, print);
+  if (neighbourEvents !== undefined) await measureNeighbours({ events: neighbourEvents, rounds }, dir, print);
 }
 
 /** Compares the servers. */

@@ -72,3 +72,12 @@ for (const { words, message } of refused) {
     assert.throws(() => readPlan(words), { message });
   });
 }
+
+test('platforms beside a busy one are measured by themselves', () => {
+  const { workloads, logLeaves, webhookEvents, neighbourEvents } = readPlan([
+    '--smoke',
+    '--only',
+    'neighbours',
+  ]);
+  assert.deepEqual([workloads, logLeaves, webhookEvents, neighbourEvents], [[], undefined, undefined, 500]);
+});
