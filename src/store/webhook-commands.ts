@@ -130,7 +130,7 @@ export interface EventRange {
 }
 
 /** Events that are looked at in one unit that sends again, at most: other units wait for it. */
-export const redeliveredPerUnit = 200;
+export const redeliveredPerUnit = 100;
 
 /** Deliveries that are deleted in one unit that deletes an endpoint, at most: likewise. */
 export const deletedPerUnit = 200;
