@@ -9,6 +9,7 @@ import type { Clock } from './domain/clock.ts';
 import { createDoors, type DoorAddresses, listenAt } from './doors.ts';
 import { readableByOthers } from './file-access.ts';
 import { createClientOf } from './listening/clients.ts';
+import { createOpenCalls, type OpenCalls } from './listening/open-calls.ts';
 import { type DoorName, openTlsDoors, type TlsDoors } from './listening/tls-doors.ts';
 import { findNonceGap } from './nonce-gap.ts';
 import { createCallFigures } from './observe/call-figures.ts';
@@ -133,11 +134,13 @@ export async function startApp(
   const { dispatcher } = service;
   const calls = createCalls({ ...shared, dispatcher, nonceGapUntilS: nonceGap.untilS });
   const callFigures = createCallFigures();
+  const openCalls = createOpenCalls();
   const backups = followBackups(start);
   // It is the last to stop, so that figures can be read while the doors close.
-  const metricsAddress = await listenForMetrics(start, {
+  const metricsAddress = await listenForMetrics(start, openCalls, {
     ...{ ...shared, readiness, calls: callFigures, institution: payments.figures },
     certificateEnds: tls.ends,
+    cutOffs: openCalls.cutOffs,
     access: payments.watch.state,
     clockFault: filingClock.fault,
     backups: backups.figures,
@@ -146,7 +149,7 @@ export async function startApp(
     sending: service.sending,
   });
   const doors = createDoors({
-    ...{ store, clock, service, calls, readiness, clientOf, tls },
+    ...{ store, clock, service, calls, readiness, clientOf, openCalls, tls },
     observers: { log, figures: callFigures, tracer: traces },
     startedAt: shared.calendar.timestamp(clock.nowMs()),
   });
@@ -324,12 +327,15 @@ async function newestFilingMs(execute: Execute): Promise<number | undefined> {
 /** Has figures read at the address of the settings, if there is one, until what was opened is closed; the address as bound. */
 async function listenForMetrics(
   { config, log, opened }: Start,
+  openCalls: OpenCalls,
   sources: Omit<FigureSources, 'process'>,
 ): Promise<string | undefined> {
   if (config.metricsAddress === undefined) return undefined;
   const watch = createProcessWatch();
   const { host } = config.metricsAddress;
-  const listener = createMetricsListener({ scrape: createScrape({ ...sources, process: watch }), log, host });
+  const listener = createMetricsListener({
+    ...{ scrape: createScrape({ ...sources, process: watch }), openCalls, log, host },
+  });
   opened.defer(() => {
     watch.stop();
     listener.close();

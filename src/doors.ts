@@ -8,6 +8,7 @@ import { createInternalListener, type InternalListener } from './internal/intern
 import { createTypedCalls } from './internal/typed-calls.ts';
 import { addressText, type ListenAddress, listen, urlOf } from './listening/address.ts';
 import type { ClientOf } from './listening/clients.ts';
+import type { OpenCalls } from './listening/open-calls.ts';
 import type { TlsDoors } from './listening/tls-doors.ts';
 import { createCallObserver, type Observers } from './observe/call-observer.ts';
 import type { Setting } from './payment/institution.ts';
@@ -55,6 +56,7 @@ export interface DoorDependencies {
   readonly calls: Calls;
   readonly readiness: Readiness;
   readonly clientOf: ClientOf;
+  readonly openCalls: OpenCalls;
   readonly tls: TlsDoors;
   readonly observers: Observers;
   /** RFC 3339; /version tells it. */
@@ -91,7 +93,7 @@ export function createDoors(dependencies: DoorDependencies): Doors {
 }
 
 function publicListenerOf(dependencies: DoorDependencies): Server {
-  const { service, calls, readiness, clientOf, tls, observers, startedAt } = dependencies;
+  const { service, calls, readiness, clientOf, openCalls, tls, observers, startedAt } = dependencies;
   const { version, commit = '' } = buildInfo;
   return createPublicListener({
     signedCalls: createSignedCalls({ calls, routes: createRoutes(service.dispatcher.services) }),
@@ -104,19 +106,19 @@ function publicListenerOf(dependencies: DoorDependencies): Server {
       evidence: service.sharedEvidence,
       verifierPage: readPackaged('docs/verify.html'),
     }),
-    clientOf,
+    ...{ clientOf, openCalls },
     tls: tls.public?.front,
     observer: createCallObserver('public', observers),
   });
 }
 
 function internalListenerOf(dependencies: DoorDependencies, draining: AbortSignal): InternalListener {
-  const { store, clock, service, calls, readiness, clientOf, tls, observers } = dependencies;
+  const { store, clock, service, calls, readiness, clientOf, openCalls, tls, observers } = dependencies;
   const { services } = service.dispatcher;
   const bearerCheck = createBearerCheck(store, clock);
   return createInternalListener({
     typedCalls: createTypedCalls({ calls, services, bearerCheck, readiness, draining }),
-    clientOf,
+    ...{ clientOf, openCalls },
     tls: tls.internal?.front,
     observer: createCallObserver('internal', observers),
   });

@@ -31,8 +31,6 @@ export interface StreamedCall {
   readonly message: Message;
   /** Aborted when nobody takes answers any more, or none are to be given. */
   readonly signal: AbortSignal;
-  /** Ends what the answers go over, for they are not taken. */
-  cutOff(): void;
 }
 
 /** The message of a call, and what was wrong with it; fields with violations keep their default. */

@@ -64,7 +64,7 @@ export function createCalls({
   const rateLimit = createRateLimit(clock.monotonicMs);
   const steadyMs = createSteadyTime(clock);
   const runningKeys = createRunningKeys();
-  const streams = createStreams(clock);
+  const streams = createStreams();
   let callsUnderWay = 0;
 
   /** Headers, clock, body; from then on the call is under way. */
@@ -165,7 +165,7 @@ export function createCalls({
     const { method, message, signal } = call;
     const execute = executorOf(store, principal.callerId);
     const answers = dispatcher.stream(method, message, { principal, execute, signal });
-    return streams.begin(principal.tokenId, answers, call);
+    return streams.begin(principal.tokenId, answers, signal);
   }
 
   /**

@@ -113,6 +113,20 @@ export function cancelled(): Refusal {
   return new Refusal('CANCELLED', 'The client gave the call up.');
 }
 
+/** Why a connection is closed on which its client takes nothing, holds too much, or has sent too many requests ahead. */
+export function cutOffRefusal(reason: 'stalled' | 'memory' | 'requests'): Refusal {
+  switch (reason) {
+    case 'stalled':
+      return new Refusal('TIMEOUT', 'The client read nothing of its response for 20 seconds.');
+    case 'memory':
+      return unavailable(
+        'Too much memory is held by clients that do not read their responses or finish their requests.',
+      );
+    case 'requests':
+      return unavailable('Far too many requests were sent ahead of their answers.');
+  }
+}
+
 /** The refusal that an error is shown as: itself, or INTERNAL without details for anything unforeseen. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;

@@ -1,6 +1,6 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { AnyResponse } from './any-http.ts';
+import type { OpenConnection } from '../listening/open-calls.ts';
 
 /** The headers of a request, in bytes. No honest caller comes near. */
 export const headerBytesMax = 16_384;
@@ -19,10 +19,8 @@ export interface Connection {
   socket: Socket;
   /** Once it is known to speak HTTP/2. */
   session?: ServerHttp2Session;
-  /** The answers of its open calls: those whose answers have not left. */
-  readonly calls: Set<AnyResponse>;
-  /** Characters in the headers of its open calls. */
-  headerCharacters: number;
+  /** Its open calls. */
+  readonly open: OpenConnection;
 }
 
 /** Ends a connection at once. */
@@ -33,16 +31,15 @@ export function cutOff({ session, socket }: Connection): void {
 }
 
 /** Lets a connection end, and ends it without its peer if that reads nothing or lets no answer through. */
-export function endGently({ socket, session, calls }: Connection): void {
+export function endGently({ socket, session, open }: Connection): void {
   session?.close();
-  const isIdle = session === undefined && calls.size === 0;
+  const isIdle = session === undefined && open.calls.size === 0;
   setTimeout(() => socket.destroy(), isIdle ? 0 : lingerMs).unref();
 }
 
 /**
- * Ends a connection of HTTP/2 on which nothing moves for `idleMs`, unless it has open calls and all of them wait for something
- * to tell: then its peer is asked whether it is still there (PING of HTTP/2), and has `idleMs` to answer. A peer that takes
- * nothing of an answer is not waited for.
+ * Ends a connection of HTTP/2 on which nothing moves for `idleMs`, unless it has open calls: then its peer is asked whether it
+ * is still there (PING of HTTP/2), and has `idleMs` to answer.
  */
 export function endWhenIdle(connection: Connection, session: ServerHttp2Session, idleMs: number): void {
   waitUntilIdle(connection, session, idleMs);
@@ -51,8 +48,7 @@ export function endWhenIdle(connection: Connection, session: ServerHttp2Session,
 
 function waitUntilIdle(connection: Connection, session: ServerHttp2Session, idleMs: number): void {
   session.setTimeout(idleMs, () => {
-    const { calls } = connection;
-    if (calls.size === 0 || calls.values().some(isHeldUp)) return endGently(connection);
+    if (connection.open.calls.size === 0) return endGently(connection);
     const isGone = setTimeout(() => endGently(connection), idleMs).unref();
     session.ping(() => {
       clearTimeout(isGone);
@@ -67,9 +63,4 @@ function waitUntilIdle(connection: Connection, session: ServerHttp2Session, idle
  */
 function clearIdleTimer(session: ServerHttp2Session): void {
   session.setTimeout.call(Object.create(session, { destroyed: { value: false } }), 0);
-}
-
-/** Whether there is something of an answer that its peer does not take. */
-function isHeldUp({ writableLength, writableEnded }: AnyResponse): boolean {
-  return writableLength > 0 || writableEnded;
 }

@@ -1,15 +1,17 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { AnyRequest, AnyResponse } from './any-http.ts';
+import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
+import type { OpenCall, OpenCalls } from '../listening/open-calls.ts';
 import { type Connection, callsPerConnectionMax, cutOff, endWhenIdle } from './connection.ts';
 import { createUnidentified } from './unidentified.ts';
 
-/** A call whose answer has not left. */
-export interface OpenCall {
+/** A call that is carried out. */
+export interface CarriedOut {
   /** What its connection goes over. */
   readonly socket: Socket;
+  readonly open: OpenCall;
   /** Tells that the call came with a valid token. */
-  identify(): void;
+  identify(caller: string | undefined): void;
 }
 
 /** How long connections last, in milliseconds. */
@@ -29,10 +31,10 @@ export interface Connections {
   /** Tells that a connection speaks HTTP/2. */
   addSession(socket: Socket, session: ServerHttp2Session): void;
   /**
-   * Counts a call until its answer has left, and has it carried out: at once, or when its connection is identified; never
-   * if that is ended before.
+   * Counts a call until its answer has left, and has it carried out: at once, or when its connection is identified and, over
+   * HTTP/1.1, the calls before it are answered; never if that is ended before.
    */
-  begin(request: AnyRequest, response: AnyResponse, carryOut: (call: OpenCall) => void): void;
+  begin(request: AnyRequest, response: AnyResponse, carryOut: (call: CarriedOut) => void): void;
   /** Whether a connection of HTTP/1.1 owes no answer, but perhaps that to a call that is still being sent. */
   owesNothing(socket: Socket): boolean;
   /** Tells the peers of HTTP/2 to end their connections once their calls are answered. */
@@ -41,30 +43,29 @@ export interface Connections {
   destroy(): void;
 }
 
-/** Counts the open calls of connections, and bounds them: of one that is unidentified as `createUnidentified` says. */
-export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience): Connections {
+/** Keeps the open connections; those that are unidentified as `createUnidentified` says. */
+export function createConnections(
+  { idleMs, unidentifiedMs }: ConnectionPatience,
+  openCalls: OpenCalls,
+): Connections {
   const connections = new Set<Connection>();
   const byCarrier = new WeakMap<object, Connection>();
   const unidentified = createUnidentified(unidentifiedMs);
 
-  function count(connection: Connection, request: AnyRequest, response: AnyResponse): void {
-    // Counted, for a peer that does not acknowledge the settings of HTTP/2 is not held to their limit.
-    const headerCharacters = charactersOf(request.rawHeaders);
-    connection.calls.add(response);
-    connection.headerCharacters += headerCharacters;
-    response.once('close', () => {
-      connection.calls.delete(response);
-      connection.headerCharacters -= headerCharacters;
-      if (connection.calls.size === 0) unidentified.callsEnded(connection);
-    });
-  }
-
   return {
     add: (socket) => {
-      const connection: Connection = { socket, calls: new Set(), headerCharacters: 0 };
+      const open = openCalls.connect({
+        callsMax: callsPerConnectionMax,
+        cutOff: () => {
+          unidentified.forget(connection);
+          cutOff(connection);
+        },
+      });
+      const connection: Connection = { socket, open };
       byCarrier.set(socket, connection);
       connections.add(connection);
       socket.once('close', () => {
+        open.end();
         unidentified.forget(connection);
         connections.delete(connection);
         // Settings that were never acknowledged keep the session, this map its socket, that the native session, and that
@@ -91,20 +92,21 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       const connection = byCarrier.get(stream?.session ?? request.socket);
       // What is read behind the end of a connection is still handed over.
       if (connection === undefined || !connection.socket.writable) return;
-      count(connection, request, response);
-      // HTTP/1.1 has no limit of its own to requests that are sent ahead of their answers.
-      if (connection.calls.size > callsPerConnectionMax) {
-        unidentified.forget(connection);
-        cutOff(connection);
-      }
-      if (connection.socket.destroyed) return;
+      const open = connection.open.begin(request, response);
+      if (open === undefined) return;
       const { socket } = connection;
-      const identify = () => unidentified.identify(connection);
-      unidentified.run(connection, () => carryOut({ socket, identify }));
+      const identify = (caller: string | undefined) => {
+        open.caller = caller;
+        unidentified.identify(connection);
+      };
+      const work = () => carryOut({ socket, open, identify });
+      unidentified.run(connection, () => connection.open.carryOut(open, work));
     },
     owesNothing: (socket) => {
-      const calls = byCarrier.get(socket)?.calls.values() ?? [];
-      return Iterator.from(calls).every(({ headersSent, req }) => !headersSent && !req.complete);
+      const calls = byCarrier.get(socket)?.open.calls.values() ?? [];
+      return Iterator.from(calls).every(
+        ({ response: { headersSent, req } }) => !headersSent && !req.complete,
+      );
     },
     drain: () => {
       for (const { session } of connections) session?.close();
@@ -113,10 +115,4 @@ export function createConnections({ idleMs, unidentifiedMs }: ConnectionPatience
       for (const { socket } of connections) socket.destroy();
     },
   };
-}
-
-function charactersOf(texts: readonly string[]): number {
-  let characters = 0;
-  for (const { length } of texts) characters += length;
-  return characters;
 }

@@ -1,15 +1,17 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
-import { cancelled, Refusal, reasons } from '../domain/reason.ts';
+import { cancelled, cutOffRefusal, Refusal, reasons } from '../domain/reason.ts';
+import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
 import type { ClientOf } from '../listening/clients.ts';
+import { CountedHttp2Response } from '../listening/counted-response.ts';
+import type { OpenCalls } from '../listening/open-calls.ts';
 import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
-import { createConnections, type OpenCall } from './connections.ts';
+import { type CarriedOut, createConnections } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
 import { answerRefusal } from './plain-answers.ts';
 import { type FindVersion, handOver, sniffPreface } from './preface.ts';
@@ -35,6 +37,7 @@ export interface InternalListenerDependencies {
   /** What connections are secured with first; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
   readonly observer: CallObserver;
+  readonly openCalls: OpenCalls;
   /** How long a connection may stay idle, in milliseconds; tests wait less. */
   readonly idleMs?: number;
   /** How long a connection may live without a valid token, in milliseconds; tests wait less. */
@@ -60,10 +63,11 @@ export function createInternalListener({
   clientOf,
   tls,
   observer,
+  openCalls,
   idleMs = timeouts.idleMs,
   unidentifiedMs = timeouts.unidentifiedMs,
 }: InternalListenerDependencies): InternalListener {
-  const connections = createConnections({ idleMs, unidentifiedMs });
+  const connections = createConnections({ idleMs, unidentifiedMs }, openCalls);
 
   /** Connections on which nothing more is read: they are closed behind the answer that says so. */
   const misframed = new WeakSet<Socket>();
@@ -83,10 +87,13 @@ export function createInternalListener({
     connections.begin(request, response, (call) => answer(request, response, call));
   }
 
-  function answer(request: AnyRequest, response: AnyResponse, call: OpenCall): void {
+  function answer(request: AnyRequest, response: AnyResponse, call: CarriedOut): void {
     const startedMs = performance.now();
     const client = clientOf(call.socket, request.headers);
     const event = identifying(call, observer.begin(client, request.headers));
+    call.open.onCutOff = (reason) => {
+      event.refusal = cutOffRefusal(reason);
+    };
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
     response.once('close', () => {
@@ -95,7 +102,7 @@ export function createInternalListener({
       observer.end(event, status, performance.now() - startedMs);
     });
     const fault = 'stream' in response ? undefined : framingFault(request);
-    if (fault === undefined) within(event, () => typedCalls(request, response, event));
+    if (fault === undefined) within(event, () => typedCalls(request, response, event, call.open));
     else refuseFraming(request, response, event, fault);
   }
 
@@ -121,7 +128,7 @@ export function createInternalListener({
   http1.maxConnections = connectionsMax;
   // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
   Object.assign(http1, { httpAllowHalfOpen: true });
-  // Whoever reads no answer is timed by nothing else.
+  // A stream whose client is gone is timed by nothing else.
   http1.timeout = idleMs;
   http1.on('request', handleHttp1);
   http1.on('checkExpectation', handleHttp1);
@@ -140,6 +147,7 @@ export function createInternalListener({
   const http2 = createHttp2Server({
     settings: { maxConcurrentStreams: callsPerConnectionMax, maxHeaderListSize: headerBytesMax },
     // What is reset is no call at the same time any more, but was worked on.
+    Http2ServerResponse: CountedHttp2Response,
     ...{ streamResetBurst: resetsMax.atOnce, streamResetRate: resetsMax.perS },
   });
   http2.on('request', handle);
@@ -188,7 +196,7 @@ function refuseFraming(request: AnyRequest, response: AnyResponse, event: Reques
 }
 
 /** The event of a call that identifies its connection as soon as its caller is known. */
-function identifying(call: OpenCall, event: RequestEvent): RequestEvent {
+function identifying(call: CarriedOut, event: RequestEvent): RequestEvent {
   let caller: string | undefined;
   return {
     ...event,
@@ -197,7 +205,7 @@ function identifying(call: OpenCall, event: RequestEvent): RequestEvent {
     },
     set caller(name) {
       caller = name;
-      call.identify();
+      call.identify(name);
     },
   };
 }

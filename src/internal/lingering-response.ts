@@ -1,5 +1,6 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { CountedResponse } from '../listening/counted-response.ts';
 import { lingerMs } from './connection.ts';
 
 /**
@@ -7,7 +8,7 @@ import { lingerMs } from './connection.ts';
  * stands before the next request. The connection then lingers (RFC 9112 section 9.6), since closing it while
  * something is unread would reset it, and take the answer away from a client that has not read it yet.
  */
-export class LingeringResponse extends ServerResponse {
+export class LingeringResponse extends CountedResponse {
   /** Whether the client had closed its half before it was answered: hardly any does that waits for the answer. */
   isUnawaited = false;
 

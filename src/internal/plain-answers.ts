@@ -2,8 +2,8 @@ import { Code, type ConnectError, type ConnectRouter } from '@connectrpc/connect
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { Refusal, reasons } from '../domain/reason.ts';
+import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { toConnectError } from './errors.ts';
 
 /** A method with what the library knows of it. */

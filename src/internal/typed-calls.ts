@@ -31,8 +31,10 @@ import type { BearerCheck } from '../calls/bearer.ts';
 import { isStreaming, isUnary, operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, incomplete, type Reason, Refusal, unavailable } from '../domain/reason.ts';
+import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
+import { inPieces } from '../listening/counted-response.ts';
+import type { OpenCall } from '../listening/open-calls.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
-import type { AnyRequest, AnyResponse } from './any-http.ts';
 import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
@@ -55,7 +57,12 @@ export interface TypedCallDependencies {
 }
 
 /** Answers a request of Connect, gRPC or gRPC-Web. */
-export type TypedCalls = (request: AnyRequest, response: AnyResponse, event: RequestEvent) => void;
+export type TypedCalls = (
+  request: AnyRequest,
+  response: AnyResponse,
+  event: RequestEvent,
+  open: OpenCall,
+) => void;
 
 /** The largest message, in bytes: as over REST. */
 const messageBytesMax = 65_536;
@@ -72,7 +79,6 @@ const libraryReasons: ReadonlyMap<Code, Reason> = new Map([
 
 const eventKey = createContextKey<RequestEvent>({ requestId: '' });
 const requestKey = createContextKey<AnyRequest | undefined>(undefined);
-const cutOffKey = createContextKey(() => {});
 const inputKey = createContextKey<DescMessage | undefined>(undefined);
 const begunKey = createContextKey(false);
 
@@ -118,7 +124,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const principal = bearerCheck(authorization);
     values.set(begunKey, true);
     const signal = AbortSignal.any([gone, draining]);
-    const call = { method, message, signal, cutOff: values.get(cutOffKey) };
+    const call = { method, message, signal };
     for await (const answer of calls.streamed(principal, call)) {
       // Again, for a token may end before the stream that was opened with it.
       bearerCheck(authorization);
@@ -164,7 +170,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   serve(ServerReflectionAlpha.method.serverReflectionInfo, reflectionInfo);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
-  async function answer(request: AnyRequest, response: AnyResponse, event: RequestEvent): Promise<void> {
+  async function answer(...[request, response, event, open]: Parameters<TypedCalls>): Promise<void> {
     const target = request.url ?? '';
     const handler = handlers.get(target.replace(/\?.*$/s, ''));
     if (handler === undefined) return answerUnknownMethod(request, response, event);
@@ -175,8 +181,10 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
       if (!event.isProbe) identify(request, event);
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
       const answered = await handler(universalRequest(request, response, event));
-      if (answered.body !== undefined) return await universalResponseToNodeResponse(answered, response);
-      const { status } = answered;
+      const { status, body } = answered;
+      if (body !== undefined) {
+        return await universalResponseToNodeResponse({ ...answered, body: inPieces(body, open) }, response);
+      }
       answerRefusal(request, response, event, refusalOfEmptyAnswer(status, handler), { status });
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -184,8 +192,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     }
   }
 
-  return (request, response, event) => {
-    answer(request, response, event).catch((error) => {
+  return (request, response, event, open) => {
+    answer(request, response, event, open).catch((error) => {
       // So the library calls what a client breaks off; what was still to be written then fails in ways of its own.
       const isBrokenOff = ConnectError.from(error).code === Code.Aborted || isGone(response);
       if (!isBrokenOff) event.refusal ??= asRefusal(error);
@@ -211,12 +219,6 @@ function destroy(response: AnyResponse): void {
   ('stream' in response ? response.stream : response).destroy();
 }
 
-/** Ends an answer whose client takes nothing of it, and would not take an error either. */
-function cutOff(response: AnyResponse, event: RequestEvent): void {
-  event.refusal = new Refusal('TIMEOUT', 'The client took nothing of the stream.');
-  destroy(response);
-}
-
 /**
  * Ends a stream of answers over HTTP/1.1 as soon as its client closes its half: nothing else tells that it is gone until
  * there is a message to write, which may be never. Over HTTP/2 it resets its stream.
@@ -234,7 +236,6 @@ function universalRequest(request: AnyRequest, response: AnyResponse, event: Req
   const values = createContextValues()
     .set(eventKey, event)
     .set(requestKey, request)
-    .set(cutOffKey, () => cutOff(response, event))
     .set(connectionKey, connection ?? request);
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);

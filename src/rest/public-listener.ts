@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { asRefusal, cancelled, unavailable } from '../domain/reason.ts';
+import { asRefusal, cancelled, cutOffRefusal, type Refusal } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
+import { CountedResponse, endWith } from '../listening/counted-response.ts';
+import type { OpenCall, OpenCalls, OpenConnection } from '../listening/open-calls.ts';
 import { framingFault } from '../listening/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
 import type { RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
-import { type Connection, createConnections, isAhead, isLast } from './connections.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
 import { isNotification, type Notifications, notificationCall } from './notification-call.ts';
@@ -24,6 +25,17 @@ export interface PublicListenerDependencies {
   /** What connections are secured with first; undefined for plain HTTP. */
   readonly tls: TlsFront | undefined;
   readonly observer: CallObserver;
+  readonly openCalls: OpenCalls;
+}
+
+/** A connection that was accepted. */
+interface Connection {
+  readonly socket: Socket;
+  readonly open: OpenConnection;
+  /** The request that came last. */
+  latest?: IncomingMessage;
+  /** Why nothing more can be read. */
+  broken?: Refusal;
 }
 
 /** A request that is answered on its connection. */
@@ -31,25 +43,20 @@ interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly connection: Connection;
+  readonly call: OpenCall;
   readonly event: RequestEvent;
 }
 
 /** Connections at the same time; what comes on top is closed at once. Twice the calls that are carried out. */
 const connectionsMax = 4_000;
-/**
- * How long a client may take over its headers and between two requests, and how long nothing may move on its connection,
- * in milliseconds. The last is longer than any call waits for its answer.
- */
-const timeouts = {
-  headersMs: 15_000,
-  keepAliveMs: 60_000,
-  stillMs: 90_000,
-  checkEveryMs: 5_000,
-} as const;
+/** Requests of a connection that are not answered yet; with one more it is closed. */
+const requestsAheadMax = 32;
+/** How long a client may take over its headers and between two requests, in milliseconds. */
+const timeouts = { headersMs: 15_000, keepAliveMs: 60_000, checkEveryMs: 5_000 } as const;
 
 /** The HTTP/1.1 server of external platforms. It does not listen yet. */
 export function createPublicListener(dependencies: PublicListenerDependencies): Server {
-  const { signedCalls, notifications, openRoutes, clientOf, tls, observer } = dependencies;
+  const { signedCalls, notifications, openRoutes, clientOf, tls, observer, openCalls } = dependencies;
   const server = createServer({
     // A request without Host is answered here, in the envelope.
     requireHostHeader: false,
@@ -58,21 +65,33 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     requestTimeout: requestLimits.wholeMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkEveryMs,
+    ServerResponse: CountedResponse,
   });
   server.maxConnections = connectionsMax;
   // Not in Node's types: else it ends a connection with its client's half, and calls under way are not answered.
   Object.assign(server, { httpAllowHalfOpen: true });
   server.maxHeadersCount = requestLimits.headers;
-  // Whoever reads no answer is timed by nothing else.
-  server.timeout = timeouts.stillMs;
   /** Connections on which nothing more is read: they are closed behind the answer that says so. */
   const misframed = new WeakSet<Socket>();
-  const connections = createConnections((socket, why) => {
-    observer.end({ ...observer.begin(clientOf(socket, {})), refusal: unavailable(why) }, 0, 0);
-  });
+  const connections = new WeakMap<Socket, Connection>();
+
+  function connect(socket: Socket): void {
+    // Whoever is gone by the time that it is logged has no address any more.
+    clientOf(socket, {});
+    const open = openCalls.connect({
+      callsMax: requestsAheadMax,
+      cutOff: (reason) => {
+        socket.destroy();
+        observer.end({ ...observer.begin(clientOf(socket, {})), refusal: cutOffRefusal(reason) }, 0, 0);
+      },
+    });
+    connections.set(socket, { socket, open });
+    socket.once('close', () => open.end());
+  }
 
   async function answerTo({ request, connection, event }: Exchange): Promise<Answer> {
-    if (isAhead(connection)) throw unavailable('Too many requests were sent ahead of their answers.');
+    // It was told while the request waited for those before it.
+    if (isLast(connection, request) && !request.complete) throw connection.broken;
     checkHead(request);
     const openAnswer = openRoutes(request, event);
     if (openAnswer !== undefined) return openAnswer;
@@ -80,17 +99,26 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     return signedCalls(request, event);
   }
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const startedMs = performance.now();
+  function handle(request: IncomingMessage, response: ServerResponse): void {
     // Whoever listened for its failure may have gone by the time that the client breaks off.
     request.on('error', ignore);
     // Where the body of an earlier request ends is not known, and so this one may be a part of it.
     if (misframed.has(request.socket)) return;
     if (framingFault(request) !== undefined) misframed.add(request.socket);
-    const connection = connections.begin(request, response);
-    if (connection === undefined) return;
+    const connection = connections.get(request.socket);
+    // What was read before its connection was cut off is still handed over.
+    if (connection === undefined || request.socket.destroyed) return;
+    connection.latest = request;
+    const call = connection.open.begin(request, response);
+    if (call === undefined) return;
+    connection.open.carryOut(call, () => void carryOut({ request, response, connection, call }));
+  }
+
+  async function carryOut(taken: Omit<Exchange, 'event'>): Promise<void> {
+    const startedMs = performance.now();
+    const { request, response, connection } = taken;
     const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
-    const exchange = { request, response, connection, event };
+    const exchange = { ...taken, event };
     let status = 0;
     try {
       const answer = await within(event, () => answerTo(exchange));
@@ -119,7 +147,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     return answer.status;
   }
 
-  function write({ request, response, connection, event }: Exchange, answer: Answer): void {
+  function write({ request, response, connection, call, event }: Exchange, answer: Answer): void {
     const { headers } = answer;
     headers['Content-Length'] = String(Buffer.byteLength(answer.body));
     headers['X-Request-Id'] = event.requestId;
@@ -134,17 +162,19 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       misframed.has(connection.socket);
     if (isClosing) headers.Connection = 'close';
     response.writeHead(answer.status, headers);
+    call.caller = event.caller;
     if (!request.complete && !isBroken) endBehindBody(request, response, answer.body);
-    else response.end(answer.body);
+    else endWith(response, answer.body);
   }
 
   /** Refuses bytes that are not HTTP, headers that are too long, and what comes too slowly. */
   function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
     const refusal = parserRefusal(error.code);
-    const connection = connections.markBroken(socket);
-    if (connection !== undefined) {
+    const connection = connections.get(socket);
+    if (connection !== undefined && connection.open.calls.size > 0) {
+      connection.broken = refusal;
       // The calls before are answered first; one that waits for the rest of its body is answered with this.
-      if (!connection.latest.complete) connection.latest.emit(bodyRefused, refusal);
+      if (connection.latest?.complete === false) connection.latest.emit(bodyRefused, refusal);
     } else if (socket.writable && error.code !== 'ECONNRESET') {
       const event = { ...observer.begin(clientOf(socket, {})), refusal };
       const answer = refusalAnswer(refusal, event.requestId);
@@ -155,17 +185,13 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     }
   }
 
-  server.on('connection', (socket: Socket) => {
-    // Whoever is gone by the time that it is logged has no address any more.
-    clientOf(socket, {});
-    socket.once('close', () => connections.forget(socket));
-  });
+  server.on('connection', connect);
   server.on('request', handle);
   server.on('checkExpectation', handle);
   server.on('connect', (_request, socket: Socket) => {
     // The server gave this socket up, its error listener included.
     socket.on('error', () => socket.destroy());
-    socket.setTimeout(server.timeout, () => socket.destroy());
+    socket.setTimeout(timeouts.keepAliveMs, () => socket.destroy());
     refuseConnection(new Error('CONNECT'), socket);
   });
   server.on('clientError', refuseConnection);
@@ -174,6 +200,11 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 }
 
 function ignore(): void {}
+
+/** Whether the answer to a request is the last of its connection. */
+function isLast({ broken, latest }: Connection, request: IncomingMessage): boolean {
+  return broken !== undefined && latest === request;
+}
 
 /** Whether the parser reads a next request: not behind an Upgrade, which is not made here. */
 function isFollowed(request: IncomingMessage): boolean {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { writeInPieces } from '../listening/counted-response.ts';
 import { bodyBytesMax, bodyRefused } from './body.ts';
 import type { Answer } from './envelope.ts';
 
@@ -29,9 +30,10 @@ export function endBehindBody(
   response: ServerResponse,
   body: Answer['body'],
 ): void {
-  response.write(body);
-  const end = () => response.end();
-  const patience = setTimeout(end, lingerMs);
-  request.once('end', end).resume();
-  response.once('close', () => clearTimeout(patience));
+  writeInPieces(response, body, () => {
+    const end = () => response.end();
+    const patience = setTimeout(end, lingerMs);
+    request.once('end', end).resume();
+    response.once('close', () => clearTimeout(patience));
+  });
 }

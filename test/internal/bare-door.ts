@@ -4,13 +4,17 @@ import type { ConnectionPatience } from '../../src/internal/connections.ts';
 import { createInternalListener } from '../../src/internal/internal-listener.ts';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { createClientOf } from '../../src/listening/clients.ts';
+import { createOpenCalls } from '../../src/listening/open-calls.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { listenLocally } from '../support/local-server.ts';
 import { openObserver } from '../support/observer.ts';
 
-interface DoorPatience extends Partial<ConnectionPatience> {
+/** How long the connections of a test's door last. */
+export interface DoorPatience extends Partial<ConnectionPatience> {
   /** How long the headers of a request may take, in milliseconds. */
   readonly headersMs?: number;
+  /** How long a client may take nothing of a response, in milliseconds. */
+  readonly stalledMs?: number;
   readonly tls?: TlsFront | undefined;
 }
 
@@ -18,11 +22,12 @@ interface DoorPatience extends Partial<ConnectionPatience> {
 export async function openBareDoor(
   t: TestContext,
   typedCalls: TypedCalls,
-  { headersMs, tls, ...patience }: DoorPatience = {},
+  { headersMs, stalledMs, tls, ...patience }: DoorPatience = {},
 ) {
   const listener = createInternalListener({
     ...{ typedCalls, tls, ...patience },
     clientOf: createClientOf([]),
+    openCalls: createOpenCalls(stalledMs),
     observer: openObserver('internal', pino({ level: 'silent' })),
   });
   const { server } = listener;

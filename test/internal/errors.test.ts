@@ -20,6 +20,7 @@ import { createInternalListener } from '../../src/internal/internal-listener.ts'
 import { createTypedCalls } from '../../src/internal/typed-calls.ts';
 import { createKeyRing, parseMasterKeys } from '../../src/keys/key-ring.ts';
 import { createClientOf } from '../../src/listening/clients.ts';
+import { createOpenCalls } from '../../src/listening/open-calls.ts';
 import { systemClock } from '../../src/registry.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openObserver } from '../support/observer.ts';
@@ -74,7 +75,10 @@ async function openDoor(t: TestContext, { run, stored = async () => {} }: Door) 
   const { services } = dispatcher;
   const readiness = createSwitchedReadiness();
   const typedCalls = createTypedCalls({ calls, services, bearerCheck: () => ledger, readiness, draining });
-  const door = { clientOf: createClientOf([]), tls: undefined, observer: openObserver('internal', log) };
+  const door = {
+    ...{ clientOf: createClientOf([]), openCalls: createOpenCalls(), tls: undefined },
+    observer: openObserver('internal', log),
+  };
   const listener = createInternalListener({ typedCalls, ...door });
   const { server } = listener;
   server.listen({ host: '127.0.0.1', port: 0 });

@@ -331,7 +331,10 @@ test('a hundred connections that say nothing keep nobody waiting', async (t) => 
 const patienceMs = 60_000;
 
 /** The internal door alone, with answers that are larger than the buffers between it and its clients. */
-async function openLargeDoor(t: TestContext, patience: { idleMs?: number; tls?: TlsFront | undefined } = {}) {
+async function openLargeDoor(
+  t: TestContext,
+  patience: { idleMs?: number; stalledMs?: number; tls?: TlsFront | undefined } = {},
+) {
   const typedCalls: TypedCalls = (_request, response) => response.end(Buffer.alloc(20_000_000));
   const { server, baseUrl } = await openBareDoor(t, typedCalls, patience);
   return {
@@ -369,7 +372,7 @@ for (const [name, bytes, options] of [
   const ALPNProtocols = [name.startsWith('HTTP/2') ? 'h2' : 'http/1.1'];
 
   test(`a connection whose answer is not read is closed: ${name}`, async (t) => {
-    const door = await openLargeDoor(t, { idleMs: 1_000, ...options() });
+    const door = await openLargeDoor(t, { stalledMs: 1_000, ...options() });
     const socket = await openSocket(door.baseUrl, { ALPNProtocols });
     t.after(() => socket.destroy());
     socket.pause().write(bytes);
@@ -380,7 +383,7 @@ for (const [name, bytes, options] of [
 }
 
 test('a session whose flow-control window stays closed is closed', async (t) => {
-  const door = await openLargeDoor(t, { idleMs: 1_000 });
+  const door = await openLargeDoor(t, { stalledMs: 1_000 });
   const session = connectHttp2(door.baseUrl, { settings: { initialWindowSize: 0 } });
   t.after(() => session.destroy());
   session.on('error', () => {});

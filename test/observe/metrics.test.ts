@@ -11,6 +11,7 @@ import pino from 'pino';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { reasons } from '../../src/domain/reason.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
+import { createOpenCalls } from '../../src/listening/open-calls.ts';
 import { figures } from '../../src/observe/metrics/figures.ts';
 import { createMetricsListener } from '../../src/observe/metrics/metrics-listener.ts';
 import type { Access } from '../../src/payment/institution.ts';
@@ -291,7 +292,10 @@ for (const host of ['rebound.example', 'rebound.example:9464', '127.0.0.1.exampl
 
 test('it is read under the name that it listens on', async () => {
   const scrape = async () => ({ contentType: 'text/plain', text: 'artseal_ready 1\n' });
-  const listener = createMetricsListener({ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' });
+  const listener = createMetricsListener({
+    ...{ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' },
+    openCalls: createOpenCalls(),
+  });
   fileScope.after(() => listener.close());
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');

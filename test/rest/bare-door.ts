@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createClientOf } from '../../src/listening/clients.ts';
+import { createOpenCalls } from '../../src/listening/open-calls.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { readPackaged } from '../../src/program/packaged-files.ts';
 import { createOpenRoutes, type OpenRouteDependencies } from '../../src/rest/open-routes.ts';
@@ -21,6 +22,8 @@ interface DoorOptions extends Partial<OfLog> {
   readonly openApi?: Uint8Array;
   /** How long a request may take, in milliseconds, where it is not as long as in the service. */
   readonly requestMs?: number;
+  /** How long a client may take nothing of a response, in milliseconds. */
+  readonly stalledMs?: number;
   /** With TLS, and how long a handshake may take. */
   readonly tls?: TlsFront | undefined;
 }
@@ -31,7 +34,7 @@ export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
 export async function openBareDoor(
   t: Pick<TestContext, 'after'>,
   signedCalls: SignedCalls,
-  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, tls, ...published }: DoorOptions = {},
+  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, stalledMs, tls, ...published }: DoorOptions = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
@@ -45,6 +48,7 @@ export async function openBareDoor(
   });
   const server = createPublicListener({
     ...{ signedCalls, notifications, openRoutes, tls },
+    openCalls: createOpenCalls(stalledMs),
     ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },
   });
   if (requestMs !== undefined) {

@@ -16,7 +16,7 @@ import { openBareDoor } from './bare-door.ts';
 function openPublic(t: TestContext, tls?: TlsFront) {
   const signedCalls: SignedCalls = async (request) => {
     await readBody(request);
-    if (request.url === '/late') await once(request.socket, 'end');
+    if (request.url === '/late' && !request.socket.readableEnded) await once(request.socket, 'end');
     return { status: 200, headers: {}, body: '{}' };
   };
   return openBareDoor(t, signedCalls, tls && { tls });
@@ -26,7 +26,7 @@ function openPublic(t: TestContext, tls?: TlsFront) {
 function openInternal(t: TestContext, tls?: TlsFront) {
   const typedCalls: TypedCalls = (request, response) => {
     request.resume().on('end', async () => {
-      if (request.url === '/late') await once(request.socket, 'end');
+      if (request.url === '/late' && !request.socket.readableEnded) await once(request.socket, 'end');
       response.end('{}');
     });
   };

@@ -94,16 +94,17 @@ test('a number of sixty thousand digits is refused for its size', async (t) => {
   assert.match(answer.json.message, /^price must be a whole number/);
 });
 
-test('requests sent ahead of their answers are refused, and those before them answered', async (t) => {
+test('requests sent ahead of their answers are answered one after the other', async (t) => {
   const service = await startService(t);
   const socket = await open(service.publicUrl);
   socket.write(getOpenApi.repeat(30) + getOpenApi.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
   let answers = '';
   for await (const chunk of socket) answers += chunk;
   const statuses = answers.match(/HTTP\/1\.1 \d+/g) ?? [];
-  assert.equal(statuses.length, 31);
-  assert.ok(statuses.filter((status) => status.endsWith('200')).length >= 16);
-  assert.ok(statuses.some((status) => status.endsWith('503')));
+  assert.deepEqual(
+    statuses,
+    Array.from({ length: 31 }, () => 'HTTP/1.1 200'),
+  );
 });
 
 /** The longest wait for something that has to happen. */
@@ -154,9 +155,7 @@ for (const over of ['plain HTTP', 'TLS']) {
     for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
       test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
         // More than the buffers between the two hold.
-        const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000) });
-        assert.ok(door.server.timeout > 60_000, 'a call may wait a minute for its answer');
-        door.server.timeout = 100;
+        const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000), stalledMs: 100 });
         const socket = await open(door.baseUrl);
         t.after(() => socket.destroy());
         socket.pause().write(getOpenApi.repeat(3) + last);
@@ -174,7 +173,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       const socket = await open(door.baseUrl);
       socket.resume().write(anyCall.repeat(400));
       await holdsNone(door.server, patienceMs);
-      assert.ok(calls <= 16, `${calls} calls under way for one connection`);
+      assert.ok(calls === 1, `${calls} calls under way for one connection`);
       assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
       assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
     });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
 import { addWebhook, time } from '../store/promises/fixtures.ts';
 import { tester } from '../support/acts.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -104,8 +105,10 @@ test('pages of webhooks and of acts end before they are longer than 256 KiB', as
     const { caller: name } = await service.platform();
     const { callerId, caller } = (await execute({ kind: 'FindPlatform', name })) ?? assert.fail();
     for (let nth = 0; nth < 10; nth += 1) {
-      const url = `https://gallery.example/${'x'.repeat(2_020)}`;
-      await addWebhook(service.store, { callerId, caller }, { url, description: longest(200, nth) });
+      const webhookId = `wh_${platforms}_${nth}`;
+      const url = sealUrl(service.keyRing, webhookId, `https://gallery.example/${'x'.repeat(2_020)}`);
+      const given = { webhookId, ...url, description: longest(200, nth) };
+      await addWebhook(service.store, { callerId, caller }, given);
     }
     for (let nth = 0; nth < 20; nth += 1) {
       const by = { ...tester, reason: longest(500, 0) };

@@ -239,8 +239,8 @@ export const EventService: GenService<{
   },
   /**
    * Tells events as they happen, those behind `after` first: those of one platform or, to an internal caller, of all. A
-   * message without an event comes at least every 15 seconds, and at the beginning. Whoever takes no message for 30 seconds is
-   * cut off, and goes on behind the last `next` that it took.
+   * message without an event comes at least every 15 seconds, and at the beginning. The server closes
+   * the connection of a client that reads nothing for 20 seconds; the client goes on behind the last `next` that it read.
    * Reasons: VALIDATION_FAILED, EVENTS_EXPIRED, NOT_FOUND, PERMISSION_DENIED, RATE_LIMITED, UNAVAILABLE.
    *
    * @generated from rpc artseal.v1.EventService.WatchEvents

@@ -85,6 +85,13 @@ export const figures: readonly Figure[] = [
       })),
   },
   {
+    name: 'artseal_connections_cut_off_total',
+    help: 'Connections closed since their clients read nothing (stalled), all calls held too much memory (memory), or too many requests were sent ahead (requests).',
+    type: 'counter',
+    labels: ['reason'],
+    read: ({ cutOffs }) => each('reason', cutOffs),
+  },
+  {
     name: 'artseal_store_up',
     help: 'Whether the store told its figures in time: without them all others of the store and of orders are missing.',
     type: 'gauge',

@@ -1,11 +1,14 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Logger } from 'pino';
+import { CountedResponse, endWith } from '../../listening/counted-response.ts';
+import type { OpenCalls, OpenConnection } from '../../listening/open-calls.ts';
 import { framingFault, isOwnHost } from '../../listening/request-head.ts';
 import type { Scrape } from './scrape.ts';
 
 /** What the listener works with. */
 export interface MetricsListenerDependencies {
   readonly scrape: Scrape;
+  readonly openCalls: OpenCalls;
   readonly log: Logger;
   /** The host that it is to listen on: an address, or a name, which requests may name then. */
   readonly host: string;
@@ -21,21 +24,16 @@ const connectionsMax = 32;
 /** Bytes of the head of a request, at most. */
 const headBytesMax = 8_192;
 /**
- * How long a request may take to arrive, how long a connection may stay idle between two, and how long nothing may move on
- * it, in milliseconds. The second is longer than Prometheus usually waits between two scrapes.
+ * How long a request may take to arrive, and how long a connection may stay idle between two, in milliseconds. The second is
+ * longer than Prometheus usually waits between two scrapes.
  */
-const timeouts = {
-  requestMs: 5_000,
-  keepAliveMs: 75_000,
-  stillMs: 90_000,
-  checkEveryMs: 5_000,
-} as const;
+const timeouts = { requestMs: 5_000, keepAliveMs: 75_000, checkEveryMs: 5_000 } as const;
 
 /**
  * The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. A connection has one request at a
  * time: with a second one ahead of its answer it is cut off.
  */
-export function createMetricsListener({ scrape, log, host }: MetricsListenerDependencies): Server {
+export function createMetricsListener({ scrape, openCalls, log, host }: MetricsListenerDependencies): Server {
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const fault = framingFault(request);
     if (fault !== undefined) {
@@ -61,8 +59,8 @@ export function createMetricsListener({ scrape, log, host }: MetricsListenerDepe
     }
   }
 
-  /** Connections on which an answer has not left. */
-  const answering = new WeakSet<Socket>();
+  /** The oldest first. */
+  const connections = new Map<Socket, OpenConnection>();
   const server = createServer(
     {
       headersTimeout: timeouts.requestMs,
@@ -70,27 +68,25 @@ export function createMetricsListener({ scrape, log, host }: MetricsListenerDepe
       keepAliveTimeout: timeouts.keepAliveMs,
       connectionsCheckingInterval: timeouts.checkEveryMs,
       maxHeaderSize: headBytesMax,
+      ServerResponse: CountedResponse,
     },
     (request, response) => {
-      const { socket } = request;
-      // Answers that wait behind others would be held in memory, as many as somebody asks for and does not read.
-      if (answering.has(socket)) socket.destroy();
       // What was read before its connection was cut off is still handed over.
-      if (socket.destroyed) return;
-      answering.add(socket);
-      response.once('close', () => answering.delete(socket));
+      if (connections.get(request.socket)?.begin(request, response) === undefined) return;
       void answer(request, response);
     },
   );
-  const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
+    const open = openCalls.connect({ callsMax: 1, cutOff: () => socket.destroy() });
+    connections.set(socket, open);
+    socket.once('close', () => {
+      open.end();
+      connections.delete(socket);
+    });
     // Were the new one refused instead, whoever fills the places would keep Prometheus out.
-    const [oldest] = connections;
+    const [oldest] = connections.keys();
     if (connections.size > connectionsMax) oldest?.destroy();
   });
-  server.timeout = timeouts.stillMs;
   return server;
 }
 
@@ -106,5 +102,5 @@ function end(
     'Cache-Control': 'no-store',
   };
   response.writeHead(status, headers);
-  response.end(text);
+  endWith(response, text);
 }

@@ -17,6 +17,8 @@ export interface FigureSources {
   readonly process: ProcessWatch;
   /** As `Snapshot.certificateEnds`. */
   readonly certificateEnds: () => Snapshot['certificateEnds'];
+  /** As `Snapshot.cutOffs`. */
+  readonly cutOffs: () => Snapshot['cutOffs'];
   /** As `Snapshot.access`. */
   readonly access: () => Snapshot['access'];
   /** As `Snapshot.backups`. */
@@ -78,6 +80,7 @@ export function createScrape(sources: FigureSources): Scrape {
       ...{ nowMs, build: buildInfo, ...told },
       readiness: Object.fromEntries(readiness.parts.map((part) => [part, !failing.has(part)])),
       certificateEnds: sources.certificateEnds(),
+      cutOffs: sources.cutOffs(),
       access: sources.access(),
       backups: sources.backups(),
       evidenceLog: sources.evidenceLog(),

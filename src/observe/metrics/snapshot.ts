@@ -68,6 +68,8 @@ export interface Snapshot {
   readonly evidenceLog: EvidenceLogFigures;
   readonly feed: FeedFigures;
   readonly sending: SendingFigures;
+  /** Connections that were closed for what their clients did, by the reason. */
+  readonly cutOffs: Readonly<Record<string, number>>;
   readonly calls: readonly CallFigure[];
   readonly institution: readonly InstitutionFigure[];
   readonly process: ProcessFigures;
