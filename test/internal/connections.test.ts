@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { Agent, request, type ServerResponse } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { Code } from '@connectrpc/connect';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
+import { endWith } from '../../src/listening/counted-response.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
+import { heldConnections } from '../support/local-server.ts';
 import { allReceived, openSocket } from '../support/raw-talk.ts';
 import { artwork } from '../support/samples.ts';
 import { startService } from '../support/service.ts';
@@ -24,7 +26,7 @@ async function openDoor(t: TestContext, patience: DoorPatience): Promise<string>
     const answer: Writable = response;
     if (asked.url === '/open') answer.write('x');
     else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
-    else setImmediate(() => answer.end());
+    else setImmediate(() => answer.end('x'));
   };
   const { baseUrl } = await openBareDoor(t, typedCalls, patience);
   return baseUrl;
@@ -110,6 +112,56 @@ test('an HTTP/2 connection with an open call ends if its peer takes no answer of
   const pings = setInterval(() => session.destroyed || session.ping(() => {}), 50);
   t.after(() => clearInterval(pings));
   await once(session, 'close');
+});
+
+test('of an HTTP/2 connection only the stream is reset that its peer does not read, if it reads others', async (t) => {
+  const { told, ask } = sessionTold(t, await openDoor(t, { stalledMs: 1_000 }));
+  const unread = ask('/large').on('error', () => {});
+  while (!unread.closed) await once(ask('/').resume(), 'close');
+  await once(ask('/').resume(), 'close');
+  assert.ok(!told.includes('close'));
+});
+
+/** Asks for an answer over a connection of its own, of which no more is read than the beginning. */
+async function askUnread(t: TestContext, baseUrl: string, caller: string, path: string) {
+  const socket = await openSocket(baseUrl);
+  t.after(() => socket.destroy());
+  socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${caller}\r\n\r\n`);
+  await once(socket, 'readable');
+  return socket;
+}
+
+test('a caller who does not read loses connections when too much is held, and others lose none', async (t) => {
+  const typedCalls: TypedCalls = ({ headers, url }, response, event) => {
+    event.caller = headers.authorization ?? '';
+    endWith(response as ServerResponse, Buffer.alloc(Number(url?.slice(1))));
+  };
+  const { server, baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 600_000 });
+  const slow = await askUnread(t, baseUrl, 'slow', '/8000000');
+  for (let count = 0; count < 6; count += 1) await askUnread(t, baseUrl, 'hostile', '/7000000');
+  await eventually('connections are closed', 60_000, async () => (await heldConnections(server)) <= 3);
+  let read = 0;
+  for await (const chunk of slow) {
+    read += chunk.length;
+    if (read > 8_000_000) break;
+  }
+  assert.ok(read > 8_000_000, `${read} bytes`);
+});
+
+test('a client that reads slowly reads its answer to the end', async (t) => {
+  const bytes = 12_000_000;
+  const typedCalls: TypedCalls = (_, response) => endWith(response as ServerResponse, Buffer.alloc(bytes));
+  const { baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 1_500 });
+  const socket = await openSocket(baseUrl);
+  t.after(() => socket.destroy());
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  let read = 0;
+  for await (const chunk of socket) {
+    const before = Math.floor(read / 300_000);
+    read += chunk.length;
+    if (Math.floor(read / 300_000) > before) await delay(60);
+  }
+  assert.ok(read > bytes, `${read} bytes`);
 });
 
 test('an HTTP/2 connection with an open call ends if its peer is gone', async (t) => {

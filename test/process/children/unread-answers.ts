@@ -28,7 +28,7 @@ const grownBytesMax = 64 * 1_048_576;
 /** How many connections are opened at a time. */
 const together = 20;
 /** How long a service is watched while its answers are not read, in milliseconds. */
-const watchedMs = 5_000;
+const watchedMs = 4_000;
 /** What is filed: small works first, so that large ones fill a page; and the entries that are published of them. */
 const [small, page, entries] = [150, 100, 250];
 const list = `/api/v1/filing?pageSize=${page}`;
@@ -110,7 +110,7 @@ const attacks: Record<string, Attack> = {
     bytes: () => times(16, () => get(list, headersOf(platform, { target: list }))),
   },
   'entries of the log, asked for by anybody': {
-    ...{ connections: 2_000, to: 'publicUrl' },
+    ...{ connections: 1_200, to: 'publicUrl' },
     bytes: () => times(16, (place) => get(tile(entries - place))),
   },
   'lists over HTTP/2 whose window is closed': {
