@@ -186,8 +186,8 @@ export class OpenCall {
 
 /**
  * Bounds what clients can hold of the memory of a process, whatever they send and however little they read.
- * - A connection is closed when its client has taken nothing of its responses for `stalledMs`. Where the client takes others
- *   over HTTP/2, only the stream is reset.
+ * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Where the client has taken some of
+ *   others over HTTP/2 in the second half of that time, only the stream is reset.
  * - When all calls hold too much, the caller who holds most loses the connection that has waited for its client longest.
  *   Calls whose callers are not known count as those of one. Were new calls refused instead, a client could keep all others
  *   out.
@@ -245,13 +245,13 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
   };
 
   function cutOffStalled(): void {
-    const beforeMs = performance.now() - stalledMs;
+    const nowMs = performance.now();
     isWatching = false;
     for (const call of calls) {
       if (call.unsentBytes === 0) continue;
       ledger.watch();
-      if (call.movedMs > beforeMs) continue;
-      if (call.connection.movedMs <= beforeMs) ledger.cutOff(call.connection, 'stalled');
+      if (call.movedMs > nowMs - stalledMs) continue;
+      if (call.connection.movedMs <= nowMs - stalledMs / 2) ledger.cutOff(call.connection, 'stalled');
       else if ('stream' in call.response) {
         counts.stalled += 1;
         call.onCutOff('stalled');
