@@ -23,7 +23,7 @@ test('a token identifies its service, and what it may do', async () => {
     const { tokenId, callerId } = stored;
     assert.deepEqual(check(`Bearer ${token}`), {
       ...{ kind: 'service', tokenId, scopes: chosen, callerId },
-      ...{ caller: 'ledger', isPlatform: false },
+      ...{ caller: 'ledger', isPlatform: false, filingCap: undefined },
     });
   }
 });

@@ -6,6 +6,7 @@ import { restoreBackup } from '../../src/backup/restore.ts';
 import { takeBackup } from '../../src/backup/take.ts';
 import { createTypedTransport } from '../../src/client/typed.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
+import { utcTimestamp } from '../../src/domain/utc.ts';
 import { openRegistry } from '../../src/registry.ts';
 import { readConfig } from '../../src/settings/config.ts';
 import { tester } from '../support/acts.ts';
@@ -104,7 +105,7 @@ test('a restored backup refuses all that may have been carried out after it, and
   clock.advance(60_000);
   const late = { nonce: newNonce(), timestamp: timestampIn(300) };
   const first = await startService(t, { clock, dataDir: into });
-  const takenFrom = new Date((Math.floor(clock.nowMs() / 1_000) + 301) * 1_000).toISOString();
+  const takenFrom = utcTimestamp(clock.nowMs() + 301_000);
   const notReady = [503, `Not ready: restored (signed calls are refused until ${takenFrom}).`];
   assert.deepEqual(await ready(first), notReady);
   assertRefused(await fileArtwork(first, platform, late), 503, 'UNAVAILABLE');

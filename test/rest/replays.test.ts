@@ -80,7 +80,9 @@ test('a replay returns the stored answer, does nothing and is not counted, whate
   }
 
   const { filingNo } = await callTwice('POST /filing', '/filing', artwork);
-  await callTwice('POST /filing/{filingNo}/evidence/links', `/filing/${filingNo}/evidence/links`, {});
+  const links = `/filing/${filingNo}/evidence/links`;
+  const { linkId } = await callTwice('POST /filing/{filingNo}/evidence/links', links, {});
+  await callTwice('DELETE /filing/{filingNo}/evidence/links/{linkId}', `${links}/${linkId}`);
   const { escrowId } = await callTwice('POST /escrow', '/escrow', escrowTerms(filingNo));
   await callTwice('POST /escrow/{escrowId}/refund', `/escrow/${escrowId}/refund`);
   const other = (await call('POST', '/escrow', escrowTerms(filingNo))).json;

@@ -31,7 +31,7 @@ const refusing = (reason: Reason): Command<'Refuse'> => ({
 });
 
 /** HTTP statuses of refusals that a repetition may not meet again. */
-const passing = [401, 403, 413, 415, 429, 503, 504, 500];
+const passing = [401, 403, 413, 415, 429, 499, 500, 503, 504];
 
 /** What became of a unit: how it ended, its number if it filed one, and whether an earlier one was given this. */
 function toldBy({ outcome }: Executed<'FileArtwork'>): string {
