@@ -11,6 +11,7 @@ import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import type { Finding } from '../../src/check/finding.ts';
+import { utcTimestamp } from '../../src/domain/utc.ts';
 import { runHere } from '../support/artseal.ts';
 import { artsealCommand, projectFolder } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';
@@ -256,7 +257,7 @@ test('of a full disk and of a restored registry /readyz, metrics, check and log 
   const refused = await send(again.publicUrl, { apiKey, apiSecret }, filing);
   assert.equal(refused.status, 503);
   const untilS = Number(/up to (\d+) are refused/.exec(refused.json.message)?.[1]);
-  const takenFrom = new Date((untilS + 1) * 1_000).toISOString();
+  const takenFrom = utcTimestamp((untilS + 1) * 1_000);
   const words = `signed calls are refused until ${takenFrom}`;
   assert.deepEqual(
     [restored.readyz, restored.metrics],

@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runShell, serveWatched, type WatchedService } from '../support/watched-command.ts';
 
 const withinMs = 60_000;
-const expiredAt = '2020-01-02T00:00:00.000Z';
+const expiredAt = '2020-01-02T00:00:00Z';
 
 /** The lines of a service's log with this message, as objects. */
 const logged = (service: WatchedService, message: string) =>

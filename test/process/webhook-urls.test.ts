@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serialize } from 'node:v8';
@@ -13,6 +13,7 @@ import { goBack } from '../../src/store/sqlite/going-back.ts';
 import { takeBack } from '../../src/store/sqlite/taking-back.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { runHere } from '../support/artseal.ts';
+import { readableNames } from '../support/copy-folder.ts';
 import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { serveWatched } from '../support/watched-command.ts';
@@ -24,7 +25,7 @@ const plainSchema = 18;
 
 /** Whether a file of a data folder has a part of the URL that is a secret. */
 function filesWithUrl(dataDir: string): readonly string[] {
-  return readdirSync(dataDir)
+  return readableNames(dataDir)
     .filter((name) => readFileSync(join(dataDir, name)).includes('unspoken'))
     .sort();
 }
