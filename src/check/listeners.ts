@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { utcTimestamp } from '../domain/utc.ts';
 import { addressText, type ListenAddress } from '../listening/address.ts';
 import { certificateAge } from '../listening/certificate-watch.ts';
 import { isLoopback } from '../listening/networks.ts';
@@ -18,7 +19,7 @@ export function checkCertificates({ publicTls, internalTls }: Config, nowMs: num
 function checkCertificate(files: TlsFiles, variable: string, nowMs: number): Finding {
   const { ok, warning, fault } = findingsOf('certificate');
   const material = readTlsFiles(files);
-  const endsAt = new Date(material.endsAtMs).toISOString();
+  const endsAt = utcTimestamp(material.endsAtMs);
   const named = `${files.certificate} of ${variable}`;
   switch (certificateAge(material, nowMs)) {
     case 'OVER':

@@ -1,8 +1,6 @@
 import { type Calendar, createCalendar } from '../domain/calendar.ts';
 import { eventId } from '../domain/event.ts';
 import { deliveryStatuses, type WebhookStatus, webhookStatuses } from '../domain/webhook.ts';
-import { shownUrl } from '../keys/webhook-urls.ts';
-import type { Registry } from '../registry.ts';
 import { allOf } from '../store/paging.ts';
 import { redeliver as redeliverAll } from '../store/redelivery.ts';
 import type { StoredDelivery, StoredWebhook } from '../store/webhook-commands.ts';
@@ -21,14 +19,14 @@ const list: Action = {
   ],
   run: async (words, terminal) => {
     const status = oneOf(words, 'status', webhookStatuses);
-    return withRegistry(terminal, async ({ execute, keyRing }, { timeZone }) => {
-      const showing = { keyRing, calendar: createCalendar(timeZone) };
+    return withRegistry(terminal, async ({ execute }, { timeZone }) => {
+      const calendar = createCalendar(timeZone);
       const name = words.text('platform');
       const owner = name === undefined ? undefined : (await execute({ kind: 'FindCaller', name })).callerId;
       for await (const found of allOf((page) => execute({ kind: 'ListWebhooks', owner, page }))) {
         if (status !== undefined && found.status !== status) continue;
         if (words.has('failing') && !isFailing(found)) continue;
-        show(found, words, terminal, showing);
+        show(found, words, terminal, calendar);
       }
     });
   },
@@ -38,9 +36,9 @@ const showOne: Action = {
   usage: 'webhooks show WEBHOOK_ID [--json]',
   details: [],
   run: (words, terminal) =>
-    withRegistry(terminal, async ({ execute, keyRing }, { timeZone }) => {
+    withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const found = await execute({ kind: 'FindWebhook', ...named(words) });
-      const told = shown(found, { keyRing, calendar: createCalendar(timeZone) });
+      const told = shown(found, createCalendar(timeZone));
       if (words.has('json')) return terminal.print(JSON.stringify(told));
       for (const [label, value] of Object.entries(told))
         if (value !== undefined) terminal.print(`${label.padEnd(24)} ${value}`);
@@ -53,11 +51,11 @@ function setting(word: string, status: WebhookStatus, ...details: readonly strin
     usage: `webhooks ${word} WEBHOOK_ID [--reason TEXT] [--json]`,
     details,
     run: (words, terminal) =>
-      changeRegistry(terminal, async ({ execute, keyRing }, { timeZone }) => {
+      changeRegistry(terminal, async ({ execute }, { timeZone }) => {
         const by = localActor(words, terminal);
         const change = { status };
         const changed = await execute({ kind: 'ChangeWebhook', by, ...named(words), change });
-        show(changed, words, terminal, { keyRing, calendar: createCalendar(timeZone) });
+        show(changed, words, terminal, createCalendar(timeZone));
       }),
   };
 }
@@ -132,8 +130,8 @@ export const webhooks: CommandGroup = {
     redeliver,
   ],
   details: [
-    'WEBHOOK_ID is the webhookId (wh_…). Platforms make endpoints themselves, over REST or WebhookService. URLs are shown without',
-    'their query, which may hold a secret. A change is effective when the command returns. artseal acts shows who changed what,',
+    'WEBHOOK_ID is the webhookId (wh_…). Platforms make endpoints themselves, over REST or WebhookService. Of a URL the origin is',
+    'shown, since the rest may hold a secret. A change is effective when the command returns. artseal acts shows who changed what,',
     'and the --reason.',
   ],
 };
@@ -144,16 +142,11 @@ const named = (words: Words) => ({ webhookId: words.required('WEBHOOK_ID'), owne
 const isFailing = ({ status, failingSinceS }: StoredWebhook): boolean =>
   status === 'ENABLED' && failingSinceS !== null;
 
-/** What endpoints are shown by. */
-interface Showing extends Pick<Registry, 'keyRing'> {
-  readonly calendar: Calendar;
-}
-
-function shown(found: StoredWebhook, { keyRing, calendar }: Showing) {
+function shown(found: StoredWebhook, calendar: Calendar) {
   const { webhookId, caller, eventTypes = ['*'], description, status, disabledWhy } = found;
   const at = (atS: number | null) => (atS === null ? undefined : calendar.timestamp(atS * 1_000));
   return {
-    ...{ webhookId, caller, url: shownUrl(keyRing, found), eventTypes, description, status },
+    ...{ webhookId, caller, origin: found.origin, eventTypes, description, status },
     disabledReason: disabledWhy ?? undefined,
     createdAt: at(found.createdAtS),
     failingSince: at(found.failingSinceS),
@@ -163,10 +156,10 @@ function shown(found: StoredWebhook, { keyRing, calendar }: Showing) {
 
 const isOver = (endsAtS: number | null): boolean => endsAtS !== null && endsAtS * 1_000 <= Date.now();
 
-function show(found: StoredWebhook, words: Words, { print }: Terminal, showing: Showing): void {
-  const told = shown(found, showing);
-  const { webhookId, status, caller, url, disabledReason, failingSince } = told;
-  const columns = [webhookId, status.padEnd(8), caller, url];
+function show(found: StoredWebhook, words: Words, { print }: Terminal, calendar: Calendar): void {
+  const told = shown(found, calendar);
+  const { webhookId, status, caller, origin, disabledReason, failingSince } = told;
+  const columns = [webhookId, status.padEnd(8), caller, origin];
   if (disabledReason !== undefined) columns.push(`disabled: ${disabledReason}`);
   else if (failingSince !== undefined) columns.push(`failing since ${failingSince}`);
   print(words.has('json') ? JSON.stringify(told) : columns.join('  '));

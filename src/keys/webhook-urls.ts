@@ -20,12 +20,6 @@ export function openUrl(
   return sealedUrl === null ? origin : keyRing.open(sealedUrl, urlSealId(webhookId)).export().toString();
 }
 
-/** The URL of an endpoint as operators are shown it: without user, password, query and fragment. Throws SecretNotOpened. */
-export function shownUrl(keyRing: Pick<KeyRing, 'open'>, webhook: WebhookUrl): string {
-  const { origin, pathname } = new URL(openUrl(keyRing, webhook));
-  return origin + pathname;
-}
-
 /** Endpoints whose URLs are sealed in one unit, at most. */
 const sealedPerUnit = 200;
 

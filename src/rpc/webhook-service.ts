@@ -67,6 +67,11 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
   const nowS = () => Math.floor(clock.nowMs() / 1_000);
   const shown = (webhook: StoredWebhook) =>
     webhookMessage(webhook, openUrl(keyRing, webhook), nowS(), timestamp);
+  /** An endpoint as a call reads it. Its URL may hold secrets, so a token without the scope `webhook` gets the origin alone. */
+  const readBy = ({ principal }: Call, webhook: StoredWebhook) =>
+    principal.kind === 'platform' || principal.scopes.includes('webhook')
+      ? shown(webhook)
+      : webhookMessage(webhook, webhook.origin, nowS(), timestamp);
   const nameOf = ({ principal }: Call, webhookId: string) => ({ webhookId, owner: ownerScope(principal) });
 
   const checkUrl = (url: string): Violation[] => {
@@ -119,15 +124,18 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
           page: paging.query(request, principal),
           request,
         })),
-      run: async ({ page, request }, { execute, principal }) => {
+      run: async ({ page, request }, call) => {
+        const { execute, principal } = call;
         const found = await execute({ kind: 'ListWebhooks', owner: ownerScope(principal), page });
-        return { webhooks: found.items.map(shown), nextPageToken: paging.token(found, request, principal) };
+        const webhooks = found.items.map((webhook) => readBy(call, webhook));
+        return { webhooks, nextPageToken: paging.token(found, request, principal) };
       },
     }),
     getWebhook: operation({
       parse: parseId,
       run: async (webhookId, call) => {
-        return { webhook: shown(await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhookId) })) };
+        const found = await call.execute({ kind: 'FindWebhook', ...nameOf(call, webhookId) });
+        return { webhook: readBy(call, found) };
       },
     }),
     updateWebhook: operation({
@@ -199,8 +207,11 @@ export function createWebhookService(dependencies: WebhookDependencies): Impleme
               : { sequence: Number(sequence) },
         })),
       run: async ({ webhookId, which }, call) => {
-        const asked = { ...nameOf(call, webhookId), which, nowMs: clock.nowMs() };
-        const count = await inPlace(redeliveries, webhookId, call, ({ execute, executeNext }) =>
+        const name = nameOf(call, webhookId);
+        const asked = { ...name, which, nowMs: clock.nowMs() };
+        // By owner too: the id may be another's, who is to notice nothing.
+        const place = `${name.owner ?? 'internal'} ${webhookId}`;
+        const count = await inPlace(redeliveries, place, call, ({ execute, executeNext }) =>
           redeliver(execute, asked, executeNext),
         );
         onChange();

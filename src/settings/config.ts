@@ -3,7 +3,7 @@ import { createCalendar } from '../domain/calendar.ts';
 import type { Environment } from '../domain/caller.ts';
 import { type MasterKey, parseMasterKeys } from '../keys/key-ring.ts';
 import { type ListenAddress, type TcpAddress, urlOf } from '../listening/address.ts';
-import { loopback, type Network, parseNetwork } from '../listening/networks.ts';
+import { isLoopback, loopback, type Network, parseNetwork } from '../listening/networks.ts';
 import { readTlsFiles, TlsFileRefused, type TlsFiles } from '../listening/tls-files.ts';
 import { socketPathBytesMax } from '../listening/unix-socket.ts';
 import { type InstitutionKind, type Setting, SettingRefused } from '../payment/institution.ts';
@@ -305,7 +305,7 @@ export const settings = {
     variable: 'ARTSEAL_WEBHOOK_NETWORKS',
     fallback: '',
     meaning:
-      'private networks that endpoints of webhooks may be in: addresses and networks (10.20.0.0/16), by commas; unset: public addresses alone, in a sandbox loopback too',
+      'private networks that endpoints of webhooks may be in: addresses and networks (10.20.0.0/16), by commas; unset: public addresses alone, and loopback too in a sandbox that listens on loopback and has no proxy for webhooks',
     read: parseNetworks,
   },
   webhookProxy: {
@@ -604,10 +604,15 @@ function readLogTimeStamps({ isSet, read }: Source): TimeStampTerms | undefined 
 
 function readWebhooks({ isSet, read }: Source): WebhookSettings {
   const { webhookNetworks, webhookProxy, webhookCa } = settings;
-  const isSandbox = () => read(settings.environment) === 'sandbox';
+  // Whoever else reaches the sandbox, or its proxy, must not reach the servers of that machine by it.
+  const isForOneMachine = () => {
+    const { host } = read(settings.publicAddress);
+    const isLocal = host === 'localhost' || isLoopback(host);
+    return read(settings.environment) === 'sandbox' && isLocal && !isSet(webhookProxy);
+  };
   return readAll({
-    networks: () => (isSet(webhookNetworks) || !isSandbox() ? read(webhookNetworks) : loopback),
-    plainLoopback: isSandbox,
+    networks: () => (isSet(webhookNetworks) || !isForOneMachine() ? read(webhookNetworks) : loopback),
+    plainLoopback: isForOneMachine,
     proxy: () => (isSet(webhookProxy) ? read(webhookProxy) : undefined),
     authorities: () => (isSet(webhookCa) ? read(webhookCa) : undefined),
   });

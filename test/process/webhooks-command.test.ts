@@ -68,7 +68,7 @@ const lastAct = async () => JSON.parse((await runHere(['acts', '--json'], env)).
 test('webhooks are listed, all, those of a platform, and those with a status', async () => {
   const { code, stdout } = await runCommand(['webhooks', 'list'], env);
   assert.equal(code, 0);
-  assert.match(stdout, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example\/hook$/m);
+  assert.match(stdout, /^wh_1 {2}ENABLED {3}platform-1 {2}https:\/\/wh_1\.example$/m);
   assert.deepEqual(await idsOf(), ['wh_1', 'wh_2', 'wh_3']);
   assert.deepEqual(await idsOf('--platform', 'platform-2'), ['wh_3']);
   assert.deepEqual(await idsOf('--status', 'DISABLED'), []);
@@ -77,7 +77,7 @@ test('webhooks are listed, all, those of a platform, and those with a status', a
     {
       webhookId: 'wh_1',
       caller: 'platform-1',
-      url: 'https://wh_1.example/hook',
+      origin: 'https://wh_1.example',
       eventTypes: ['*'],
       description: '',
       status: 'ENABLED',

@@ -475,22 +475,25 @@ test('one call at a time has events of an endpoint sent again, and a repetition 
   const by = (await service.execute({ kind: 'FindPlatform', name: gallery.caller })) ?? assert.fail();
   const at = { atMs: managing.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
   const file = { kind: 'FileArtwork', artwork: { ...artwork, price: 1n }, at, by } as const;
+  const stranger = await service.platform();
   const events = 10 * redeliveredPerUnit;
   await Promise.all(Array.from({ length: events }, () => service.execute(file)));
   await patch(path, { status: 'ENABLED' });
-  const redeliver = (headers: Record<string, string> = {}, name: string = path) =>
-    post(`${name}/redeliver`, { since: '2026-11-21T12:00:00Z' }, undefined, headers);
+  const redeliver = (headers: Record<string, string> = {}, name: string = path, sender = gallery) =>
+    post(`${name}/redeliver`, { since: '2026-11-21T12:00:00Z' }, sender, headers);
   const earlier = await redeliver({ 'Idempotency-Key': 'earlier' });
   assert.deepEqual(earlier.json, { count: events });
 
   // Which of these is first is open, and whether the others come while it is under way.
   await eventually('a second call is refused while the first one is under way', 60_000, async () => {
-    const [first, second, ofOther, replay] = await Promise.all([
+    const [byStranger, first, second, ofOther, replay] = await Promise.all([
+      redeliver({}, path, stranger),
       redeliver(),
       redeliver(),
       redeliver({}, `/${other.webhook.webhookId}`),
       redeliver({ 'Idempotency-Key': 'earlier' }),
     ]);
+    assertRefused(byStranger, 404, 'WEBHOOK_NOT_FOUND');
     assert.equal(ofOther.status, 200, ofOther.text);
     assert.equal(replay.text, earlier.text);
     const refused = [first, second].find(({ status }) => status !== 200);

@@ -73,7 +73,12 @@ test('what reads needs read alone, what writes webhook alone', async (t) => {
   const others = (scope: Scope) => scopes.filter((one) => one !== scope);
   const [reader, writer] = [await webhooksOf('reader', ['read']), await webhooksOf('writer', ['webhook'])];
   const { webhookId } = shown(await writer.createWebhook({ url }));
-  assert.equal((await reader.listWebhooks({})).webhooks.length, 1);
+  const { origin } = new URL(url);
+  assert.deepEqual(
+    (await reader.listWebhooks({})).webhooks.map((webhook) => webhook.url),
+    [origin],
+  );
+  assert.equal(shown(await reader.getWebhook({ webhookId })).url, origin);
   await typedRefusal(writer.getWebhook({ webhookId }), 'PERMISSION_DENIED');
   await typedRefusal(reader.deleteWebhook({ webhookId }), 'PERMISSION_DENIED');
   const operator = await webhooksOf('office', others('webhook'));

@@ -68,12 +68,8 @@ describe('without any setting', () => {
 describe('a valid value is taken', () => {
   const taken: [string, string, Partial<Config>][] = [
     ['ARTSEAL_ENVIRONMENT', 'sandbox', { environment: 'sandbox' }],
-    ['ARTSEAL_PUBLIC_ADDR', '0.0.0.0:80', { publicAddress: { host: '0.0.0.0', port: 80 } }],
-    [
-      'ARTSEAL_PUBLIC_ADDR',
-      'artseal.example:65535',
-      { publicAddress: { host: 'artseal.example', port: 65_535 } },
-    ],
+    ['ARTSEAL_PUBLIC_ADDR', '[::1]:80', { publicAddress: { host: '::1', port: 80 } }],
+    ['ARTSEAL_PUBLIC_ADDR', 'localhost:65535', { publicAddress: { host: 'localhost', port: 65_535 } }],
     ['ARTSEAL_INTERNAL_ADDR', '[::1]:0', { internalAddress: { host: '::1', port: 0 } }],
     ['ARTSEAL_INTERNAL_ADDR', 'unix:/run/a/b.sock', { internalAddress: { path: '/run/a/b.sock' } }],
     [

@@ -20,7 +20,7 @@ test('private networks that endpoints may be in are named', () => {
     assert.throws(() => webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: text }), naming('ARTSEAL_WEBHOOK_NETWORKS'));
 });
 
-test('loopback is open in a sandbox that names no networks, and never in production', () => {
+test('loopback is open in a sandbox that is for its machine alone and names no networks, and never in production', () => {
   const production = {
     ARTSEAL_ENVIRONMENT: 'production',
     ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}`,
@@ -33,6 +33,9 @@ test('loopback is open in a sandbox that names no networks, and never in product
   };
   assert.deepEqual(found({}), [['127.0.0.0', '::1'], true]);
   assert.deepEqual(found(named), [['10.20.0.0'], true]);
+  for (const ARTSEAL_PUBLIC_ADDR of ['0.0.0.0:8080', 'artseal.example:8080'])
+    assert.deepEqual(found({ ARTSEAL_PUBLIC_ADDR }), [[], false]);
+  assert.deepEqual(found({ ARTSEAL_WEBHOOK_PROXY: 'http://proxy.internal:3128' }), [[], false]);
   assert.deepEqual(found(production), [[], false]);
   assert.deepEqual(found({ ...production, ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1' }), [['127.0.0.1'], false]);
 });

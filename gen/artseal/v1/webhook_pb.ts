@@ -26,6 +26,8 @@ export type Webhook = Message<"artseal.v1.Webhook"> & {
   webhookId: string;
 
   /**
+   * Its origin alone to a token without the scope webhook: the rest may hold a secret.
+   *
    * @generated from field: string url = 2;
    */
   url: string;
