@@ -119,9 +119,11 @@ test('a refused filing turns readiness off at once, until writes have succeeded 
   assert.equal((await health.check({})).status, Status.SERVING);
   const watched: Status[] = [];
   const watching = new AbortController();
+  t.after(() => watching.abort());
   const watch = watchHealth(service, watching.signal, (status) => {
     if (status !== watched.at(-1)) watched.push(status);
   });
+  await eventually('the first status is told', patienceMs, () => watched.length === 1);
 
   for (let time = 1; time <= 2; time += 1) {
     await fillUp();
