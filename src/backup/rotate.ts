@@ -13,7 +13,7 @@ export interface RotationOrder extends Omit<BackupOrder, 'target'> {
   readonly folder: string;
   /** How many are kept, at least 1. */
   readonly keep: number;
-  /** None is taken if the last try did not fail and the last one is younger, in milliseconds; undefined to take one. */
+  /** None is taken if the last try did not fail and the last one is verified and younger, in milliseconds; undefined to take one. */
   readonly everyMs: number | undefined;
 }
 
@@ -54,8 +54,8 @@ export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
   const { dataDir, nowMs } = order;
   const before = await readBackupStatus(dataDir);
   try {
-    const hasFailed = before?.failure !== undefined;
-    const rotated = await rotate({ ...order, folder: resolve(order.folder) }, hasFailed);
+    const verified = before?.failure === undefined ? before?.last?.file : undefined;
+    const rotated = await rotate({ ...order, folder: resolve(order.folder) }, verified);
     const { file, takenAt } = rotated;
     writeBackupStatus(dataDir, { last: { file, takenAt }, failure: undefined });
     return rotated;
@@ -73,7 +73,7 @@ export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
 
 async function rotate(
   { folder, keep, everyMs, ...order }: RotationOrder,
-  hasFailed: boolean,
+  verified: string | undefined,
 ): Promise<Rotated> {
   for (const name of readdirSync(folder)) {
     const [backup = '', ...rest] = name.split(partialMark);
@@ -81,9 +81,9 @@ async function rotate(
   }
   const { whole, broken } = await inspect(folder);
   const last = whole.at(-1);
-  const isTakenAnyway = everyMs === undefined || hasFailed;
-  if (last !== undefined && !isTakenAnyway && isYoung(last.takenAt, order.nowMs, everyMs)) {
-    return { file: join(folder, last.name), takenAt: last.takenAt, isNew: false, removed: [], broken };
+  if (last !== undefined && everyMs !== undefined && isYoung(last.takenAt, order.nowMs, everyMs)) {
+    const file = join(folder, last.name);
+    if (file === verified) return { file, takenAt: last.takenAt, isNew: false, removed: [], broken };
   }
   const name = nameOf(sequenceBehind(folder), order.nowMs);
   const takenAt = await takeVerified(order, folder, name);

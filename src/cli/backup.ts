@@ -35,7 +35,7 @@ const rotate: Action = {
   details: [
     'takes one into a folder, under a name of its own, verifies it, and only then removes the oldest of those that it took before.',
     'If it is damaged, none is removed and the exit code is 1. artseal check and the metrics of the server have the result.',
-    '--if-older-than 24h  takes none if the last one is younger and the last try did not fail.',
+    '--if-older-than 24h  takes none if the last one is verified and younger, and the last try did not fail.',
     'serve does all this by itself: ARTSEAL_BACKUP_DIR.',
   ],
   run: async (words, terminal) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type RotationOrder, rotateBackups } from '../../src/backup/rotate.ts';
@@ -38,6 +38,21 @@ test('one that is young enough is not taken again, and one that was missed is', 
   assert.partialDeepStrictEqual(young, { isNew: false, takenAt: '2026-11-21T12:00:00.000Z', removed: [] });
   assert.equal(names().length, 1);
   assert.equal((await rotate(noon.atMs + everyMs, { everyMs })).isNew, true);
+});
+
+test('a young backup that is not the last verified one does not count', async (t) => {
+  const { dataDir, folder, rotate, names } = await rotation(t);
+  const everyMs = 24 * hourMs;
+  await rotate(noon.atMs);
+  // As an earlier version left it, and as a person puts a file there.
+  rmSync(join(dataDir, 'backup-status.json'));
+  assert.equal((await rotate(noon.atMs + hourMs, { everyMs })).isNew, true);
+  const [, second = ''] = names();
+  copyFileSync(join(folder, second), join(folder, nameAt(3, '20261121T130000Z')));
+  assert.equal((await rotate(noon.atMs + 2 * hourMs, { everyMs })).isNew, true);
+  const verified = join(folder, nameAt(4, '20261121T140000Z'));
+  assert.equal((await readBackupStatus(dataDir))?.last?.file, verified);
+  assert.equal((await rotate(noon.atMs + 3 * hourMs, { everyMs })).isNew, false);
 });
 
 test('a clock that jumps ahead and back removes nothing but the oldest', async (t) => {
