@@ -1,6 +1,5 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { RegularBackups } from '../settings/config.ts';
 import { readBackupStatus } from './status.ts';
 
@@ -15,8 +14,8 @@ export interface BackupTerms extends Pick<RegularBackups, 'folder' | 'everyMs'> 
 export interface BackupStanding {
   /** The last one that was taken and verified. */
   readonly last: { readonly file: string; readonly takenAt: string } | undefined;
-  /** Whether its file was removed from its folder. */
-  readonly isLastGone: boolean;
+  /** That its file, or the folder of it, does not exist any more. */
+  readonly missing: string | undefined;
   /** Why the server cannot take backups into its folder. */
   readonly unusable: string | undefined;
   /** Why the last try failed. */
@@ -34,7 +33,7 @@ export async function readStanding({ dataDir, folder }: BackupTerms): Promise<Ba
   const { last, failure } = (await readBackupStatus(dataDir)) ?? {};
   return {
     last,
-    isLastGone: last !== undefined && (await isGone(last.file)),
+    missing: last && (await whyMissing(last.file)),
     unusable: folder === undefined ? undefined : await whyUnusable(folder),
     failure: failure && `the backup of ${failure.at} failed: ${failure.reason.replace(/\.$/, '')}`,
   };
@@ -42,7 +41,7 @@ export async function readStanding({ dataDir, folder }: BackupTerms): Promise<Ba
 
 /** What is wrong with the backups; undefined if nothing is. A last one that is too old is a fault at twice the period. */
 export function findProblem(
-  { last, isLastGone, unusable, failure }: BackupStanding,
+  { last, missing, unusable, failure }: BackupStanding,
   { folder, everyMs, isRequired }: BackupTerms,
   nowMs: number,
 ): BackupProblem | undefined {
@@ -58,18 +57,18 @@ export function findProblem(
     const text = `the last verified backup is of ${last.takenAt}, which is more than twice ARTSEAL_BACKUP_EVERY ago: look why none was taken since`;
     return { level: 'fault', text };
   }
-  if (!isLastGone) return undefined;
-  return { level: 'warning', text: `the last verified backup, ${last.file}, is not there any more` };
+  return missing === undefined ? undefined : { level: 'warning', text: missing };
 }
 
-/** Whether a file is missing from a folder that is there. A folder that is not there may only be out of sight. */
-async function isGone(file: string): Promise<boolean> {
-  const isThere = (path: string) =>
-    stat(path).then(
-      () => true,
-      () => false,
-    );
-  return (await isThere(dirname(file))) && !(await isThere(file));
+async function whyMissing(file: string): Promise<string | undefined> {
+  try {
+    await stat(file);
+    return undefined;
+  } catch (error) {
+    // A folder that this user may not enter says nothing about its files.
+    if (!/^(ENOENT|ENOTDIR)$/.test((error as NodeJS.ErrnoException).code ?? '')) return undefined;
+    return `the last verified backup, ${file}, does not exist any more: mount its disk, or take a new one`;
+  }
 }
 
 async function whyUnusable(folder: string): Promise<string | undefined> {

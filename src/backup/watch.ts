@@ -45,7 +45,7 @@ export function watchBackups(terms: BackupTerms, clock: Clock, log: Logger): Bac
   void look();
   return {
     standing: () => {
-      const { last, unusable, failure = unusable } = standing ?? {};
+      const { last, missing, unusable, failure = unusable ?? missing } = standing ?? {};
       const isNeeded = terms.isRequired || terms.folder !== undefined;
       return last !== undefined || failure !== undefined || isNeeded ? { last, failure } : undefined;
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import pino from 'pino';
 import { type BackupStatus, writeBackupStatus } from '../../src/backup/status.ts';
@@ -17,7 +17,7 @@ function watched(t: TestContext, over: { folder?: string; isRequired?: boolean }
   const clock = createManualClock();
   const dataDir = temporaryFolder(t);
   writeFileSync(join(dataDir, 'artseal.db'), '');
-  const file = join(dataDir, 'b.tar');
+  const file = join(temporaryFolder(t), 'b.tar');
   writeFileSync(file, '');
   const lines: { level: number; reason?: string; msg: string }[] = [];
   const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
@@ -59,7 +59,7 @@ test('a backup of a command that fails is an error in the log, once for each try
 });
 
 test('a last one of twice the period is an error in the log, and one that was removed a warning', async (t) => {
-  const { clock, leave, look, last, file, told } = watched(t);
+  const { watch, clock, leave, look, last, file, told } = watched(t);
   leave({ last: last(), failure: undefined });
   clock.advance(2 * everyMs - hourMs);
   await look();
@@ -68,9 +68,15 @@ test('a last one of twice the period is an error in the log, and one that was re
   await look();
   assert.match(told().join(), /^50 backups are not in order .* more than twice ARTSEAL_BACKUP_EVERY ago/);
   leave({ last: last(), failure: undefined });
-  rmSync(file);
-  await look();
-  assert.match(told().at(-1) ?? '', /^40 backups are not in order .*b\.tar, is not there any more$/);
+  for (const gone of [file, dirname(file)]) {
+    rmSync(gone, { recursive: true });
+    await look();
+    assert.match(
+      told().at(-1) ?? '',
+      /^40 backups are not in order .*b\.tar, does not exist any more: mount/,
+    );
+    assert.match(watch.standing()?.failure ?? '', /b\.tar, does not exist any more/);
+  }
 });
 
 test('a production without any is warned', async (t) => {

@@ -378,8 +378,10 @@ test('the folder of regular backups is looked at, and the age of the last verifi
     (await at(Date.now() + 49 * hourMs)).join(),
     /^fault: .* more than twice ARTSEAL_BACKUP_EVERY ago/,
   );
-  rmSync(join(folder, name));
-  assert.match((await check(env)).of('backup').join(), /^warning: .* is not there any more$/);
+  for (const gone of [join(folder, name), folder]) {
+    rmSync(gone, { recursive: true });
+    assert.match((await check(env)).of('backup').join(), /^warning: .*\.tar, does not exist any more: mount/);
+  }
 });
 
 test('an institution is asked with the credentials, and may give no answer', async (t) => {

@@ -398,7 +398,7 @@ export const figures: readonly Figure[] = [
   },
   {
     name: 'artseal_backup_failing',
-    help: 'Whether the last try to take and verify one failed, or the backup folder of serve cannot be written.',
+    help: 'Whether the last try to take and verify one failed, the last verified one does not exist any more, or the backup folder of serve cannot be written.',
     type: 'gauge',
     read: ({ backups }) => one(backups && Number(backups.failure !== undefined)),
   },
