@@ -16,17 +16,14 @@ export interface Verdict {
 /**
  * Looks at every byte of a backup: checksums, the databases by SQLite's own check, counts, the evidence hash of every
  * filing, the evidence log with all that it commits to, and the signatures of the checkpoints that it keeps. It is
- * unpacked meanwhile into a new folder, whose path begins with `into` and goes on at random. Throws BackupRefused if it
- * cannot be opened.
+ * unpacked meanwhile into a new folder, whose path begins with `into`, or into one in the folder for temporary files. Throws
+ * BackupRefused if it cannot be opened or if there is no room.
  */
-export async function verifyBackup(
-  file: string,
-  progress: Progress,
-  into = join(tmpdir(), 'artseal-verify-'),
-): Promise<Verdict> {
+export async function verifyBackup(file: string, progress: Progress, into?: string): Promise<Verdict> {
   const backup = await openBackup(file);
-  refuseWithoutRoom(backup, dirname(into));
-  const folder = mkdtempSync(into);
+  const prefix = into ?? join(tmpdir(), 'artseal-verify-');
+  refuseWithoutRoom(backup, dirname(prefix), into === undefined);
+  const folder = mkdtempSync(prefix);
   try {
     return { manifest: backup.manifest, faults: await faultsOf(file, backup, folder, progress) };
   } finally {
@@ -47,12 +44,12 @@ export async function faultsOf(
   return checkUnpacked(folder, backup.manifest, progress);
 }
 
-function refuseWithoutRoom({ members }: OpenBackup, folder: string): void {
+function refuseWithoutRoom({ members }: OpenBackup, folder: string, isTemporary: boolean): void {
   const needed = members.reduce((sum, { bytes }) => sum + bytes, 0);
   const free = freeBytes(folder);
   if (free >= needed) return;
+  const otherwise = isTemporary ? ', or set TMPDIR to a folder on another disk' : '';
   throw new BackupRefused(
-    `verifying needs ${megabytes(needed)} free in ${folder}, and ${megabytes(free)} are: make room, ` +
-      'or set TMPDIR to a folder on another disk.',
+    `verifying needs ${megabytes(needed)} free in ${folder}, and ${megabytes(free)} are: make room${otherwise}.`,
   );
 }
