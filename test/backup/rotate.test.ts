@@ -95,6 +95,10 @@ test('a backup that fails removes nothing', async (t) => {
   const failing = rotate(noon.atMs + 3 * hourMs, { dataDir: join(dataDir, 'none'), keep: 1 });
   await assert.rejects(failing, /there is no database/);
   await assert.rejects(rotate(noon.atMs + 3 * hourMs, { freeBytesOf: () => 0, keep: 1 }), /make room/);
+  const folder = join(dataDir, 'none');
+  await assert.rejects(rotate(noon.atMs + 3 * hourMs, { folder }), /ENOENT/);
+  const { failure } = (await readBackupStatus(dataDir)) ?? {};
+  assert.equal(failure?.reason, `${folder} does not exist: check the path`);
   assert.deepEqual(names(), kept);
 });
 

@@ -99,6 +99,6 @@ test('a folder of the server that is gone is an error; failures that the schedul
   rmSync(folder, { recursive: true });
   leave({ last: last(), failure: undefined });
   await look();
-  assert.match(told().join(), /^50 backups are not in order .*ENOENT.*mount its disk$/);
-  assert.match(watch.standing()?.failure ?? '', /ENOENT/);
+  assert.match(told().join(), /^50 backups are not in order .*: \/\S+ does not exist: .*mount its disk$/);
+  assert.match(watch.standing()?.failure ?? '', /does not exist/);
 });

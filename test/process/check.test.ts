@@ -363,7 +363,10 @@ test('the folder of regular backups is looked at, and the age of the last verifi
   ]);
   const missing = await check({ ...env, ARTSEAL_BACKUP_DIR: join(folder, 'none') });
   assert.deepEqual([missing.code, missing.faulty()], [1, ['backup']]);
-  assert.match(missing.of('backup').join(), /folder of ARTSEAL_BACKUP_DIR: ENOENT.*mount its disk$/);
+  assert.match(
+    missing.of('backup').join(),
+    /folder of ARTSEAL_BACKUP_DIR: \/.* does not exist: check the path, or mount its disk$/,
+  );
   const file = await check({ ...env, ARTSEAL_BACKUP_DIR: join(dataDir, 'artseal.db') });
   assert.match(file.of('backup').join(), /artseal\.db of ARTSEAL_BACKUP_DIR is no folder$/);
 
