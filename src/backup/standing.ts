@@ -40,23 +40,27 @@ export async function readStanding({ dataDir, folder }: BackupTerms): Promise<Ba
   };
 }
 
-/** What is wrong with the backups; undefined if nothing is. A last one that is too old is a fault at twice the period. */
+/**
+ * What is wrong with the backups; undefined if nothing is. A last one is too old at twice the period. That, and a try that
+ * failed, is only a warning where no backups have to be taken.
+ */
 export function findProblem(
   { last, missing, unusable, failure }: BackupStanding,
   { folder, everyMs, isRequired }: BackupTerms,
   nowMs: number,
 ): BackupProblem | undefined {
-  if (unusable !== undefined) return { level: 'fault', text: unusable };
-  if (failure !== undefined) return { level: 'fault', text: failure };
+  const level = isRequired || folder !== undefined ? 'fault' : 'warning';
+  if (unusable !== undefined) return { level, text: unusable };
+  if (failure !== undefined) return { level, text: failure };
   if (last === undefined) {
     if (folder !== undefined) return { level: 'warning', text: `none is in ${folder} yet: serve takes one` };
     const text =
-      'no verified backup is known: set ARTSEAL_BACKUP_DIR, enable artseal-backup.timer, or run artseal backup rotate from cron';
+      'no verified backup is known: set ARTSEAL_BACKUP_DIR, enable artseal-backup.timer or wait for its first run, or run artseal backup rotate from cron';
     return isRequired ? { level: 'warning', text } : undefined;
   }
   if (nowMs - Date.parse(last.takenAt) > 2 * everyMs) {
     const text = `the last verified backup is of ${last.takenAt}, which is more than twice ARTSEAL_BACKUP_EVERY ago: look why none was taken since`;
-    return { level: 'fault', text };
+    return { level, text };
   }
   return missing === undefined ? undefined : { level: 'warning', text: missing };
 }

@@ -215,6 +215,7 @@ test('a production is made in four steps', { skip }, async () => {
   assert.match(await done(commandsOf('A production', 4)), /ak_live_/);
   assert.equal(await shown('ActiveState'), 'active');
   assert.equal(await shown('ActiveState', 'artseal-backup.timer'), 'active');
+  assert.match((await tried('artseal-admin check')).stdout, /^ok +backup +the last verified one was taken/m);
 });
 
 test('the master key is rotated while it serves', { skip }, async () => {

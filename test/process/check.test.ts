@@ -375,13 +375,21 @@ test('the folder of regular backups is looked at, and the age of the last verifi
   const [name = ''] = readdirSync(folder);
   const good = (await check(env)).of('backup').join();
   assert.match(good, new RegExp(`^ok: the last verified one was taken at 2\\S+Z: ${join(folder, name)}$`));
-  const at = (nowMs: number) => findingsAt(nowMs, { ...anyAddresses, ...env }, 'backup');
-  assert.deepEqual(await at(Date.now() + 47 * hourMs), [good]);
-  assert.match(
-    (await at(Date.now() + 49 * hourMs)).join(),
-    /^fault: .* more than twice ARTSEAL_BACKUP_EVERY ago/,
-  );
-  for (const gone of [join(folder, name), folder]) {
+  const after = (hours: number, env: Record<string, string>) =>
+    findingsAt(Date.now() + hours * hourMs, { ...anyAddresses, ...env }, 'backup');
+  assert.deepEqual(await after(47, env), [good]);
+  assert.match((await after(49, scheduled)).join(), /^fault: .* more than twice ARTSEAL_BACKUP_EVERY ago/);
+  // A sandbox needs no backups: one that was taken by hand asks for no more.
+  assert.match((await after(49, env)).join(), /^warning: .* more than twice ARTSEAL_BACKUP_EVERY ago/);
+  const mistyped = await runHere(['backup', 'rotate', '--into', join(folder, 'none'), '--keep', '2'], env);
+  assert.equal(mistyped.code, 1);
+  const failed = await check(env);
+  assert.match(failed.of('backup').join(), /^warning: the backup of .* failed: \/.* does not exist: check/);
+  assert.equal(failed.code, 0);
+  assert.deepEqual((await check(scheduled)).faulty(), ['backup']);
+  await runHere(['backup', 'rotate', '--into', folder, '--keep', '1'], env);
+  const [last = ''] = readdirSync(folder);
+  for (const gone of [join(folder, last), folder]) {
     rmSync(gone, { recursive: true });
     assert.match((await check(env)).of('backup').join(), /^warning: .*\.tar, does not exist any more: mount/);
   }
