@@ -241,7 +241,7 @@ export const settings = {
     variable: 'ARTSEAL_BACKUP_EVERY',
     fallback: '24h',
     meaning:
-      'how often, from 1m to 20d; set it also if a timer or cron takes them: a last one of twice that age is too old',
+      'how often, from 1m to 20d; set it also if a timer or cron takes them: a backup older than twice this is reported',
     read: parsePeriod,
   },
   backupKeep: {
