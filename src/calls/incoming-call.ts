@@ -21,6 +21,8 @@ export interface RoutedCall {
   readonly idempotencyKeys: readonly string[];
   /** Whether it is not counted against the quota; left out, it is where there is one. */
   readonly isFreeOfQuota?: boolean;
+  /** Called each time that the call begins to wait for what others do. */
+  onPause?(): void;
   /** Reads the message. Throws Refusal. */
   read(): Reading;
 }

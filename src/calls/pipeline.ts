@@ -180,7 +180,7 @@ export function createCalls({
   ): Promise<Message | Refusal> {
     let endKey = () => {};
     try {
-      const { method, idempotencyKeys, isFreeOfQuota, read } = route();
+      const { method, idempotencyKeys, isFreeOfQuota, onPause, read } = route();
       const key = isWriting(method) ? readIdempotencyKey(idempotencyKeys) : undefined;
       const reading = attempt(read);
       if (key !== undefined) {
@@ -193,7 +193,11 @@ export function createCalls({
       if (reading instanceof Refusal) throw reading;
       const { message, violations } = reading;
       const { execute, executeNext } = units;
-      const call = { principal, execute, executeNext, pause };
+      const pauseCall = <T>(wait: () => Promise<T>) => {
+        onPause?.();
+        return pause(wait);
+      };
+      const call = { principal, execute, executeNext, pause: pauseCall };
       const answer = await dispatcher.invoke(method, message, call, violations);
       await units.admit();
       return answer;

@@ -28,7 +28,7 @@ import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.ts'
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
-import { isStreaming, isUnary, operationName } from '../calls/operation.ts';
+import { isStreaming, isUnary, isWriting, operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
 import { asRefusal, incomplete, type Reason, Refusal, unavailable } from '../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
@@ -42,6 +42,7 @@ import { checkGetQuery } from './get-query.ts';
 import { connectionKey, createHealth, type HealthDependencies } from './health.ts';
 import { answerRefusal, answerUnknownMethod, refusalOfEmptyAnswer } from './plain-answers.ts';
 import { strictProtoJson } from './proto-json.ts';
+import { createReadTurns } from './read-turns.ts';
 import { createReflection } from './reflection.ts';
 
 /** What typed calls work with. */
@@ -81,6 +82,7 @@ const eventKey = createContextKey<RequestEvent>({ requestId: '' });
 const requestKey = createContextKey<AnyRequest | undefined>(undefined);
 const inputKey = createContextKey<DescMessage | undefined>(undefined);
 const begunKey = createContextKey(false);
+const endTurnKey = createContextKey(() => {});
 
 /**
  * Takes calls to their operation once their bearer token is known, before their message is read and before the library
@@ -89,11 +91,14 @@ const begunKey = createContextKey(false);
 export function createTypedCalls(dependencies: TypedCallDependencies): TypedCalls {
   const { calls, services, bearerCheck, readiness, draining, arrivalMs = requestMs } = dependencies;
 
-  /** Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
-  function identify(request: AnyRequest, event: RequestEvent): void {
+  const readTurns = createReadTurns();
+
+  /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
+  function identify(request: AnyRequest, event: RequestEvent): string {
     const { caller, tokenId } = bearerCheck(request.headers.authorization ?? null);
     event.caller = caller;
     event.tokenId = tokenId;
+    return caller;
   }
 
   async function carryOut(
@@ -108,7 +113,10 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     const idempotencyKeys = key === null ? [] : [key];
     const read = () => ({ message, violations: [] });
     const event = values.get(eventKey);
-    const called = calls.identified(principal, { method, idempotencyKeys, read }, event);
+    const endTurn = values.get(endTurnKey);
+    const called = calls.identified(principal, { method, idempotencyKeys, read, onPause: endTurn }, event);
+    // Not with the answer: at its deadline a call is answered while it is still under way.
+    void called.then(endTurn);
     const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
     if (answer instanceof Refusal) throw answer;
@@ -176,11 +184,17 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     if (handler === undefined) return answerUnknownMethod(request, response, event);
     event.operation = operationName(handler.method);
     if (handler.method.methodKind !== 'unary') endWithClient(request, response);
+    const values = createContextValues();
     try {
       event.isProbe = handler.service.typeName === Health.typeName;
-      if (!event.isProbe) identify(request, event);
+      if (!event.isProbe) {
+        const caller = identify(request, event);
+        if (isUnary(handler.method) && !isWriting(handler.method)) {
+          values.set(endTurnKey, await readTurns.take(caller, response));
+        }
+      }
       if (request.method === 'GET' && handler.allowedMethods.includes('GET')) checkGetQuery(target);
-      const answered = await handler(universalRequest(request, response, event));
+      const answered = await handler(universalRequest(request, response, event, values));
       const { status, body } = answered;
       if (body !== undefined) {
         return await universalResponseToNodeResponse({ ...answered, body: inPieces(body, open) }, response);
@@ -189,6 +203,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       answerRefusal(request, response, event, error);
+    } finally {
+      if (!values.get(begunKey)) values.get(endTurnKey)();
     }
   }
 
@@ -231,9 +247,14 @@ function endWithClient({ socket }: AnyRequest, response: AnyResponse): void {
 }
 
 /** A request as the library takes it. Throws BAD_REQUEST_TARGET. */
-function universalRequest(request: AnyRequest, response: AnyResponse, event: RequestEvent) {
+function universalRequest(
+  request: AnyRequest,
+  response: AnyResponse,
+  event: RequestEvent,
+  values: ContextValues,
+) {
   const connection = 'stream' in request ? request.stream.session : request.socket;
-  const values = createContextValues()
+  values
     .set(eventKey, event)
     .set(requestKey, request)
     .set(connectionKey, connection ?? request);

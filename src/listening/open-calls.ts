@@ -7,8 +7,11 @@ import type { AnyRequest, AnyResponse } from './any-http.ts';
 const heldBytesMax = 24 * 1_048_576;
 /** The largest request body that a listener reads, in bytes. */
 const bodyBytesMax = 65_536;
-/** What Node takes for a call over each HTTP version, and for each header beside its text, in bytes: about. */
-const overheadBytes = { http1: 4_096, http2: 16_384, header: 256 } as const;
+/**
+ * What Node takes for a call over each HTTP version, and for each header beside its text, in bytes: about, and with the
+ * garbage that is not collected yet.
+ */
+const overheadBytes = { http1: 4_096, http2: 32_768, header: 256 } as const;
 /** How long a client may take nothing of a response, and how often that is checked, in milliseconds. */
 const timeouts = { stalledMs: 20_000, checkEveryMs: 1_000 } as const;
 

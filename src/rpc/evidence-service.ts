@@ -48,7 +48,7 @@ export function createEvidenceService({
         parsed(checkRange('sequence', sequence, 1, sequenceMax), () => {
           return { filingNo, sequence, owner: ownerScope(principal) };
         }),
-      run: async (named, call) => ({ bundle: await bundles.bundleOf(named, call.execute) }),
+      run: async (named, call) => ({ bundle: await bundles.bundleOf(named, call.execute, call.pause) }),
     }),
     createEvidenceLink: operation({
       parse: ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, principal) => {

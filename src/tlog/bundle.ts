@@ -36,11 +36,15 @@ export interface Bundle {
 /** Makes bundles. */
 export interface Bundles {
   /**
-   * The bundle of a record, once a checkpoint covers it; `execute` reads the store. Throws FILING_NOT_FOUND; UNAVAILABLE
-   * where no checkpoint does in time, or too many wait for one; an Error where what is stored does not prove itself.
+   * The bundle of a record, once a checkpoint covers it; `execute` reads the store, and `pause` waits for the checkpoint.
+   * Throws FILING_NOT_FOUND; UNAVAILABLE where no checkpoint does in time, or too many wait for one; an Error where what is
+   * stored does not prove itself.
    */
-  bundleOf(named: RecordName, execute: Execute): Promise<Bundle>;
+  bundleOf(named: RecordName, execute: Execute, pause?: Pause): Promise<Bundle>;
 }
+
+/** Waits as `wait` does. */
+type Pause = <T>(wait: () => Promise<T>) => Promise<T>;
 
 const bundleFormat = 'artseal-evidence';
 
@@ -54,13 +58,13 @@ const waitingMax = 256;
 export function createBundles(publication: Pick<Publication, 'current' | 'covering'>): Bundles {
   let waiting = 0;
 
-  async function checkpointCovering(leafIndex: number): Promise<PublishedCheckpoint> {
+  async function checkpointCovering(leafIndex: number, pause: Pause): Promise<PublishedCheckpoint> {
     const current = publication.current();
     if (current !== undefined && current.size > leafIndex) return current;
     if (waiting >= waitingMax) throw unavailable('Too many calls wait for the next checkpoint.');
     waiting += 1;
     try {
-      const covering = await publication.covering(leafIndex, checkpointPatienceMs);
+      const covering = await pause(() => publication.covering(leafIndex, checkpointPatienceMs));
       if (covering !== undefined) return covering;
     } finally {
       waiting -= 1;
@@ -69,12 +73,12 @@ export function createBundles(publication: Pick<Publication, 'current' | 'coveri
   }
 
   return {
-    bundleOf: async (named, execute) => {
+    bundleOf: async (named, execute, pause = (wait) => wait()) => {
       const found = await execute({ kind: 'FindRecord', ...named });
       if (found === undefined) throw recordNotFound(named.sequence);
       if (found.content === undefined) throw filingErased();
       const { record, hash, salt, leafOf } = opened(named, found.content);
-      const { leaf, proof } = await proved(await checkpointCovering(found.leafIndex), found, execute);
+      const { leaf, proof } = await proved(await checkpointCovering(found.leafIndex, pause), found, execute);
       if (leaf !== leafOf(timeOfLeaf(leaf))) throw unproven(named, 'its leaf is one of something else');
       return {
         ...{ format: bundleFormat, version: leafVersion, record, hash },

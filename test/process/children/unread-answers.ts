@@ -102,6 +102,8 @@ interface Attack {
   readonly to: 'publicUrl' | 'internalUrl';
   /** What each of them sends. */
   bytes(): Buffer;
+  /** How long each is open, in milliseconds, if not to the end; then `together` of them are opened each second. */
+  readonly openMs?: number;
 }
 
 const attacks: Record<string, Attack> = {
@@ -117,9 +119,13 @@ const attacks: Record<string, Attack> = {
     ...{ connections: 2, to: 'internalUrl' },
     bytes: () => Buffer.concat([closedWindow, times(100, typedList)]),
   },
+  'lists over HTTP/2 whose window is closed, on connections that are dropped': {
+    ...{ connections: 160, to: 'internalUrl', openMs: 500 },
+    bytes: () => Buffer.concat([closedWindow, times(100, typedList)]),
+  },
 };
 
-for (const [name, { connections, to, bytes }] of Object.entries(attacks)) {
+for (const [name, { connections, to, bytes, openMs }] of Object.entries(attacks)) {
   test(`a service whose answers are not read grows by at most 64 MB: ${name}`, async (t) => {
     const service = await startFilled(t);
     const before = residentOf(service);
@@ -129,9 +135,16 @@ for (const [name, { connections, to, bytes }] of Object.entries(attacks)) {
       t.after(() => socket.destroy());
       socket.pause().write(bytes());
       peak = Math.max(peak, residentOf(service));
+      if (openMs !== undefined) setTimeout(() => socket.destroy(), openMs);
     };
     for (let count = 0; count < connections; count += together) {
-      await Promise.all(Array.from({ length: Math.min(together, connections) }, open));
+      const endMs = performance.now() + 1_000;
+      const opening = Promise.all(Array.from({ length: Math.min(together, connections) }, open));
+      while (openMs !== undefined && performance.now() < endMs) {
+        await delay(20);
+        peak = Math.max(peak, residentOf(service));
+      }
+      await opening;
     }
     for (const endMs = performance.now() + watchedMs; performance.now() < endMs; ) {
       await delay(20);
