@@ -30,7 +30,7 @@ import { Health } from '../../gen/health/v1/health_pb.ts';
 import type { BearerCheck } from '../calls/bearer.ts';
 import { isStreaming, isUnary, isWriting, operationName } from '../calls/operation.ts';
 import type { Calls } from '../calls/pipeline.ts';
-import { asRefusal, incomplete, type Reason, Refusal, unavailable } from '../domain/reason.ts';
+import { asRefusal, cancelled, incomplete, type Reason, Refusal, unavailable } from '../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
 import { inPieces } from '../listening/counted-response.ts';
 import type { OpenCall } from '../listening/open-calls.ts';
@@ -118,6 +118,8 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
     // Not with the answer: at its deadline a call is answered while it is still under way.
     void called.then(endTurn);
     const { answer, isReplay } = await Promise.race([called, deadlineOver(signal)]);
+    // Its answer would be made for nobody.
+    if (signal.aborted) throw cancelled();
     if (isReplay) responseHeader.set('Idempotent-Replayed', 'true');
     if (answer instanceof Refusal) throw answer;
     return answer;

@@ -53,7 +53,7 @@ async function startFilled(t: TestContext) {
   const { child, publicUrl, internalUrl } = await serveWatched(t, env);
   if ((await send(publicUrl, platform, { target: list })).json.filings.length === 0) await fill(publicUrl);
   await eventually('entries are published', 60_000, async () => (await fetch(publicUrl + tile(entries))).ok);
-  for (let round = 0; round < 20; round += 1) {
+  for (let round = 0; round < 100; round += 1) {
     assert.equal((await send(publicUrl, platform, { target: list })).status, 200);
     await (await fetch(publicUrl + tile(entries - round))).bytes();
     await typedCall(internalUrl, token, 'FilingService/ListFilings', { pageSize: page });
