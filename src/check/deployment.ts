@@ -124,7 +124,7 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
   if (schema < knownSchema)
     return [
       warning(
-        `${file} is of schema ${schema}: the next start brings it to ${knownSchema}, behind which an older artseal cannot open it`,
+        `${file} is of schema ${schema}: the next start brings it to ${knownSchema}, after which older versions cannot open it`,
       ),
     ];
   if (content === undefined) return [fault(`${file} bears no stamp of a deployment: restore a backup`)];

@@ -10,14 +10,25 @@ const warnedShare = 0.8;
 export function checkNumbers({ filingNumbers, escrowNumbers, caps }: UsedNumbers): Finding[] {
   const { ok, warning } = findingsOf('numbers');
   const uses = [
-    { text: 'filing numbers of this year are used', used: filingNumbers, of: filingSequenceMax },
-    { text: 'escrow ids of this year are used', used: escrowNumbers, of: escrowSequenceMax },
+    {
+      used: filingNumbers,
+      of: filingSequenceMax,
+      text: usedOf(filingNumbers, filingSequenceMax, 'filing numbers'),
+    },
+    {
+      used: escrowNumbers,
+      of: escrowSequenceMax,
+      text: usedOf(escrowNumbers, escrowSequenceMax, 'escrow ids'),
+    },
     ...caps.map(({ platform, filings, cap }) => ({
-      text: `filings that ${platform} may make this year are made: artseal platform set --filing-cap changes that`,
       ...{ used: filings, of: cap },
+      text: `${platform} has made ${filings} filings this year; its cap is ${cap}: artseal platform set --filing-cap changes it`,
     })),
   ];
   const near = uses.filter(({ used, of }) => used >= warnedShare * of);
-  if (near.length > 0) return near.map(({ text, used, of }) => warning(`${used} of ${of} ${text}`));
-  return [ok(`${filingNumbers} of ${filingSequenceMax} filing numbers of this year are used`)];
+  if (near.length > 0) return near.map(({ text }) => warning(text));
+  return [ok(usedOf(filingNumbers, filingSequenceMax, 'filing numbers'))];
 }
+
+const usedOf = (used: number, max: number, what: string): string =>
+  `${used} of ${max} ${what} of this year are used`;

@@ -223,7 +223,7 @@ test('numbers that run out are warned of, those of a platform that comes near it
   await service.close();
   const { code, of } = await check(env);
   const told = [
-    `warning: 4 of 5 filings that ${first.caller} may make this year are made: artseal platform set --filing-cap changes that`,
+    `warning: ${first.caller} has made 4 filings this year; its cap is 5: artseal platform set --filing-cap changes it`,
   ];
   assert.deepEqual([code, of('numbers')], [0, told]);
   const raw = new Sqlite(join(dataDir, 'artseal.db'));
