@@ -1,4 +1,4 @@
-import { scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
+import { isScope, scopes, type TokenTerms, tokenStatusAt } from '../domain/token.ts';
 import type { StoredToken } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';
@@ -74,9 +74,12 @@ function termsOf(words: Words, timeZone: string): TokenTerms {
   const chosen = words.text('scopes');
   if (chosen !== undefined && words.has('operator'))
     throw new UsageError('takes only one of --scopes, --operator');
+  const named = chosen?.split(',') ?? [];
+  if (named.some((word) => !isScope(word)))
+    throw new UsageError(`takes --scopes of ${scopes.join(', ')}, not '${chosen}'`);
   return {
     name: words.required('name'),
-    scopes: words.has('operator') ? scopes : (chosen?.split(',') ?? []),
+    scopes: words.has('operator') ? scopes : named,
     expiresAtS: readInstant(words, 'expires', 'AFTER', { timeZone, nowS: nowS() }),
     platform: words.text('platform'),
   };

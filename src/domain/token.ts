@@ -47,7 +47,8 @@ export function scopesIn(words: readonly string[]): Scope[] {
   return scopes.filter((scope) => words.includes(scope));
 }
 
-const isScope = (word: string): word is Scope => (scopes as readonly string[]).includes(word);
+/** Whether a word is a scope. */
+export const isScope = (word: string): word is Scope => (scopes as readonly string[]).includes(word);
 
 /** Whether a token is good, or how it ended. */
 export type TokenStatus = 'VALID' | 'EXPIRED' | 'REVOKED';
