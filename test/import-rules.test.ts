@@ -204,6 +204,7 @@ const parts: Readonly<Record<string, Imports>> = {
       '../json/integer.ts',
       ...['./routes.ts', '../../gen/a_pb.ts', '../calls/pipeline.ts', '../domain/reason.ts'],
       ...[
+        '../domain/example.ts',
         '../domain/violation.ts',
         '../observe/trace.ts',
         '../listening/clients.ts',

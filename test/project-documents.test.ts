@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { exampleArtwork } from '../src/cli/example.ts';
+import { exampleArtwork } from '../src/domain/example.ts';
 import { buildInfo } from '../src/program/build-info.ts';
+import { homePage } from '../src/rest/help-pages.ts';
 
 const projectFolder = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(projectFolder, file), 'utf8');
@@ -31,10 +32,13 @@ const documents = [
 ];
 
 test('every example has the price of the greeting and the demo', () => {
-  const prices = documents.flatMap((file) =>
-    Array.from(read(file).matchAll(/\b(?:price|amount)\\?"?: ?(\d+)/g), ([, price]) => `${file} ${price}`),
+  const home = ['the page at /', String(homePage().body).replaceAll('&quot;', '"')];
+  const texts = [home, ...documents.map((file) => [file, read(file)])];
+  const prices = texts.flatMap(([file, text = '']) =>
+    Array.from(text.matchAll(/\b(?:price|amount)\\?"?: ?(\d+)/g), ([, price]) => `${file} ${price}`),
   );
   assert.ok(prices.length > documents.length);
+  assert.ok(prices.some((price) => price.startsWith('the page at /')));
   assert.deepEqual(
     prices.filter((price) => !price.endsWith(` ${exampleArtwork.price}`)),
     [],

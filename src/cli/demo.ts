@@ -1,6 +1,6 @@
+import { exampleArtwork } from '../domain/example.ts';
 import { openRestClient } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';
-import { exampleArtwork } from './example.ts';
 
 /** `artseal demo` */
 export const demo: Command = {

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { App } from '../app.ts';
+import { exampleArtwork } from '../domain/example.ts';
 import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
 import type { Traces } from '../observe/traces/traces.ts';
 import { wantsTraces } from '../observe/tracing.ts';
@@ -15,7 +16,6 @@ import {
 import { issueSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
 import { userActor } from './actor.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
-import { exampleArtwork } from './example.ts';
 import { notifyReady } from './notify-ready.ts';
 import { printable } from './printable.ts';
 

@@ -1,3 +1,4 @@
+import { exampleArtwork } from '../domain/example.ts';
 import { type Reason, reasons } from '../domain/reason.ts';
 import { reasonHelp } from '../domain/reason-help.ts';
 import type { Answer } from './envelope.ts';
@@ -43,7 +44,7 @@ Art platforms call it with signed requests; there is nothing to log in to.</p>
 <h2>A first call</h2>
 <p>You need an API key and its secret, which the operator issues. A sandbox has made a pair at its first start, in
 <code>sandbox-credentials.json</code> of its data folder. From the folder that it was started in:</p>
-<pre>artseal call POST /api/v1/filing '{"author":"Qi Baishi","era":"1947","size":"68 x 136 cm","material":"ink","condition":"good","price":128000000}'</pre>
+<pre>artseal call POST /api/v1/filing '${escaped(JSON.stringify(exampleArtwork))}'</pre>
 <p><code>artseal sign</code> prints the headers of a signed request for curl. The OpenAPI document says how requests are signed.</p>
 
 <h2>Where to go on</h2>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { exampleArtwork } from '../../src/cli/example.ts';
+import { exampleArtwork } from '../../src/domain/example.ts';
 import { chargedCurrencies, checkAmount } from '../../src/payment/stripe/amounts.ts';
 import { opened } from './stripe-support.ts';
 

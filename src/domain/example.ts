@@ -1,4 +1,4 @@
-/** The artwork that the greeting and the demo file, at a price that every institution takes. */
+/** The artwork of the examples: of the greeting, the demo and the page at `/`. Every institution takes its price. */
 export const exampleArtwork = {
   author: 'Qi Baishi',
   era: '1947',
