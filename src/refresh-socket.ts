@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import type { Logger } from 'pino';
@@ -11,10 +12,23 @@ const connectionsMax = 64;
 /** What the server answers when it has read all changes. */
 export const refreshed = 'done\n';
 
-/** The path of the socket: relative where the system would not take the absolute one. */
-export function refreshSocket(dataDir: string): string {
+/** The path of the socket, for as long as it is not disposed of. */
+export interface RefreshSocket extends Disposable {
+  readonly path: string;
+}
+
+/** Opens the path of the socket. Where the absolute one is too long for a socket, it leads through the open folder. */
+export function openRefreshSocket(dataDir: string): RefreshSocket {
   const path = join(resolve(dataDir), refreshSocketName);
-  return Buffer.byteLength(path) <= socketPathBytesMax ? path : relative(process.cwd(), path);
+  if (Buffer.byteLength(path) <= socketPathBytesMax) return { path, [Symbol.dispose]: () => {} };
+  // Only Linux names an open folder; elsewhere the relative path may be short enough.
+  if (process.platform !== 'linux')
+    return { path: relative(process.cwd(), path), [Symbol.dispose]: () => {} };
+  const folder = openSync(dataDir, 'r');
+  return {
+    path: `/proc/self/fd/${folder}/${refreshSocketName}`,
+    [Symbol.dispose]: () => closeSync(folder),
+  };
 }
 
 /**
@@ -35,8 +49,9 @@ export async function listenForRefreshes(
     );
   });
   server.maxConnections = connectionsMax;
+  const opened = openRefreshSocket(dataDir);
   try {
-    await listenOnUnixSocket(server, refreshSocket(dataDir));
+    await listenOnUnixSocket(server, opened.path);
     server.unref();
   } catch (error) {
     log.warn(
@@ -44,5 +59,9 @@ export async function listenForRefreshes(
       `${refreshSocketName} cannot be opened: commands cannot wait until this server has read a change`,
     );
   }
-  return () => server.close();
+  return () => {
+    // The socket is removed by its path.
+    server.close();
+    opened[Symbol.dispose]();
+  };
 }

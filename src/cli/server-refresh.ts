@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { refreshed, refreshSocket } from '../refresh-socket.ts';
+import { openRefreshSocket, refreshed } from '../refresh-socket.ts';
 import { isServingRecordThere } from '../serving-record.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 
@@ -29,7 +29,8 @@ export async function waitForServer(dataDir: string, limitMs: number = serverLim
 }
 
 async function isRefreshed(dataDir: string, signal: AbortSignal): Promise<boolean> {
-  const socket = connect({ path: refreshSocket(dataDir), signal });
+  using opened = openRefreshSocket(dataDir);
+  const socket = connect({ path: opened.path, signal });
   try {
     await once(socket, 'connect');
     return (await text(socket)) === refreshed;

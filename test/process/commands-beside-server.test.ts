@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { renameSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -138,4 +138,18 @@ test('a command says that the running server did not read the change in time', a
       `the change is stored, but the running server has not read it within ${serverLimitMs / 1_000} s`,
     ),
   );
+});
+
+test('a command reaches a server whose data folder has a path that is too long for a socket', async (t) => {
+  const dataDir = join(temporaryFolder(t), ...Array.from({ length: 4 }, () => 'folder'.repeat(8)));
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const service = await startService(t, { dataDir });
+  await artseal(t, dataDir, 'key', 'create', '--name', 'far', '--tier', 'TRIAL', '--json');
+  assert.deepEqual(
+    service.logLines.filter((line) => line.includes('admin.sock')),
+    [],
+  );
+  assert.ok(readdirSync(dataDir).includes('admin.sock'));
+  await service.close();
+  assert.equal(readdirSync(dataDir).includes('admin.sock'), false);
 });
