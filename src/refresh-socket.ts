@@ -7,6 +7,8 @@ import { listenOnUnixSocket, socketPathBytesMax } from './listening/unix-socket.
 /** The Unix socket in the data folder at which a command has the server read what the command changed. */
 const refreshSocketName = 'admin.sock';
 
+/** How long a connection may stay open, in milliseconds: as long as a command waits. */
+const connectionMs = 10_000;
 /** Commands that wait at the same time. */
 const connectionsMax = 64;
 /** What the server answers when it has read all changes. */
@@ -43,8 +45,10 @@ export async function listenForRefreshes(
   const server = createServer((socket) => {
     // A command that is gone is no fault of the server.
     socket.on('error', () => {});
+    socket.setTimeout(connectionMs, () => socket.destroy());
     refresh().then(
-      () => socket.end(refreshed),
+      // A client that never closes its side must not keep the connection.
+      () => socket.end(refreshed, () => socket.destroy()),
       () => socket.destroy(),
     );
   });

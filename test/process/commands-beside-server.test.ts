@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, renameSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { serverLimitMs } from '../../src/cli/server-refresh.ts';
@@ -21,6 +21,8 @@ import { runBounded, serveWatched } from '../support/watched-command.ts';
 
 /** How often a key is made and used at once. */
 const rounds = 20;
+/** As many connections as the socket takes at a time. */
+const socketClients = 64;
 
 /** Runs the real command on a data folder to its end; what it prints. */
 async function artseal(t: TestContext, dataDir: string, ...words: string[]): Promise<string> {
@@ -152,4 +154,15 @@ test('a command reaches a server whose data folder has a path that is too long f
   assert.ok(readdirSync(dataDir).includes('admin.sock'));
   await service.close();
   assert.equal(readdirSync(dataDir).includes('admin.sock'), false);
+});
+
+test('clients of the socket that never close their side keep no command waiting', async (t) => {
+  const { dataDir } = await startService(t);
+  const path = join(dataDir, 'admin.sock');
+  for (let client = 0; client < socketClients; client += 1) {
+    const socket = connect({ path, allowHalfOpen: true });
+    t.after(() => socket.destroy());
+    await once(socket, 'connect');
+  }
+  await artseal(t, dataDir, 'key', 'create', '--name', 'next', '--tier', 'TRIAL', '--json');
 });
