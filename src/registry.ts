@@ -84,16 +84,30 @@ export interface Serving {
 export async function openForServing(config: Config, serving: Serving = {}): Promise<Registry> {
   const faults = faultsForServing(config);
   if (faults.length > 0) throw new ConfigRefused(faults);
+  await refuseWithoutOrigin(config);
   // A production on an empty folder is a mistake, such as a disk that was not mounted.
   const opening = config.environment === 'sandbox' ? 'EITHER' : 'EXISTING';
-  const registry = await openRegistry(config, opening, { clock: serving.clock, serving });
-  // Only the database knows the origin that the log has.
-  if (config.environment === 'production' && config.logOrigin === undefined) {
-    const rule = await registry.execute({ kind: 'GetLog' }).then(requiredOrigin);
-    await registry.store.close();
-    refuse(settings.logOrigin, rule);
-  }
-  return registry;
+  return openRegistry(config, opening, { clock: serving.clock, serving });
+}
+
+/**
+ * Throws ConfigRefused if serving needs the origin of the log in the settings and it is not there. Call it before the database is
+ * upgraded, which keeps the older version from opening it.
+ */
+async function refuseWithoutOrigin(config: Config): Promise<void> {
+  const rule = await missingOrigin(config);
+  if (rule !== undefined) refuse(settings.logOrigin, rule);
+}
+
+/** The rule for the origin of the log if it is missing in the settings; undefined if not. Throws DatabaseRefused. */
+export async function missingOrigin({
+  environment,
+  logOrigin,
+  dataDir,
+}: Config): Promise<string | undefined> {
+  if (environment !== 'production' || logOrigin !== undefined) return undefined;
+  const { readLogNames } = await import('./store/sqlite/inspection.ts');
+  return requiredOrigin(readLogNames(dataDir));
 }
 
 /** How a registry is opened otherwise than for a command like any other. */
@@ -142,8 +156,9 @@ export async function openRegistry(
   }
 }
 
-/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws FilesExposed and DatabaseRefused. */
+/** Brings the store to this version; `keepsCopy` if a copy is made before. Throws ConfigRefused, FilesExposed and DatabaseRefused. */
 export async function upgradeStore(config: Config, keepsCopy: boolean): Promise<void> {
+  await refuseWithoutOrigin(config);
   refuseChangeableByOthers(trustedFiles(config));
   const { environment, currency, dataDir } = config;
   const { openDatabase } = await import('./store/sqlite/database.ts');

@@ -21,7 +21,7 @@ import { isDamage } from '../store/sqlite/failure.ts';
 import type { Content, Inspection } from '../store/sqlite/inspection.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { checkBackups } from './backups.ts';
-import { checkLog } from './evidence-log.ts';
+import { checkLog, checkOrigin } from './evidence-log.ts';
 import { type Finding, findingsOf, messageOf } from './finding.ts';
 import { checkCertificates, checkPlainListeners } from './listeners.ts';
 import { bytesOfMiB, checkAddresses, checkClock, checkDisk, checkFiles } from './machine.ts';
@@ -113,7 +113,7 @@ const damaged = (file: string, damages: readonly string[]): string =>
 
 function judge(config: Config, file: string, inspection: Inspection<Finding>): Finding[] {
   const { ok, warning, fault } = findingsOf('database');
-  const { bytes, schema, knownSchema, damages, content } = inspection;
+  const { bytes, schema, knownSchema, damages, logNames, content } = inspection;
   if (damages.length > 0) return [fault(damaged(file, damages))];
   if (schema > knownSchema)
     return [
@@ -126,6 +126,7 @@ function judge(config: Config, file: string, inspection: Inspection<Finding>): F
       warning(
         `${file} is of schema ${schema}: the next start brings it to ${knownSchema}, after which older versions cannot open it`,
       ),
+      ...checkOrigin(config, logNames),
     ];
   if (content === undefined) return [fault(`${file} bears no stamp of a deployment: restore a backup`)];
   const { environment, currency, institution } = content;

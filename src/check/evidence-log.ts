@@ -1,6 +1,6 @@
 import { type Config, settings } from '../settings/config.ts';
 import { faultOf } from '../settings/settings.ts';
-import type { LogState } from '../store/log-commands.ts';
+import type { LogNames, LogState } from '../store/log-commands.ts';
 import type { ReadTree } from '../store/store.ts';
 import { readAgreed, refuseOtherOrigin } from '../tlog/agreement.ts';
 import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
@@ -30,15 +30,19 @@ export async function checkLog(
   );
 }
 
-async function checkPublished(
-  { dataDir, environment, logOrigin }: Config,
-  state: LogState,
-  read: ReadTree,
-): Promise<Finding> {
+/** A fault if the settings lack the name of the log that production needs; nothing else. */
+export function checkOrigin({ environment, logOrigin }: Config, names: LogNames): Finding[] {
+  if (environment !== 'production' || logOrigin !== undefined) return [];
+  const text = faultOf(settings.logOrigin, requiredOrigin(names)).replace(/\.$/, '');
+  return [findingsOf('evidence log').fault(text)];
+}
+
+async function checkPublished(config: Config, state: LogState, read: ReadTree): Promise<Finding> {
+  const { dataDir, logOrigin } = config;
   const { ok, fault } = findingsOf('evidence log');
   try {
-    if (environment === 'production' && logOrigin === undefined)
-      return fault(faultOf(settings.logOrigin, requiredOrigin(state)).replace(/\.$/, ''));
+    const [missing] = checkOrigin(config, state);
+    if (missing !== undefined) return missing;
     refuseOtherOrigin(state, logOrigin);
     const file = createCheckpointFile(dataDir);
     const published = await readAgreed({ execute: read, state, file, last: undefined });

@@ -1,8 +1,9 @@
 import { refuseChangeableByOthers } from '../file-access.ts';
 import { openUrl } from '../keys/webhook-urls.ts';
-import { upgradeStore } from '../registry.ts';
-import { readConfig, readDataDir } from '../settings/config.ts';
+import { missingOrigin, upgradeStore } from '../registry.ts';
+import { readConfig, readDataDir, settings } from '../settings/config.ts';
 import { readKeyRing } from '../settings/master-key.ts';
+import { faultOf } from '../settings/settings.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import { goBack } from '../store/sqlite/going-back.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
@@ -27,10 +28,15 @@ export const upgrade: Command = {
     if (words.has('back')) return goBackIn(env, print);
     const plan = planUpgrade(readDataDir(env));
     const isDue = plan.migrations.length > 0;
-    if (words.has('check')) for (const line of described(plan)) print(line);
-    if (words.has('check')) return isDue ? exitCodes.due : exitCodes.done;
+    const config = readConfig(env);
+    if (words.has('check')) {
+      for (const line of described(plan)) print(line);
+      const rule = await missingOrigin(config);
+      if (rule !== undefined) print(`before artseal serve: ${faultOf(settings.logOrigin, rule)}`);
+      return isDue || rule !== undefined ? exitCodes.due : exitCodes.done;
+    }
     const keepsCopy = !words.has('without-copy');
-    await upgradeStore(readConfig(env), keepsCopy);
+    await upgradeStore(config, keepsCopy);
     print(`${plan.database} has schema ${plan.newSchema}`);
     if (isDue && keepsCopy) print(`as it was before, with schema ${plan.schema}: ${plan.copy}`);
     return exitCodes.done;

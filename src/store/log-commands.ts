@@ -51,12 +51,16 @@ export interface LogCommands {
   };
 }
 
-/** What the log is published under. */
-export interface LogState {
+/** What the evidence log is called. */
+export interface LogNames {
   /** The name in force: the first line of its checkpoints, and the name of its keys. Undefined before the log is first served. */
   readonly origin: string | undefined;
   /** All names that the log had, the one in force last. */
   readonly names: readonly LogName[];
+}
+
+/** What the log is published under. */
+export interface LogState extends LogNames {
   /** All keys that the log had, the newest first. */
   readonly keys: readonly LogKey[];
   /** The newest checkpoint under the name in force; undefined if there is none. */

@@ -1,4 +1,4 @@
-import type { LogState } from '../store/log-commands.ts';
+import type { LogNames } from '../store/log-commands.ts';
 import type { Store } from '../store/store.ts';
 
 /** What a log is called where no setting says it: a name that no host has, and no other deployment. */
@@ -7,7 +7,7 @@ export function madeUpOrigin({ keyFor }: Pick<Store, 'keyFor'>): string {
 }
 
 /** The rule for the setting of the origin where a deployment must have it; it names the origin that a log has already. */
-export function requiredOrigin({ names, origin }: Pick<LogState, 'names' | 'origin'>): string {
+export function requiredOrigin({ names, origin }: LogNames): string {
   if (origin === undefined)
     return 'must be set in production, to a name of yours such as log.example.com/artseal: the evidence log keeps it for ever';
   const base = names.find((name) => isNamedAfter(origin, name.origin))?.origin ?? origin;

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
+import { bringTo, newestSchema } from '../store/earlier-database.ts';
 import { readableNames } from '../support/copy-folder.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { assertOneLine, runBounded, serveWatched } from '../support/watched-command.ts';
@@ -79,6 +80,42 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     const other = { ...env, ARTSEAL_TLOG_ORIGIN: 'log.example/other' };
     assertOneLine(await runBounded(t, ['serve'], other), failed, /Set it to log\.example\/artseal/);
     assert.match((await log({ ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' })) ?? '', /^ok /);
+  });
+
+  test('an upgrade of a production without the origin of its evidence log leaves the database as it is', async (t) => {
+    const env = production(t);
+    const { ARTSEAL_TLOG_ORIGIN: origin, ...unset } = env;
+    const dataDir = unset.ARTSEAL_DATA_DIR;
+    mkdirSync(dataDir, { mode: 0o700 });
+    const file = join(dataDir, 'artseal.db');
+    writeFileSync(file, '', { mode: 0o600 });
+    const older = newestSchema - 1;
+    const raw = new Sqlite(file);
+    bringTo(raw, older);
+    raw.exec(`INSERT INTO deployment (id, environment, currency, escrow_id_key)
+      VALUES (1, 'production', 'EUR', randomblob(32))`);
+    raw.prepare('INSERT INTO log_origin VALUES (1, ?, 0)').run(origin);
+    raw.close();
+    const schema = () => {
+      const client = new Sqlite(file, { readonly: true });
+      const found = client.pragma('user_version', { simple: true });
+      client.close();
+      return found;
+    };
+
+    const named =
+      /ARTSEAL_TLOG_ORIGIN must be set to log\.example\/artseal in production: the evidence log has that name/;
+    assertOneLine(await runBounded(t, ['serve'], unset), usage, named);
+    assertOneLine(await runBounded(t, ['upgrade'], unset), usage, named);
+    const plan = await runBounded(t, ['upgrade', '--check'], unset);
+    assert.match(plan.stdout, new RegExp(`^before artseal serve: ${named.source}`, 'm'));
+    const { stdout } = await runBounded(t, ['check'], unset);
+    assert.match(stdout, new RegExp(`^fault +evidence log .*${named.source}`, 'm'));
+    assert.equal(schema(), older);
+
+    const upgraded = await runBounded(t, ['upgrade'], env);
+    assert.equal(upgraded.code, 0, upgraded.stderr);
+    assert.equal(schema(), newestSchema);
   });
 
   test('init of a production says in a line what serve will refuse', async (t) => {

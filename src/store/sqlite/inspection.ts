@@ -4,21 +4,22 @@ import { desc, eq } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoredKey } from '../caller-commands.ts';
 import type { CapUse, RegistryFigures } from '../figure-commands.ts';
-import type { LogState } from '../log-commands.ts';
+import type { LogNames, LogState } from '../log-commands.ts';
 import type { Restoration } from '../restoration-commands.ts';
 import type { ReadTree } from '../store.ts';
 import type { StoredWebhook } from '../webhook-commands.ts';
 import { keyColumns } from './callers.ts';
-import { damagesOf } from './damage.ts';
+import { damaged, damagesOf } from './damage.ts';
 import { busyTimeoutMs, type Database } from './database.ts';
 import { createDated } from './dated.ts';
 import { createTreeReads } from './evidence.ts';
 import { createEvidenceLog } from './evidence-log.ts';
+import { isDamage } from './failure.ts';
 import { createNumberFigures } from './figures.ts';
-import { databaseFile } from './location.ts';
-import { logStateIn } from './log.ts';
+import { cannotUse, databaseFile } from './location.ts';
+import { logNamesIn, logStateIn } from './log.ts';
 import { faultsInOpenLog } from './log-check.ts';
-import { migrationNames, schemaOf } from './migrations.ts';
+import { logSchema, migrationNames, schemaOf } from './migrations.ts';
 import { lastRestoration } from './restorations.ts';
 import { apiKey, caller, deployment, filing } from './schema.ts';
 import { createWebhookRows, toWebhook } from './webhooks.ts';
@@ -31,6 +32,8 @@ export interface Inspection<T> {
   readonly knownSchema: number;
   /** What SQLite finds wrong with the file, in its own words. */
   readonly damages: readonly string[];
+  /** What its evidence log is called, whatever the schema. */
+  readonly logNames: LogNames;
   /** What only a database of the known schema can be asked. */
   readonly content: Content<T> | undefined;
 }
@@ -80,6 +83,43 @@ export async function inspectDatabase<T>(
   const file = databaseFile(dataDir);
   const bytes = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (bytes === 0) return undefined;
+  const client = openToRead(file);
+  try {
+    const schema = schemaOf(client);
+    const known = migrationNames().length;
+    const damages = damagesOf(client);
+    const isReadable = damages.length === 0 && schema === known;
+    const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
+    const logNames = damages.length === 0 ? namesIn(client) : noNames;
+    return { bytes, schema, knownSchema: known, damages, logNames, content };
+  } finally {
+    client.close();
+  }
+}
+
+/** What the evidence log of a data folder is called, whatever the schema of its database. Throws DatabaseRefused. */
+export function readLogNames(dataDir: string): LogNames {
+  const file = databaseFile(dataDir);
+  try {
+    if ((statSync(file, { throwIfNoEntry: false })?.size ?? 0) === 0) return noNames;
+    const client = openToRead(file);
+    try {
+      return namesIn(client);
+    } finally {
+      client.close();
+    }
+  } catch (error) {
+    throw isDamage(error) ? damaged(file, error.message) : cannotUse(file, error as Error);
+  }
+}
+
+const noNames: LogNames = { names: [], origin: undefined };
+
+const namesIn = (client: Sqlite.Database): LogNames =>
+  schemaOf(client) < logSchema ? noNames : logNamesIn(drizzle({ client }));
+
+/** Opens a database that is there, and leaves no file behind that was not there. */
+function openToRead(file: string): Sqlite.Database {
   // Opened for reading alone, SQLite leaves a log behind where there was none; opened for writing, it writes down a log
   // that was there when it closes.
   const readonly = existsSync(`${file}-wal`);
@@ -87,14 +127,10 @@ export async function inspectDatabase<T>(
   try {
     client.pragma('query_only = ON');
     client.pragma('trusted_schema = OFF');
-    const schema = schemaOf(client);
-    const known = migrationNames().length;
-    const damages = damagesOf(client);
-    const isReadable = damages.length === 0 && schema === known;
-    const content = isReadable ? await contentOf(drizzle({ client }), year, lookAtLog) : undefined;
-    return { bytes, schema, knownSchema: known, damages, content };
-  } finally {
+    return client;
+  } catch (error) {
     client.close();
+    throw error;
   }
 }
 

@@ -4,6 +4,7 @@ import type { NewSeal } from '../caller-commands.ts';
 import {
   type LogCommands,
   type LogKey,
+  type LogNames,
   type LogState,
   logKeysMax,
   type NewLogKey,
@@ -36,11 +37,16 @@ function announcedIn(database: Database): ReadonlyMap<string, number> {
   return new Map(acts.map((act) => [act.vkey, act.fromS]));
 }
 
-/** What the log is called, signed with and has published. */
-export function logStateIn(database: Database): LogState {
+/** What the log is called, in a database of any schema that has one. */
+export function logNamesIn(database: Database): LogNames {
   const { origin, firstSize } = logOrigin;
   const names = database.select({ origin, firstSize }).from(logOrigin).orderBy(asc(logOrigin.id)).all();
-  const inForce = names.at(-1)?.origin;
+  return { names, origin: names.at(-1)?.origin };
+}
+
+/** What the log is called, signed with and has published. */
+export function logStateIn(database: Database): LogState {
+  const { names, origin: inForce } = logNamesIn(database);
   const firstLine = `${inForce}\n`;
   const { size, note, publishedAtS } = logCheckpoint;
   const newest = database
