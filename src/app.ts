@@ -178,7 +178,9 @@ export async function startApp(
     await Promise.all([filingClock.refresh(), publication.refresh(), service.refresh()]);
   };
   opened.defer(await listenForRefreshes(config.dataDir, refresh, log));
-  opened.defer(serving.retract);
+  opened.defer(() => {
+    if (!isDamaged(store)) serving.retract();
+  });
   serving.tell();
   // A command that found neither the socket nor the record did not wait.
   await refresh();
@@ -209,14 +211,23 @@ async function beginServing(
   const { checkedMs: ms, upgrade } = store;
   if (upgrade !== undefined) log.info(upgrade, 'the database was upgraded to the schema of this version');
   if (ms !== undefined)
-    log.warn({ ms }, 'the database was not closed when it was served last: it was checked, and it is sound');
+    log.warn(
+      { ms },
+      'the database was not closed when it was served last, or was found damaged: it was checked, and it is sound',
+    );
   await store.beginServing();
   // Not before: it may be that of another process that serves. An earlier one may have left it behind.
   removeServingRecord(config.dataDir);
-  opened.defer(() => removeServingRecord(config.dataDir));
+  opened.defer(() => {
+    // The next start checks the whole database if the record is still there.
+    if (!isDamaged(store)) removeServingRecord(config.dataDir);
+  });
   await registry.execute({ kind: 'UseInstitution', name: config.institution.name });
   return store;
 }
+
+/** Whether damage was found in a store since it was opened. */
+const isDamaged = (store: Store): boolean => store.storageErrors().damage !== undefined;
 
 /**
  * Signs the evidence log, and what it grows to, until what was opened is closed; then once more. Others attest to it if asked

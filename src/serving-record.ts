@@ -6,7 +6,8 @@ import type { KeyRing, MasterKeyId } from './keys/key-ring.ts';
 
 /**
  * What the process that takes calls tells the commands beside it. It is kept in the data folder for as long as that process
- * serves; what is read of it holds only while the process is known to serve, since kill -9 leaves it behind.
+ * serves; what is read of it holds only while the process is known to serve, since kill -9 leaves it behind, and so does a process
+ * that found its database damaged.
  */
 export interface ServingRecord {
   readonly pid: number;

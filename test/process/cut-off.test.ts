@@ -11,7 +11,7 @@ import { startService } from '../support/service.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const pageBytes = 4_096;
-const checked = /was not closed when it was served last: it was checked/;
+const checked = /was not closed when it was served last, or was found damaged: it was checked/;
 
 /** A data folder with a filing, whose server was stopped by a signal. */
 async function served(t: TestContext, signal: NodeJS.Signals): Promise<string> {

@@ -39,7 +39,7 @@ function overwritePage(file: string, table: string, text: string): void {
   writeFileSync(file, bytes);
 }
 
-test('a damaged page turns readiness off for good, is counted and logged, and check finds it', {
+test('a damaged page turns readiness off for good, is counted and logged, and check and the next start find it', {
   timeout: 300_000,
 }, async (t) => {
   const dataDir = temporaryFolder(t);
@@ -93,6 +93,10 @@ test('a damaged page turns readiness off for good, is counted and logged, and ch
   const { code, stdout } = await runCommand(['check'], env);
   assert.equal(code, 1);
   assert.match(stdout, /^fault +database .*damaged.*restore a backup/m);
+
+  await service.stop();
+  assertOneLine(await runBounded(t, ['serve'], env), 1, /artseal\.db is damaged: /);
+  assertOneLine(await runBounded(t, ['serve'], env), 1, /artseal\.db is damaged: /);
 });
 
 test('a service that cannot read its credentials does not start', { timeout: 300_000 }, async (t) => {
