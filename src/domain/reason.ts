@@ -108,7 +108,7 @@ export function incomplete(withinMs: number): Refusal {
   return new Refusal('TIMEOUT', `The request was not complete within ${withinMs / 1_000} seconds.`);
 }
 
-/** The end of a call that its client gave up: it closed its connection or its stream, or its half of either, before the answer. */
+/** The end of a call that its client gave up: its connection or its stream was closed before the answer was sent. */
 export function cancelled(): Refusal {
   return new Refusal('CANCELLED', 'The client gave the call up.');
 }

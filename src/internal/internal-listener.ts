@@ -183,8 +183,7 @@ export function createInternalListener({
 
 /** Whether the client of an answer that is over was gone before it had the whole of it. */
 function isGivenUp(response: AnyResponse): boolean {
-  if ('stream' in response) return response.stream.aborted;
-  return !response.writableFinished || (response instanceof LingeringResponse && response.isUnawaited);
+  return 'stream' in response ? response.stream.aborted : !response.writableFinished;
 }
 
 /** Refuses a request of HTTP/1.1 for its framing, and closes its connection. */

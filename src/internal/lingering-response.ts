@@ -9,11 +9,7 @@ import { lingerMs } from './connection.ts';
  * something is unread would reset it, and take the answer away from a client that has not read it yet.
  */
 export class LingeringResponse extends CountedResponse {
-  /** Whether the client had closed its half before it was answered: hardly any does that waits for the answer. */
-  isUnawaited = false;
-
   override writeHead(...head: unknown[]): this {
-    this.isUnawaited = this.socket?.readableEnded ?? false;
     if (!this.req.complete && this.socket !== null) {
       this.setHeader('Connection', 'close');
       linger(this.socket, this.req);

@@ -122,10 +122,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     let status = 0;
     try {
       const answer = await within(event, () => answerTo(exchange));
-      const { socket } = connection;
-      if (socket.destroyed) throw new ClientGone();
-      // It closed its half: hardly any client does that waits for the answer.
-      if (socket.readableEnded) event.refusal ??= cancelled();
+      if (connection.socket.destroyed) throw new ClientGone();
       status = await send(exchange, answer);
     } catch (error) {
       if (error instanceof ClientGone) event.refusal ??= cancelled();

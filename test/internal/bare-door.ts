@@ -24,11 +24,13 @@ export async function openBareDoor(
   typedCalls: TypedCalls,
   { headersMs, stalledMs, tls, ...patience }: DoorPatience = {},
 ) {
+  const logLines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
   const listener = createInternalListener({
     ...{ typedCalls, tls, ...patience },
     clientOf: createClientOf([]),
     openCalls: createOpenCalls(stalledMs),
-    observer: openObserver('internal', pino({ level: 'silent' })),
+    observer: openObserver('internal', log),
   });
   const { server } = listener;
   if (headersMs !== undefined) {
@@ -36,5 +38,5 @@ export async function openBareDoor(
     Object.assign(server, { headersTimeout: headersMs, connectionsCheckingInterval: headersMs });
   }
   const baseUrl = await listenLocally(t, server, () => listener.destroy());
-  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:') };
+  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:'), logLines };
 }

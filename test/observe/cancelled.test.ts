@@ -63,7 +63,10 @@ async function whileItIsOpened(giveUp: () => void): Promise<void> {
   await institution.answer();
 }
 
-for (const [name, transport] of Object.entries(transports)) {
+const isHttp2 = ([name]: readonly [string, unknown]) => name.endsWith('HTTP/2');
+
+// A client of HTTP/1.1 that closes its connection is answered: it may have closed only its half.
+for (const [name, transport] of Object.entries(transports).filter(isHttp2)) {
   test(`a typed call that its client gives up is CANCELLED: ${name}`, async () => {
     const { filingNo } = (await fileArtwork(service, platform)).json;
     await assertCancelled('internal', opening, async () => {
@@ -75,7 +78,9 @@ for (const [name, transport] of Object.entries(transports)) {
       await call;
     });
   });
+}
 
+for (const [name, transport] of Object.entries(transports)) {
   test(`a stream that its client leaves is CANCELLED: ${name}`, async () => {
     await assertCancelled('internal', 'artseal.v1.EventService/WatchEvents', async () => {
       const { events } = typedClients(transport(service.internalUrl, token));
@@ -90,26 +95,21 @@ for (const [name, transport] of Object.entries(transports)) {
   });
 }
 
-for (const [what, leave] of [
-  ['closes', 'destroy'],
-  ['resets', 'resetAndDestroy'],
-] as const) {
-  test(`a REST call whose client ${what} its connection is CANCELLED`, async () => {
-    const { filingNo } = (await fileArtwork(service, platform)).json;
-    await assertCancelled('public', opening, async () => {
-      const [target, body] = ['/api/v1/escrow', JSON.stringify(escrowTerms(filingNo))];
-      const { hostname, port } = new URL(service.publicUrl);
-      const socket = connect({ host: hostname, port: Number(port) });
-      const headers = {
-        Host: 'x',
-        'Content-Length': String(body.length),
-        ...headersOf(platform, { target, body }),
-      };
-      socket.write(rawRequest('POST', target, headers, body));
-      await whileItIsOpened(() => socket[leave]());
-    });
+test('a REST call whose client resets its connection is CANCELLED', async () => {
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  await assertCancelled('public', opening, async () => {
+    const [target, body] = ['/api/v1/escrow', JSON.stringify(escrowTerms(filingNo))];
+    const { hostname, port } = new URL(service.publicUrl);
+    const socket = connect({ host: hostname, port: Number(port) });
+    const headers = {
+      Host: 'x',
+      'Content-Length': String(body.length),
+      ...headersOf(platform, { target, body }),
+    };
+    socket.write(rawRequest('POST', target, headers, body));
+    await whileItIsOpened(() => socket.resetAndDestroy());
   });
-}
+});
 
 function abortable() {
   const controller = new AbortController();

@@ -61,6 +61,11 @@ for (const [name, open] of Object.entries({
     const door = await open(t);
     assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);
     await holdsNone(door.server, patienceMs);
+    const logged = door.logLines.map((line) => JSON.parse(line));
+    assert.deepEqual(
+      logged.map(({ status, reason }) => [status, reason]),
+      [[200, undefined]],
+    );
   });
 
   test(`a client that closes its half behind several requests is answered each of them: ${name} door`, async (t) => {
