@@ -116,8 +116,11 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 
   async function carryOut(taken: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
-    const { request, response, connection } = taken;
+    const { request, response, connection, call } = taken;
     const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
+    call.onCutOff = (reason) => {
+      event.refusal = cutOffRefusal(reason);
+    };
     const exchange = { ...taken, event };
     let status = 0;
     try {

@@ -178,6 +178,23 @@ for (const over of ['plain HTTP', 'TLS']) {
       assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
     });
 
+    test('a call whose connection is cut off is logged as that, and not as given up', async (t) => {
+      const door = await openDoor(t, async ({ socket }) => {
+        if (!socket.destroyed) await once(socket, 'close');
+        throw new ClientGone();
+      });
+      const socket = await open(door.baseUrl);
+      socket.resume().write(anyCall.repeat(400));
+      const logged = await eventually('the call is logged', patienceMs, () => {
+        const [call, ...others] = lines(door);
+        return others.length > 0 && [call, ...others];
+      });
+      assert.deepEqual(
+        logged.map(({ reason }) => reason),
+        ['UNAVAILABLE', 'UNAVAILABLE'],
+      );
+    });
+
     test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
       const door = await openDoor(t, done);
       const { maxConnections } = door.server;
