@@ -189,8 +189,8 @@ export class OpenCall {
 
 /**
  * Bounds what clients can hold of the memory of a process, whatever they send and however little they read.
- * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Where the client has taken some of
- *   others over HTTP/2 in the second half of that time, only the stream is reset.
+ * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Over HTTP/2 only the stream is
+ *   reset if the client has taken some of others in the second half of that time, or another has nothing to take.
  * - When all calls hold too much, the caller who holds most loses the connection that has waited for its client longest.
  *   Calls whose callers are not known count as those of one. Were new calls refused instead, a client could keep all others
  *   out.
@@ -254,12 +254,11 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
       if (call.unsentBytes === 0) continue;
       ledger.watch();
       if (call.movedMs > nowMs - stalledMs) continue;
-      if (call.connection.movedMs <= nowMs - stalledMs / 2) ledger.cutOff(call.connection, 'stalled');
-      else if ('stream' in call.response) {
+      if ('stream' in call.response && isInUse(call.connection, nowMs - stalledMs / 2)) {
         counts.stalled += 1;
         call.onCutOff('stalled');
         call.response.stream.destroy();
-      }
+      } else ledger.cutOff(call.connection, 'stalled');
     }
   }
 
@@ -267,6 +266,11 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
     connect: (rules) => new OpenConnection(rules, ledger),
     cutOffs: () => counts,
   };
+}
+
+/** Whether a client has taken some of a response since then, or has a call with nothing to take. */
+function isInUse({ movedMs, calls }: OpenConnection, sinceMs: number): boolean {
+  return movedMs > sinceMs || calls.values().some(({ unsentBytes }) => unsentBytes === 0);
 }
 
 /** What a request may take, with as much of a body as it announces, in bytes. */

@@ -106,12 +106,22 @@ test('an HTTP/2 connection with an open call lasts while nothing moves, and ends
   await once(session, 'close');
 });
 
-test('an HTTP/2 connection with an open call ends if its peer takes no answer of another, though it pings', async (t) => {
+test('an HTTP/2 connection ends if its peer takes none of its answers, though it pings', async (t) => {
   const { session, ask } = sessionTold(t, await openDoor(t, { stalledMs: 500 }));
-  for (const path of ['/open', '/large']) ask(path).on('error', () => {});
+  for (const path of ['/large', '/large']) ask(path).on('error', () => {});
   const pings = setInterval(() => session.destroyed || session.ping(() => {}), 50);
   t.after(() => clearInterval(pings));
   await once(session, 'close');
+});
+
+test('of an HTTP/2 connection only the stream is reset that its peer does not read, if another has nothing to read', async (t) => {
+  const { told, ask } = sessionTold(t, await openDoor(t, { stalledMs: 500 }));
+  const idle = ask('/open').on('error', () => {});
+  const unread = ask('/large').on('error', () => {});
+  await eventually('the stream is reset', 60_000, () => unread.closed);
+  await once(ask('/').resume(), 'close');
+  assert.equal(idle.closed, false);
+  assert.ok(!told.includes('close'));
 });
 
 test('of an HTTP/2 connection only the stream is reset that its peer does not read, if it reads others', async (t) => {
