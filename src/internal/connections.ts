@@ -1,6 +1,7 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
+import type { ClientOf } from '../listening/clients.ts';
 import type { OpenCall, OpenCalls } from '../listening/open-calls.ts';
 import { type Connection, callsPerConnectionMax, cutOff, endWhenIdle } from './connection.ts';
 import { createUnidentified } from './unidentified.ts';
@@ -47,6 +48,7 @@ export interface Connections {
 export function createConnections(
   { idleMs, unidentifiedMs }: ConnectionPatience,
   openCalls: OpenCalls,
+  clientOf: ClientOf,
 ): Connections {
   const connections = new Set<Connection>();
   const byCarrier = new WeakMap<object, Connection>();
@@ -56,6 +58,7 @@ export function createConnections(
     add: (socket) => {
       const open = openCalls.connect({
         callsMax: callsPerConnectionMax,
+        clientOf: (headers) => `internal ${clientOf(connection.socket, headers)}`,
         cutOff: () => {
           unidentified.forget(connection);
           cutOff(connection);
@@ -96,7 +99,7 @@ export function createConnections(
       if (open === undefined) return;
       const { socket } = connection;
       const identify = (caller: string | undefined) => {
-        open.caller = caller;
+        open.identify(caller);
         unidentified.identify(connection);
       };
       const work = () => carryOut({ socket, open, identify });

@@ -9,7 +9,7 @@ import type { OpenCalls } from '../listening/open-calls.ts';
 import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
-import type { RequestEvent } from '../observe/request-event.ts';
+import { identifying, type RequestEvent } from '../observe/request-event.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
 import { type CarriedOut, createConnections } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
@@ -67,7 +67,7 @@ export function createInternalListener({
   idleMs = timeouts.idleMs,
   unidentifiedMs = timeouts.unidentifiedMs,
 }: InternalListenerDependencies): InternalListener {
-  const connections = createConnections({ idleMs, unidentifiedMs }, openCalls);
+  const connections = createConnections({ idleMs, unidentifiedMs }, openCalls, clientOf);
 
   /** Connections on which nothing more is read: they are closed behind the answer that says so. */
   const misframed = new WeakSet<Socket>();
@@ -90,7 +90,7 @@ export function createInternalListener({
   function answer(request: AnyRequest, response: AnyResponse, call: CarriedOut): void {
     const startedMs = performance.now();
     const client = clientOf(call.socket, request.headers);
-    const event = identifying(call, observer.begin(client, request.headers));
+    const event = identifying(observer.begin(client, request.headers), call.identify);
     call.open.onCutOff = (reason) => {
       event.refusal = cutOffRefusal(reason);
     };
@@ -192,21 +192,6 @@ function refuseFraming(request: AnyRequest, response: AnyResponse, event: Reques
   const refusal = new Refusal('BAD_REQUEST_TARGET', fault);
   // A status of HTTP in gRPC-Web as well: a proxy before this service has to see it.
   answerRefusal(request, response, event, refusal, { status: reasons.BAD_REQUEST_TARGET.http });
-}
-
-/** The event of a call that identifies its connection as soon as its caller is known. */
-function identifying(call: CarriedOut, event: RequestEvent): RequestEvent {
-  let caller: string | undefined;
-  return {
-    ...event,
-    get caller() {
-      return caller;
-    },
-    set caller(name) {
-      caller = name;
-      call.identify(name);
-    },
-  };
 }
 
 /** Ends what a client still sends of an HTTP/2 request that is answered: closing would wait for it. */

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
 
 /**
@@ -22,6 +23,8 @@ export type CutOffReason = 'stalled' | 'memory' | 'requests';
 export interface ConnectionRules {
   /** Calls that may be open at the same time; with one more the connection is closed. */
   readonly callsMax: number;
+  /** What a call with these headers counts for while its caller is not known: the listener and the client. */
+  clientOf(headers: IncomingHttpHeaders): string;
   /** Closes the connection at once. */
   cutOff(reason: CutOffReason): void;
 }
@@ -36,7 +39,7 @@ export interface OpenCalls {
 
 /** What connections and calls count in. */
 interface Ledger {
-  count(caller: string | undefined, bytes: number): void;
+  count(holder: string, bytes: number): void;
   /** Closes connections until all calls hold no more than they may. */
   makeRoom(): void;
   /** Puts a call behind all others, for it began or its client took some of its response. */
@@ -56,6 +59,8 @@ export class OpenConnection {
   movedMs = 0;
   /** What the kernel has not taken of the responses, in bytes. */
   unsentBytes = 0;
+  /** What is in memory for its calls, in bytes. */
+  heldBytes = 0;
   readonly #ledger: Ledger;
   #isOver = false;
 
@@ -67,7 +72,7 @@ export class OpenConnection {
   /** Counts a call until its response has left. Undefined if the connection is closed, perhaps because of this call. */
   begin(request: AnyRequest, response: AnyResponse): OpenCall | undefined {
     if (this.#isOver) return undefined;
-    const call = new OpenCall(this, response, this.#ledger);
+    const call = new OpenCall(this, request, response, this.#ledger);
     this.calls.add(call);
     this.#ledger.putLast(call);
     if ('openCall' in response) response.openCall = call;
@@ -120,40 +125,46 @@ export class OpenCall {
   /** What the kernel has not taken of the response, in bytes. */
   unsentBytes = 0;
   readonly #ledger: Ledger;
+  readonly #client: string;
+  #holder: string;
   #heldBytes = 0;
-  #caller: string | undefined;
   #isOver = false;
 
-  constructor(connection: OpenConnection, response: AnyResponse, ledger: Ledger) {
+  constructor(connection: OpenConnection, { headers }: AnyRequest, response: AnyResponse, ledger: Ledger) {
     this.connection = connection;
     this.response = response;
     this.#ledger = ledger;
+    this.#client = `client ${connection.rules.clientOf(headers)}`;
+    this.#holder = this.#client;
   }
 
-  /** Who makes it; undefined until that is known. */
-  get caller(): string | undefined {
-    return this.#caller;
+  /** Whom its bytes count for: its caller, or its client until the caller is known. */
+  get holder(): string {
+    return this.#holder;
   }
 
-  set caller(name: string | undefined) {
-    this.#ledger.count(this.#caller, -this.#heldBytes);
-    this.#caller = name;
-    this.#ledger.count(name, this.#heldBytes);
+  /** Whether its caller is known. */
+  get isIdentified(): boolean {
+    return this.#holder !== this.#client;
+  }
+
+  /** Tells who makes it; undefined if that is not known. */
+  identify(caller: string | undefined): void {
+    this.#ledger.count(this.#holder, -this.#heldBytes);
+    this.#holder = caller === undefined ? this.#client : `caller ${caller}`;
+    this.#ledger.count(this.#holder, this.#heldBytes);
   }
 
   /** Counts bytes that are in memory for it until it ends or they are released. */
   hold(bytes: number): void {
     if (this.#isOver) return;
-    this.#heldBytes += bytes;
-    this.#ledger.count(this.#caller, bytes);
+    this.#count(bytes);
     this.#ledger.makeRoom();
   }
 
   /** Counts bytes of `hold` no more. */
   release(bytes: number): void {
-    if (this.#isOver) return;
-    this.#heldBytes -= bytes;
-    this.#ledger.count(this.#caller, -bytes);
+    if (!this.#isOver) this.#count(-bytes);
   }
 
   /** Counts bytes of the response that wait for the kernel to take them. */
@@ -185,48 +196,65 @@ export class OpenCall {
     this.connection.unsentBytes -= this.unsentBytes;
     this.#isOver = true;
   }
+
+  #count(bytes: number): void {
+    this.#heldBytes += bytes;
+    this.connection.heldBytes += bytes;
+    this.#ledger.count(this.#holder, bytes);
+  }
 }
 
 /**
  * Bounds what clients can hold of the memory of a process, whatever they send and however little they read.
  * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Over HTTP/2 only the stream is
  *   reset if the client has taken some of others in the second half of that time, or another has nothing to take.
- * - When all calls hold too much, the caller who holds most loses the connection that has waited for its client longest.
- *   Calls whose callers are not known count as those of one. Were new calls refused instead, a client could keep all others
- *   out.
+ * - When all calls hold too much, the caller who holds most loses the connection that holds most. Calls whose callers are not
+ *   known count for their clients, at each listener. A client loses the connection that has waited for it longest: if it
+ *   lost the largest, others at its address could send no large request. Were new calls refused instead, a client could
+ *   keep all others out.
  */
 export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCalls {
   /** In the order in which something of them moved last. */
   const calls = new Set<OpenCall>();
-  const bytesByCaller = new Map<string | undefined, number>();
+  const bytesByHolder = new Map<string, number>();
   const counts: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
   let heldBytes = 0;
   let isWatching = false;
 
-  function largestCaller(): string | undefined {
+  function largestHolder(): string | undefined {
     let most = 0;
     let largest: string | undefined;
-    for (const [caller, bytes] of bytesByCaller) {
+    for (const [holder, bytes] of bytesByHolder) {
       if (bytes <= most) continue;
       most = bytes;
-      largest = caller;
+      largest = holder;
+    }
+    return largest;
+  }
+
+  /** The connection that a caller or client loses first. */
+  function firstToGo(holder: string | undefined): OpenConnection | undefined {
+    let largest: OpenConnection | undefined;
+    for (const call of calls) {
+      if (call.holder !== holder) continue;
+      if (!call.isIdentified) return call.connection;
+      if (largest === undefined || call.connection.heldBytes > largest.heldBytes) largest = call.connection;
     }
     return largest;
   }
 
   const ledger: Ledger = {
-    count: (caller, bytes) => {
+    count: (holder, bytes) => {
       heldBytes += bytes;
-      const held = (bytesByCaller.get(caller) ?? 0) + bytes;
-      if (held === 0) bytesByCaller.delete(caller);
-      else bytesByCaller.set(caller, held);
+      const held = (bytesByHolder.get(holder) ?? 0) + bytes;
+      if (held === 0) bytesByHolder.delete(holder);
+      else bytesByHolder.set(holder, held);
     },
     makeRoom: () => {
       while (heldBytes > heldBytesMax) {
-        const largest = largestCaller();
-        const longest = calls.values().find(({ caller }) => caller === largest);
-        if (longest === undefined) return;
-        ledger.cutOff(longest.connection, 'memory');
+        const connection = firstToGo(largestHolder());
+        if (connection === undefined) return;
+        ledger.cutOff(connection, 'memory');
       }
     },
     putLast: (call) => {

@@ -30,6 +30,24 @@ export interface RequestEvent {
   readonly span?: CallSpan | undefined;
 }
 
+/** An event that says who its caller is as soon as that is known. */
+export function identifying(
+  event: RequestEvent,
+  identify: (caller: string | undefined) => void,
+): RequestEvent {
+  let caller: string | undefined;
+  return {
+    ...event,
+    get caller() {
+      return caller;
+    },
+    set caller(name) {
+      caller = name;
+      identify(name);
+    },
+  };
+}
+
 /**
  * Writes the one line that each call leaves: no secret, signature, nonce or body is in an event. For a question for health
  * it is a line for debugging, whether the process is ready or not: a change of that is logged by itself.

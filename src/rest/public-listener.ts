@@ -7,7 +7,7 @@ import type { OpenCall, OpenCalls, OpenConnection } from '../listening/open-call
 import { framingFault } from '../listening/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
-import type { RequestEvent } from '../observe/request-event.ts';
+import { identifying, type RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
@@ -80,6 +80,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     clientOf(socket, {});
     const open = openCalls.connect({
       callsMax: requestsAheadMax,
+      clientOf: (headers) => `public ${clientOf(socket, headers)}`,
       cutOff: (reason) => {
         socket.destroy();
         observer.end({ ...observer.begin(clientOf(socket, {})), refusal: cutOffRefusal(reason) }, 0, 0);
@@ -117,7 +118,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   async function carryOut(taken: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
     const { request, response, connection, call } = taken;
-    const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
+    const begun = observer.begin(clientOf(connection.socket, request.headers), request.headers);
+    const event = identifying(begun, (caller) => call.identify(caller));
     call.onCutOff = (reason) => {
       event.refusal = cutOffRefusal(reason);
     };
@@ -147,7 +149,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     return answer.status;
   }
 
-  function write({ request, response, connection, call, event }: Exchange, answer: Answer): void {
+  function write({ request, response, connection, event }: Exchange, answer: Answer): void {
     const { headers } = answer;
     headers['Content-Length'] = String(Buffer.byteLength(answer.body));
     headers['X-Request-Id'] = event.requestId;
@@ -162,7 +164,6 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       misframed.has(connection.socket);
     if (isClosing) headers.Connection = 'close';
     response.writeHead(answer.status, headers);
-    call.caller = event.caller;
     if (!request.complete && !isBroken) endBehindBody(request, response, answer.body);
     else endWith(response, answer.body);
   }

@@ -136,20 +136,24 @@ test('of an HTTP/2 connection only the stream is reset that its peer does not re
 async function askUnread(t: TestContext, baseUrl: string, caller: string, path: string) {
   const socket = await openSocket(baseUrl);
   t.after(() => socket.destroy());
-  socket.pause().write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${caller}\r\n\r\n`);
+  socket
+    .pause()
+    .write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${caller}\r\n\r\n`);
   await once(socket, 'readable');
   return socket;
 }
 
-test('a caller who does not read loses connections when too much is held, and others lose none', async (t) => {
+test('a caller who does not read loses the largest connections when too much is held, and others lose none', async (t) => {
   const typedCalls: TypedCalls = ({ headers, url }, response, event) => {
     event.caller = headers.authorization ?? '';
     endWith(response as ServerResponse, Buffer.alloc(Number(url?.slice(1))));
   };
   const { server, baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 600_000 });
   const slow = await askUnread(t, baseUrl, 'slow', '/8000000');
+  const small = await askUnread(t, baseUrl, 'hostile', '/5000000');
   for (let count = 0; count < 6; count += 1) await askUnread(t, baseUrl, 'hostile', '/7000000');
   await eventually('connections are closed', 60_000, async () => (await heldConnections(server)) <= 3);
+  assert.ok((await allReceived(small)).length > 5_000_000);
   let read = 0;
   for await (const chunk of slow) {
     read += chunk.length;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { Refusal } from '../../src/domain/reason.ts';
@@ -20,10 +21,10 @@ import { type BareDoor, openBareDoor } from './bare-door.ts';
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 
 /** Opens a connection that may be cut off without harm to the test. */
-async function open(baseUrl: string): Promise<Socket> {
+async function open(baseUrl: string, localAddress?: string): Promise<Socket> {
   const { protocol, hostname: host, port } = new URL(baseUrl);
   const isSecure = protocol === 'https:';
-  const peer = { host, port: Number(port) };
+  const peer = { host, port: Number(port), ...(localAddress !== undefined && { localAddress }) };
   const socket = isSecure ? connectTls(peer) : connect(peer);
   socket.on('error', () => {});
   await once(socket, isSecure ? 'secureConnect' : 'connect');
@@ -143,6 +144,54 @@ async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
 const authority = makeAuthority(fileScope);
 trust(fileScope, authority);
 const certificate = authority.issue('door');
+
+/** Sends requests without bodies over connections of their own, which hold more than all may, until some are cut off. */
+async function floodWithHeads(t: TestContext, { baseUrl, server }: BareDoor): Promise<void> {
+  const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
+  const sockets: Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (let count = 0; count < 400; count += 1) {
+    const socket = await open(baseUrl);
+    sockets.push(socket);
+    socket.resume().write(`POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}\r\n`);
+  }
+  await eventually('some are cut off', patienceMs, async () => (await heldConnections(server)) < 300);
+}
+
+test('callers without a key cut off nobody who has one', async (t) => {
+  const answered = Promise.withResolvers<void>();
+  const door = await openBareDoor(t, async (request, event) => {
+    if (request.url !== '/poll') await readBody(request);
+    event.caller = 'gallery';
+    await answered.promise;
+    return { status: 200, headers: {}, body: '{}' };
+  });
+  const polls = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const poll = once(door.server, 'request');
+      const socket = await open(door.baseUrl);
+      socket.write('GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      await poll;
+      return socket;
+    }),
+  );
+  await floodWithHeads(t, door);
+  answered.resolve();
+  for (const poll of polls) assert.match(await text(poll), /^HTTP\/1\.1 200 /);
+});
+
+test('callers without a key cut off no request that comes from another address', async (t) => {
+  const door = await openBareDoor(t, readThrough);
+  const upload = await open(door.baseUrl, '127.0.0.2');
+  const begun = once(door.server, 'request');
+  upload.write('POST /any HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345');
+  await begun;
+  await floodWithHeads(t, door);
+  upload.write('67890');
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
 
 for (const over of ['plain HTTP', 'TLS']) {
   const openDoor = (

@@ -77,7 +77,11 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
     },
   );
   server.on('connection', (socket: Socket) => {
-    const open = openCalls.connect({ callsMax: 1, cutOff: () => socket.destroy() });
+    const open = openCalls.connect({
+      callsMax: 1,
+      clientOf: () => 'metrics',
+      cutOff: () => socket.destroy(),
+    });
     connections.set(socket, open);
     socket.once('close', () => {
       open.end();
