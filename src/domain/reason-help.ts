@@ -129,8 +129,9 @@ export const reasonHelp: Readonly<Record<Reason, ReasonHelp>> = {
     action: 'Enable it first.',
   },
   PAYMENT_DECLINED: {
-    condition: 'The payment provider declined. The call changed nothing.',
-    action: '`message` says why. Correct that, then send a new request.',
+    condition:
+      'The payment provider declined. A new order is `CLOSED`; a release or refund leaves its order as it was.',
+    action: '`message` says why. Correct that, then open another order, or release or refund again.',
   },
   PAYMENT_PENDING: {
     condition: 'The payment provider has not confirmed yet. The order is stored and is pursued by itself.',
