@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { checkDeployment } from '../../src/check/deployment.ts';
 import type { Finding } from '../../src/check/finding.ts';
+import { utcTimestamp } from '../../src/domain/utc.ts';
 import { runHere } from '../support/artseal.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
@@ -342,7 +343,7 @@ test('a certificate is good, then near its end, then over', async (t) => {
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   const lifeMs = +validToDate - +validFromDate;
   const named = `${certificateFile} of ARTSEAL_INTERNAL_TLS_CERT`;
-  const endsAt = validToDate.toISOString();
+  const endsAt = utcTimestamp(+validToDate);
   for (const [part, told] of [
     [0.6, `ok: ${named} is valid until ${endsAt}`],
     [0.7, `warning: ${named} expires at ${endsAt}: renew it`],

@@ -75,14 +75,14 @@ test('the URL of a webhook is in no file as plain text, and its owner reads it w
   assert.ok(!service.logLines.join('').includes('unspoken'));
 });
 
-test('operators are shown the URL of a webhook without its query', async (t) => {
+test('operators are shown the origin alone of the URL of a webhook', async (t) => {
   const { service, webhookId, env } = await withEndpoint(t);
   await service.close();
   for (const words of [['list'], ['show', webhookId], ['list', '--json'], ['disable', webhookId]]) {
     const { code, printed } = await runHere(['webhooks', ...words], env);
     assert.equal(code, 0);
-    assert.match(printed.join(), /https:\/\/gallery\.example\/hooks\/unspoken-path(?!\?)/);
-    assert.doesNotMatch(printed.join(), /unspoken-query/);
+    assert.match(printed.join(), /https:\/\/gallery\.example/);
+    assert.doesNotMatch(printed.join(), /unspoken/);
   }
   assert.doesNotMatch((await runHere(['acts', '--json'], env)).printed.join(), /unspoken/);
 });

@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { createBatcher } from '../../src/store/sqlite/batcher.ts';
 import { openCore, type Reply } from '../../src/store/sqlite/core.ts';
 import type { Command, Unit } from '../../src/store/store.ts';
+import { artwork } from '../support/samples.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { refused, sandbox } from './promises/fixtures.ts';
 
@@ -88,6 +89,30 @@ function openByHand() {
   }
   return { batches, submit, carryOut };
 }
+
+test('a filing that a later one of another caller has overtaken gets its time, and one dated by a clock that went back does not', async () => {
+  const times: number[] = [];
+  const batcher = createBatcher(async (units) =>
+    units.map(({ effect }) => {
+      if (effect?.kind === 'FileArtwork') times.push(effect.at.atMs);
+      return { outcome: { kind: 'DONE', result: undefined, isReplay: false } };
+    }),
+  );
+  const file = (share: number, atMs: number) =>
+    batcher.execute({
+      share,
+      effect: {
+        ...{ kind: 'FileArtwork', artwork: { ...artwork, price: 1n } },
+        ...{ at: { atMs, timestamp: String(atMs) }, by: { callerId: share, caller: 'gallery' } },
+      },
+    });
+  // More than a share may use in a turn, so that the second one comes between.
+  const busy = Array.from({ length: 80 }, () => file(1, 1_000));
+  await Promise.all([...busy, file(2, 2_000)]);
+  assert.deepEqual([times.length, times.lastIndexOf(1_000), times.indexOf(2_000)], [81, 63, 64]);
+  await file(1, 1_500);
+  assert.equal(times.at(-1), 1_500);
+});
 
 const webhook = { webhookId: 'wh_0', owner: 1 };
 const expensive: Record<string, Command> = {

@@ -1,4 +1,5 @@
 import { unavailable } from '../../domain/reason.ts';
+import type { BusinessTime } from '../filing-commands.ts';
 import { type Executed, type Kind, type Store, shares, type Unit } from '../store.ts';
 import { charactersIn } from './characters.ts';
 import type { Reply } from './core.ts';
@@ -31,6 +32,8 @@ export interface Batcher {
 /** A unit that waits for its reply. */
 interface Waiting {
   readonly unit: Unit;
+  /** Counts up. */
+  readonly arrival: number;
   readonly share: number;
   readonly cost: number;
   next: Waiting | undefined;
@@ -50,6 +53,9 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
   let waitingCharacters = 0;
   let isUnderWay = false;
   let unitsUnderWay = 0;
+  let arrivals = 0;
+  /** The time of the last record that was sent, and when its unit arrived. */
+  let newest: { readonly arrival: number; readonly at: BusinessTime } | undefined;
   let isScheduled = false;
   let isClosed = false;
   const ended = Promise.withResolvers<void>();
@@ -79,10 +85,25 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
     for (const { characters } of batch) waitingCharacters -= characters;
     isUnderWay = true;
     unitsUnderWay = batch.length;
-    send(batch.map(({ unit }) => unit)).then(
+    send(batch.map(inOrderOfTime)).then(
       (replies) => settle(batch, replies),
       (error) => settle(batch, [], error),
     );
+  }
+
+  /**
+   * A unit as it is sent. A filing that a later unit has overtaken gets the time of that one: records must not run backwards,
+   * or the store takes the clock to be wrong. A filing that came later with an earlier time was dated by such a clock, and keeps it.
+   */
+  function inOrderOfTime({ unit, arrival }: Waiting): Unit {
+    const { effect } = unit;
+    if (effect === undefined || !('at' in effect)) return unit;
+    const { at } = effect;
+    if (newest === undefined || arrival > newest.arrival || at.atMs >= newest.at.atMs) {
+      newest = { arrival, at };
+      return unit;
+    }
+    return effect.kind === 'FileArtwork' ? { ...unit, effect: { ...effect, at: newest.at } } : unit;
   }
 
   function settle(batch: readonly Waiting[], replies: readonly Reply[], error?: Error): void {
@@ -117,8 +138,10 @@ export function createBatcher(send: (units: readonly Unit[]) => Promise<readonly
         reject(unavailable(isClosed ? 'The store is closed.' : 'The store takes no more at this moment.'));
         return promise;
       }
+      arrivals += 1;
       queue.add({
         unit,
+        arrival: arrivals,
         share: unit.share ?? shares.service,
         cost: costOf(unit),
         next: undefined,
