@@ -4,7 +4,7 @@ import { tiers } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { asRefusal, isFinal, Refusal, unavailable } from '../domain/reason.ts';
 import type { KeyRing } from '../keys/key-ring.ts';
-import type { RequestEvent } from '../observe/request-event.ts';
+import { type RequestEvent, setCaller } from '../observe/request-event.ts';
 import { executorOf, type QuotaClaim, type Store } from '../store/store.ts';
 import { createAuthentication } from './authentication.ts';
 import { type Credentials, checkTimestamp, readCredentials } from './credentials.ts';
@@ -132,7 +132,7 @@ export function createCalls({
     checkTimestamp(credentials.timestamp, nowMs);
     const admission = admissionAt(nowMs);
     const { platform, nonce } = authenticate(credentials, { method, target, body }, admission.nowS);
-    event.caller = platform.caller;
+    setCaller(event, platform.caller);
     const rate = rateLimit.take(platform.callerId, tiers[platform.tier].callsPerSecond);
     const quota = quotaClaim(platform, calendar, nowMs);
     const statusAfter = (calls: number) => quotaStatus(platform, calendar, nowMs, calls);

@@ -42,7 +42,7 @@ export const serve: Command = {
     // This stream waits for room in a pipe; a write to its file would block a thread, and the exit with it.
     const output = createLogOutput(process.stderr);
     const log = pino(
-      { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime },
+      { level: config.logLevel, base: null, timestamp: createLogTime() },
       await formatted(output, config.logFormat),
     );
     writeRegularly(output, log);
@@ -177,4 +177,16 @@ async function welcome(
   print('A first call, from another shell (with the same ARTSEAL_ variables, if you set any):');
   print(`  ${commandName} call POST /api/v1/filing '${JSON.stringify(exampleArtwork)}'`);
   if (!institution.movesMoney) print(`All calls in a row: ${commandName} demo`);
+}
+
+/** The time of a log line, RFC 3339, made once a millisecond: there may be many lines in one. */
+function createLogTime(): () => string {
+  let madeAtMs = 0;
+  let made = '';
+  return () => {
+    const nowMs = Date.now();
+    if (nowMs !== madeAtMs) made = `,"time":"${new Date(nowMs).toISOString()}"`;
+    madeAtMs = nowMs;
+    return made;
+  };
 }

@@ -12,7 +12,7 @@ export interface CarriedOut {
   readonly socket: Socket;
   readonly open: OpenCall;
   /** Tells that the call came with a valid token. */
-  identify(caller: string | undefined): void;
+  identify(caller: string): void;
 }
 
 /** How long connections last, in milliseconds. */
@@ -58,7 +58,8 @@ export function createConnections(
     add: (socket) => {
       const open = openCalls.connect({
         callsMax: callsPerConnectionMax,
-        clientOf: (headers) => `internal ${clientOf(connection.socket, headers)}`,
+        listener: 'internal',
+        clientOf: (headers) => clientOf(connection.socket, headers),
         cutOff: () => {
           unidentified.forget(connection);
           cutOff(connection);
@@ -98,7 +99,7 @@ export function createConnections(
       const open = connection.open.begin(request, response);
       if (open === undefined) return;
       const { socket } = connection;
-      const identify = (caller: string | undefined) => {
+      const identify = (caller: string) => {
         open.identify(caller);
         unidentified.identify(connection);
       };

@@ -9,7 +9,7 @@ import type { OpenCalls } from '../listening/open-calls.ts';
 import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
-import { identifying, type RequestEvent } from '../observe/request-event.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import { callsPerConnectionMax, headerBytesMax, lingerMs, requestMs, resetsMax } from './connection.ts';
 import { type CarriedOut, createConnections } from './connections.ts';
 import { LingeringResponse } from './lingering-response.ts';
@@ -90,7 +90,8 @@ export function createInternalListener({
   function answer(request: AnyRequest, response: AnyResponse, call: CarriedOut): void {
     const startedMs = performance.now();
     const client = clientOf(call.socket, request.headers);
-    const event = identifying(observer.begin(client, request.headers), call.identify);
+    const event = observer.begin(client, request.headers);
+    event.onIdentified = call.identify;
     call.open.onCutOff = (reason) => {
       event.refusal = cutOffRefusal(reason);
     };

@@ -34,7 +34,7 @@ import { asRefusal, cancelled, incomplete, type Reason, Refusal, unavailable } f
 import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
 import { inPieces } from '../listening/counted-response.ts';
 import type { OpenCall } from '../listening/open-calls.ts';
-import type { RequestEvent } from '../observe/request-event.ts';
+import { type RequestEvent, setCaller } from '../observe/request-event.ts';
 import { requestMs } from './connection.ts';
 import { shortenDeadline } from './deadline.ts';
 import { toConnectError } from './errors.ts';
@@ -96,7 +96,7 @@ export function createTypedCalls(dependencies: TypedCallDependencies): TypedCall
   /** Returns the caller. Throws AUTH_HEADER_MISSING, AUTH_HEADER_INVALID, KEY_SUSPENDED. */
   function identify(request: AnyRequest, event: RequestEvent): string {
     const { caller, tokenId } = bearerCheck(request.headers.authorization ?? null);
-    event.caller = caller;
+    setCaller(event, caller);
     event.tokenId = tokenId;
     return caller;
   }

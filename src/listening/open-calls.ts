@@ -23,8 +23,9 @@ export type CutOffReason = 'stalled' | 'memory' | 'requests';
 export interface ConnectionRules {
   /** Calls that may be open at the same time; with one more the connection is closed. */
   readonly callsMax: number;
-  /** What a call with these headers counts for while its caller is not known: the listener and the client. */
-  clientOf(headers: IncomingHttpHeaders): string;
+  readonly listener: string;
+  /** The address of the client of a call with these headers: the call counts for it while its caller is not known. */
+  clientOf(headers: IncomingHttpHeaders): string | undefined;
   /** Closes the connection at once. */
   cutOff(reason: CutOffReason): void;
 }
@@ -63,10 +64,21 @@ export class OpenConnection {
   heldBytes = 0;
   readonly #ledger: Ledger;
   #isOver = false;
+  #address: string | undefined;
+  #holder: string;
 
   constructor(rules: ConnectionRules, ledger: Ledger) {
     this.rules = rules;
     this.#ledger = ledger;
+    this.#holder = unknownAt(rules.listener, undefined);
+  }
+
+  /** What a call with these headers counts for while its caller is not known. */
+  unknownHolder(headers: IncomingHttpHeaders): string {
+    const address = this.rules.clientOf(headers);
+    if (address !== this.#address) this.#holder = unknownAt(this.rules.listener, address);
+    this.#address = address;
+    return this.#holder;
   }
 
   /** Counts a call until its response has left. Undefined if the connection is closed, perhaps because of this call. */
@@ -134,7 +146,7 @@ export class OpenCall {
     this.connection = connection;
     this.response = response;
     this.#ledger = ledger;
-    this.#client = `client ${connection.rules.clientOf(headers)}`;
+    this.#client = connection.unknownHolder(headers);
     this.#holder = this.#client;
   }
 
@@ -148,10 +160,10 @@ export class OpenCall {
     return this.#holder !== this.#client;
   }
 
-  /** Tells who makes it; undefined if that is not known. */
-  identify(caller: string | undefined): void {
+  /** Tells who makes it. */
+  identify(caller: string): void {
     this.#ledger.count(this.#holder, -this.#heldBytes);
-    this.#holder = caller === undefined ? this.#client : `caller ${caller}`;
+    this.#holder = caller;
     this.#ledger.count(this.#holder, this.#heldBytes);
   }
 
@@ -300,6 +312,9 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
 function isInUse({ movedMs, calls }: OpenConnection, sinceMs: number): boolean {
   return movedMs > sinceMs || calls.values().some(({ unsentBytes }) => unsentBytes === 0);
 }
+
+/** The holder of calls whose caller is not known. No caller has such a name: names have no control characters. */
+const unknownAt = (listener: string, address: string | undefined): string => `\0${listener} ${address}`;
 
 /** What a request may take, with as much of a body as it announces, in bytes. */
 function bytesOf({ httpVersionMajor, headers, rawHeaders }: AnyRequest): number {

@@ -8,8 +8,10 @@ export interface RequestEvent {
   readonly requestId: string;
   /** The address that it came from; `unix` over a Unix socket. */
   readonly client?: string | undefined;
-  /** Name of the caller, once identified. */
+  /** Name of the caller, once identified: set by `setCaller`. */
   caller?: string | undefined;
+  /** Is told the name of the caller as soon as it is known. */
+  onIdentified?: (caller: string) => void;
   /** The token that it was sent with, by its public handle, once identified. */
   tokenId?: string | undefined;
   /** The API key that it was sent with, where it was refused before its caller was known. */
@@ -30,22 +32,10 @@ export interface RequestEvent {
   readonly span?: CallSpan | undefined;
 }
 
-/** An event that says who its caller is as soon as that is known. */
-export function identifying(
-  event: RequestEvent,
-  identify: (caller: string | undefined) => void,
-): RequestEvent {
-  let caller: string | undefined;
-  return {
-    ...event,
-    get caller() {
-      return caller;
-    },
-    set caller(name) {
-      caller = name;
-      identify(name);
-    },
-  };
+/** Says in an event who its caller is. */
+export function setCaller(event: RequestEvent, caller: string): void {
+  event.caller = caller;
+  event.onIdentified?.(caller);
 }
 
 /**

@@ -7,7 +7,7 @@ import type { OpenCall, OpenCalls, OpenConnection } from '../listening/open-call
 import { framingFault } from '../listening/request-head.ts';
 import { shakeHandsFirst, type TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
-import { identifying, type RequestEvent } from '../observe/request-event.ts';
+import type { RequestEvent } from '../observe/request-event.ts';
 import { bodyRefused, ClientGone } from './body.ts';
 import { type Answer, refusalAnswer } from './envelope.ts';
 import { checkHead, endWithAnswer, parserRefusal, requestLimits } from './http-rules.ts';
@@ -80,7 +80,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     clientOf(socket, {});
     const open = openCalls.connect({
       callsMax: requestsAheadMax,
-      clientOf: (headers) => `public ${clientOf(socket, headers)}`,
+      listener: 'public',
+      clientOf: (headers) => clientOf(socket, headers),
       cutOff: (reason) => {
         socket.destroy();
         observer.end({ ...observer.begin(clientOf(socket, {})), refusal: cutOffRefusal(reason) }, 0, 0);
@@ -118,8 +119,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   async function carryOut(taken: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
     const { request, response, connection, call } = taken;
-    const begun = observer.begin(clientOf(connection.socket, request.headers), request.headers);
-    const event = identifying(begun, (caller) => call.identify(caller));
+    const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
+    event.onIdentified = (caller) => call.identify(caller);
     call.onCutOff = (reason) => {
       event.refusal = cutOffRefusal(reason);
     };

@@ -79,7 +79,8 @@ export function createMetricsListener({ scrape, openCalls, log, host }: MetricsL
   server.on('connection', (socket: Socket) => {
     const open = openCalls.connect({
       callsMax: 1,
-      clientOf: () => 'metrics',
+      listener: 'metrics',
+      clientOf: () => undefined,
       cutOff: () => socket.destroy(),
     });
     connections.set(socket, open);
