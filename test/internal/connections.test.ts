@@ -8,6 +8,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { Code } from '@connectrpc/connect';
 import type { TypedCalls } from '../../src/internal/typed-calls.ts';
 import { endWith } from '../../src/listening/counted-response.ts';
+import { setCaller } from '../../src/observe/request-event.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { heldConnections } from '../support/local-server.ts';
@@ -22,7 +23,7 @@ import { transports } from './transports.ts';
 /** The listener alone, which lets whoever shows a token in, and answers everybody: at once, or as the path says. */
 async function openDoor(t: TestContext, patience: DoorPatience): Promise<string> {
   const typedCalls: TypedCalls = (asked, response, trace) => {
-    if (asked.headers.authorization !== undefined) trace.caller = 'ledger';
+    if (asked.headers.authorization !== undefined) setCaller(trace, 'ledger');
     const answer: Writable = response;
     if (asked.url === '/open') answer.write('x');
     else if (asked.url === '/large') answer.write(Buffer.alloc(1_000_000));
@@ -145,7 +146,7 @@ async function askUnread(t: TestContext, baseUrl: string, caller: string, path: 
 
 test('a caller who does not read loses the largest connections when too much is held, and others lose none', async (t) => {
   const typedCalls: TypedCalls = ({ headers, url }, response, event) => {
-    event.caller = headers.authorization ?? '';
+    setCaller(event, headers.authorization ?? '');
     endWith(response as ServerResponse, Buffer.alloc(Number(url?.slice(1))));
   };
   const { server, baseUrl } = await openBareDoor(t, typedCalls, { stalledMs: 600_000 });

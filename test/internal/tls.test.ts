@@ -12,6 +12,7 @@ import {
 } from '@connectrpc/connect-node';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/health/v1/health_pb.ts';
 import { type ClientTls, createTypedTransport } from '../../src/client/typed.ts';
+import { setCaller } from '../../src/observe/request-event.ts';
 import { frontOf, makeAuthority } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { fileScope } from '../support/file-scope.ts';
@@ -136,7 +137,7 @@ test('whoever shakes hands without end keeps nobody out', async (t) => {
   const { baseUrl } = await openBareDoor(
     t,
     (request, response, event) => {
-      event.caller = 'ledger';
+      setCaller(event, 'ledger');
       request.resume();
       response.end();
     },

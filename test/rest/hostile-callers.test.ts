@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { Refusal } from '../../src/domain/reason.ts';
+import { setCaller } from '../../src/observe/request-event.ts';
 import { ClientGone, readBody } from '../../src/rest/body.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
 import { frontOf, makeAuthority, trust } from '../support/certificates.ts';
@@ -164,7 +165,7 @@ test('callers without a key cut off nobody who has one', async (t) => {
   const answered = Promise.withResolvers<void>();
   const door = await openBareDoor(t, async (request, event) => {
     if (request.url !== '/poll') await readBody(request);
-    event.caller = 'gallery';
+    setCaller(event, 'gallery');
     await answered.promise;
     return { status: 200, headers: {}, body: '{}' };
   });
