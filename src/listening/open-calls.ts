@@ -131,7 +131,7 @@ export class OpenCall {
   /** Carries it out, if it waits for the calls before it. */
   work: (() => void) | undefined;
   /** Told before the connection is closed because of what its client does, or the stream is reset. */
-  onCutOff: (reason: CutOffReason) => void = () => {};
+  onCutOff: ((reason: CutOffReason) => void) | undefined;
   /** When its client last took some of the response, or began to have some to take. */
   movedMs = 0;
   /** What the kernel has not taken of the response, in bytes. */
@@ -281,7 +281,7 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
     },
     cutOff: (connection, reason) => {
       counts[reason] += 1;
-      for (const call of connection.calls) call.onCutOff(reason);
+      for (const call of connection.calls) call.onCutOff?.(reason);
       connection.end();
       connection.rules.cutOff(reason);
     },
@@ -296,7 +296,7 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
       if (call.movedMs > nowMs - stalledMs) continue;
       if ('stream' in call.response && isInUse(call.connection, nowMs - stalledMs / 2)) {
         counts.stalled += 1;
-        call.onCutOff('stalled');
+        call.onCutOff?.('stalled');
         call.response.stream.destroy();
       } else ledger.cutOff(call.connection, 'stalled');
     }

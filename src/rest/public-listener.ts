@@ -116,15 +116,14 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     connection.open.carryOut(call, () => void carryOut({ request, response, connection, call }));
   }
 
-  async function carryOut(taken: Omit<Exchange, 'event'>): Promise<void> {
+  async function carryOut({ request, response, connection, call }: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
-    const { request, response, connection, call } = taken;
     const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
     event.onIdentified = (caller) => call.identify(caller);
     call.onCutOff = (reason) => {
       event.refusal = cutOffRefusal(reason);
     };
-    const exchange = { ...taken, event };
+    const exchange = { request, response, connection, call, event };
     let status = 0;
     try {
       const answer = await within(event, () => answerTo(exchange));
