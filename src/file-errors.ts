@@ -36,6 +36,11 @@ export function fileErrorText(error: unknown, path?: string): string | undefined
   return sentences[code]?.(syscall === 'mkdtemp' ? dirname(named) : named);
 }
 
+/** The same sentence, or what any other error says itself. */
+export function errorText(error: unknown): string {
+  return fileErrorText(error) ?? (error instanceof Error ? error.message : String(error));
+}
+
 /** Why SQLite cannot open or write a database file, of which SQLite itself says little. */
 function unusableText(file: string): string | undefined {
   try {

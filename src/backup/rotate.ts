@@ -1,6 +1,6 @@
 import { readdirSync, renameSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileErrorText } from '../file-errors.ts';
+import { errorText } from '../file-errors.ts';
 import { syncFolder } from '../store/sqlite/durable-files.ts';
 import { openBackup } from './open.ts';
 import { BackupRefused } from './refused.ts';
@@ -61,7 +61,7 @@ export async function rotateBackups(order: RotationOrder): Promise<Rotated> {
     writeBackupStatus(dataDir, { last: { file, takenAt }, failure: undefined });
     return rotated;
   } catch (error) {
-    const reason = fileErrorText(error) ?? (error instanceof Error ? error.message : String(error));
+    const reason = errorText(error);
     try {
       const failure = { at: new Date(nowMs).toISOString(), reason };
       writeBackupStatus(dataDir, { last: before?.last, failure });

@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { fileErrorText } from '../file-errors.ts';
+import { errorText } from '../file-errors.ts';
 import type { RegularBackups } from '../settings/config.ts';
 import { readBackupStatus } from './status.ts';
 
@@ -82,7 +82,7 @@ async function whyUnusable(folder: string): Promise<string | undefined> {
     await access(folder, constants.W_OK | constants.X_OK);
     return undefined;
   } catch (error) {
-    const why = fileErrorText(error) ?? (error instanceof Error ? error.message : String(error));
+    const why = errorText(error);
     return `no backup can be written to the folder of ARTSEAL_BACKUP_DIR: ${why}, or mount its disk`;
   }
 }

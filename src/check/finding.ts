@@ -1,4 +1,4 @@
-import { fileErrorText } from '../file-errors.ts';
+import { errorText } from '../file-errors.ts';
 
 /** What was found of a part of a deployment. */
 export interface Finding {
@@ -17,8 +17,5 @@ export function findingsOf(part: string): Record<Finding['level'], (text: string
 
 /** What an error says. */
 export function messageOf(error: unknown): string {
-  return (fileErrorText(error) ?? (error instanceof Error ? error.message : String(error))).replace(
-    /\.$/,
-    '',
-  );
+  return errorText(error).replace(/\.$/, '');
 }

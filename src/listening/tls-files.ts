@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { fileErrorText } from '../file-errors.ts';
+import { errorText } from '../file-errors.ts';
 
 /** Where a door finds what it speaks TLS with: paths of PEM files. */
 export interface TlsFiles {
@@ -76,10 +76,7 @@ function attempt<T>(file: keyof TlsFiles, attempted: () => T): T {
   try {
     return attempted();
   } catch (error) {
-    throw new TlsFileRefused(
-      file,
-      `cannot be used: ${fileErrorText(error) ?? (error instanceof Error ? error.message : error)}`,
-    );
+    throw new TlsFileRefused(file, `cannot be used: ${errorText(error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Environment } from '../domain/caller.ts';
-import { fileErrorText } from '../file-errors.ts';
+import { errorText } from '../file-errors.ts';
 import { type Setting, SettingRefused } from '../payment/institution.ts';
 
 /** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
@@ -39,11 +39,7 @@ function readSetting<Value>(setting: Setting<Value>, text: string, environment: 
     return setting.read(setting.namesFile ? readFileSync(text, 'utf8') : text, environment);
   } catch (error) {
     if (error instanceof ConfigRefused) throw error;
-    if (!(error instanceof SettingRefused))
-      return refuse(
-        setting,
-        `cannot be used: ${fileErrorText(error) ?? (error instanceof Error ? error.message : error)}`,
-      );
+    if (!(error instanceof SettingRefused)) return refuse(setting, `cannot be used: ${errorText(error)}`);
     return refuse(setting, setting.secret ? error.message : `${error.message}, not ${JSON.stringify(text)}`);
   }
 }
