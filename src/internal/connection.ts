@@ -33,7 +33,7 @@ export function cutOff({ session, socket }: Connection): void {
 /** Lets a connection end, and ends it without its peer if that reads nothing or lets no answer through. */
 export function endGently({ socket, session, open }: Connection): void {
   session?.close();
-  const isIdle = session === undefined && open.calls.size === 0;
+  const isIdle = session === undefined && open.calls.length === 0;
   setTimeout(() => socket.destroy(), isIdle ? 0 : lingerMs).unref();
 }
 
@@ -48,7 +48,7 @@ export function endWhenIdle(connection: Connection, session: ServerHttp2Session,
 
 function waitUntilIdle(connection: Connection, session: ServerHttp2Session, idleMs: number): void {
   session.setTimeout(idleMs, () => {
-    if (connection.open.calls.size === 0) return endGently(connection);
+    if (connection.open.calls.length === 0) return endGently(connection);
     const isGone = setTimeout(() => endGently(connection), idleMs).unref();
     session.ping(() => {
       clearTimeout(isGone);

@@ -1,8 +1,8 @@
 import type { ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
-import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
+import type { AnyRequest } from '../listening/any-http.ts';
 import type { ClientOf } from '../listening/clients.ts';
-import type { OpenCall, OpenCalls } from '../listening/open-calls.ts';
+import type { CountedAnyResponse, OpenCall, OpenCalls } from '../listening/open-calls.ts';
 import { type Connection, callsPerConnectionMax, cutOff, endWhenIdle } from './connection.ts';
 import { createUnidentified } from './unidentified.ts';
 
@@ -35,7 +35,7 @@ export interface Connections {
    * Counts a call until its answer has left, and has it carried out: at once, or when its connection is identified and, over
    * HTTP/1.1, the calls before it are answered; never if that is ended before.
    */
-  begin(request: AnyRequest, response: AnyResponse, carryOut: (call: CarriedOut) => void): void;
+  begin(request: AnyRequest, response: CountedAnyResponse, carryOut: (call: CarriedOut) => void): void;
   /** Whether a connection of HTTP/1.1 owes no answer, but perhaps that to a call that is still being sent. */
   owesNothing(socket: Socket): boolean;
   /** Tells the peers of HTTP/2 to end their connections once their calls are answered. */
@@ -107,10 +107,8 @@ export function createConnections(
       unidentified.run(connection, () => connection.open.carryOut(open, work));
     },
     owesNothing: (socket) => {
-      const calls = byCarrier.get(socket)?.open.calls.values() ?? [];
-      return Iterator.from(calls).every(
-        ({ response: { headersSent, req } }) => !headersSent && !req.complete,
-      );
+      const calls = byCarrier.get(socket)?.open.calls ?? [];
+      return calls.every(({ response: { headersSent, req } }) => !headersSent && !req.complete);
     },
     drain: () => {
       for (const { session } of connections) session?.close();

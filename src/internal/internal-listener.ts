@@ -1,11 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { cancelled, cutOffRefusal, Refusal, reasons } from '../domain/reason.ts';
 import type { AnyRequest, AnyResponse } from '../listening/any-http.ts';
 import type { ClientOf } from '../listening/clients.ts';
 import { CountedHttp2Response } from '../listening/counted-response.ts';
-import type { OpenCalls } from '../listening/open-calls.ts';
+import type { CountedAnyResponse, OpenCalls } from '../listening/open-calls.ts';
 import { framingFault } from '../listening/request-head.ts';
 import type { TlsFront } from '../listening/tls-front.ts';
 import { type CallObserver, within } from '../observe/call-observer.ts';
@@ -73,14 +73,14 @@ export function createInternalListener({
   const misframed = new WeakSet<Socket>();
 
   /** Takes a request of HTTP/1.1; one whose body may end elsewhere for a proxy is refused, and what follows it dropped. */
-  function handleHttp1(request: IncomingMessage, response: ServerResponse): void {
+  function handleHttp1(request: IncomingMessage, response: LingeringResponse): void {
     const { socket } = request;
     if (misframed.has(socket)) return;
     if (framingFault(request) !== undefined) misframed.add(socket);
     handle(request, response);
   }
 
-  function handle(request: AnyRequest, response: AnyResponse): void {
+  function handle(request: AnyRequest, response: CountedAnyResponse): void {
     // Whoever listened for their failure may have gone by the time that the client breaks off.
     request.on('error', () => {});
     response.on('error', () => {});
@@ -89,16 +89,14 @@ export function createInternalListener({
 
   function answer(request: AnyRequest, response: AnyResponse, call: CarriedOut): void {
     const startedMs = performance.now();
-    const client = clientOf(call.socket, request.headers);
-    const event = observer.begin(client, request.headers);
-    event.onIdentified = call.identify;
-    call.open.onCutOff = (reason) => {
-      event.refusal = cutOffRefusal(reason);
-    };
+    const event = observer.begin(call.open.client, request.headers);
+    event.open = call;
     if ('stream' in response) endUnread(request, response.stream);
     response.setHeader('X-Request-Id', event.requestId);
     response.once('close', () => {
-      if (isGivenUp(response)) event.refusal ??= cancelled();
+      const { cutOffReason } = call.open;
+      if (cutOffReason !== undefined) event.refusal = cutOffRefusal(cutOffReason);
+      else if (isGivenUp(response)) event.refusal ??= cancelled();
       const status = response.headersSent ? response.statusCode : 0;
       observer.end(event, status, performance.now() - startedMs);
     });

@@ -80,7 +80,7 @@ export function createUnidentified(patienceMs: number): Unidentified {
       const probation = unidentified.get(connection);
       if (probation === undefined) return call();
       const waiting = judgeSoon(connection, probation);
-      if (connection.open.calls.size > unidentifiedMax.calls) waiting.push(call);
+      if (connection.open.calls.length > unidentifiedMax.calls) waiting.push(call);
       else call();
     },
     identify: (connection) => {

@@ -16,6 +16,9 @@ const overheadBytes = { http1: 4_096, http2: 32_768, header: 256 } as const;
 /** How long a client may take nothing of a response, and how often that is checked, in milliseconds. */
 const timeouts = { stalledMs: 20_000, checkEveryMs: 1_000 } as const;
 
+/** How many callers and clients are known at least, with or without calls. */
+const holdersMin = 1_024;
+
 /** Why a connection is closed: its client takes nothing, all calls hold too much, or it sends too many requests ahead. */
 export type CutOffReason = 'stalled' | 'memory' | 'requests';
 
@@ -38,23 +41,36 @@ export interface OpenCalls {
   cutOffs(): Readonly<Record<CutOffReason, number>>;
 }
 
+/**
+ * A caller, or a client whose caller is not known, and what it holds. There is one for each name, and it stays for a while
+ * when it has no calls.
+ */
+interface Holder {
+  /** Its open calls: first the one of which something moved longest ago. */
+  readonly calls: OpenCall[];
+  /** What they hold, in bytes. */
+  bytes: number;
+}
+
 /** What connections and calls count in. */
 interface Ledger {
-  count(holder: string, bytes: number): void;
+  holderOf(name: string): Holder;
+  /** Counts bytes of a holder, more or, where negative, less. */
+  count(holder: Holder, bytes: number): void;
   /** Closes connections until all calls hold no more than they may. */
   makeRoom(): void;
-  /** Puts a call behind all others, for it began or its client took some of its response. */
-  putLast(call: OpenCall): void;
-  remove(call: OpenCall): void;
   /** Looks regularly whether clients take their responses, as long as some are not taken. */
   watch(): void;
   cutOff(connection: OpenConnection, reason: CutOffReason): void;
 }
 
+/** A response that knows the call that it answers. */
+export type CountedAnyResponse = AnyResponse & { openCall: OpenCall | undefined };
+
 /** A connection and its open calls: those whose responses have not left. */
 export class OpenConnection {
   /** The oldest first. */
-  readonly calls = new Set<OpenCall>();
+  readonly calls: OpenCall[] = [];
   readonly rules: ConnectionRules;
   /** When the client last took some of a response, or began to have some to take. */
   movedMs = 0;
@@ -64,52 +80,44 @@ export class OpenConnection {
   heldBytes = 0;
   readonly #ledger: Ledger;
   #isOver = false;
-  #address: string | undefined;
-  #holder: string;
+  #client: string | undefined;
+  #unknownName: string;
 
   constructor(rules: ConnectionRules, ledger: Ledger) {
     this.rules = rules;
     this.#ledger = ledger;
-    this.#holder = unknownAt(rules.listener, undefined);
-  }
-
-  /** What a call with these headers counts for while its caller is not known. */
-  unknownHolder(headers: IncomingHttpHeaders): string {
-    const address = this.rules.clientOf(headers);
-    if (address !== this.#address) this.#holder = unknownAt(this.rules.listener, address);
-    this.#address = address;
-    return this.#holder;
+    this.#unknownName = unknownAt(rules.listener, undefined);
   }
 
   /** Counts a call until its response has left. Undefined if the connection is closed, perhaps because of this call. */
-  begin(request: AnyRequest, response: AnyResponse): OpenCall | undefined {
+  begin(request: AnyRequest, response: CountedAnyResponse): OpenCall | undefined {
     if (this.#isOver) return undefined;
-    const call = new OpenCall(this, request, response, this.#ledger);
-    this.calls.add(call);
-    this.#ledger.putLast(call);
-    if ('openCall' in response) response.openCall = call;
-    response.once('close', () => this.#endCall(call));
+    const client = this.rules.clientOf(request.headers);
+    const call = new OpenCall(
+      this,
+      client,
+      this.#ledger.holderOf(this.#nameOf(client)),
+      response,
+      this.#ledger,
+    );
+    this.calls.push(call);
+    response.openCall = call;
+    response.on('close', endCall);
     call.hold(bytesOf(request));
-    if (this.calls.size > this.rules.callsMax) this.#ledger.cutOff(this, 'requests');
+    if (this.calls.length > this.rules.callsMax) this.#ledger.cutOff(this, 'requests');
     return this.#isOver ? undefined : call;
   }
 
   /** Carries out a call: over HTTP/1.1 when the kernel has taken the responses to those before it. */
   carryOut(call: OpenCall, work: () => void): void {
-    const [first] = this.calls;
-    if (call === first || 'stream' in call.response) work();
+    if (call === this.calls[0] || 'stream' in call.response) work();
     else call.work = work;
   }
 
-  /** Forgets all calls: the connection is closed. */
-  end(): void {
-    this.#isOver = true;
-    for (const call of this.calls) this.#remove(call);
-  }
-
-  #endCall(call: OpenCall): void {
-    if (!this.calls.has(call)) return;
-    this.#remove(call);
+  /** Ends a call, and carries out the one that waited for it. */
+  endCall(call: OpenCall): void {
+    if (!remove(this.calls, call)) return;
+    call.end();
     const [next] = this.calls;
     const work = next?.work;
     if (next === undefined || work === undefined || next.response.req.socket.destroyed) return;
@@ -117,54 +125,59 @@ export class OpenConnection {
     work();
   }
 
-  #remove(call: OpenCall): void {
-    this.calls.delete(call);
-    this.#ledger.remove(call);
-    call.end();
+  /** Forgets all calls: the connection is closed. */
+  end(): void {
+    this.#isOver = true;
+    for (const call of this.calls.splice(0)) call.end();
+  }
+
+  /** The name of the holder of a call of this client while its caller is not known. */
+  #nameOf(client: string | undefined): string {
+    if (client !== this.#client) this.#unknownName = unknownAt(this.rules.listener, client);
+    this.#client = client;
+    return this.#unknownName;
   }
 }
 
 /** A call whose response has not left. */
 export class OpenCall {
   readonly connection: OpenConnection;
+  /** The address of its client. */
+  readonly client: string | undefined;
   readonly response: AnyResponse;
   /** Carries it out, if it waits for the calls before it. */
   work: (() => void) | undefined;
-  /** Told before the connection is closed because of what its client does, or the stream is reset. */
-  onCutOff: ((reason: CutOffReason) => void) | undefined;
+  /** Why its connection was closed, or its stream reset, before its response had left. */
+  cutOffReason: CutOffReason | undefined;
+  isIdentified = false;
   /** When its client last took some of the response, or began to have some to take. */
   movedMs = 0;
   /** What the kernel has not taken of the response, in bytes. */
   unsentBytes = 0;
   readonly #ledger: Ledger;
-  readonly #client: string;
-  #holder: string;
+  #holder: Holder;
   #heldBytes = 0;
   #isOver = false;
 
-  constructor(connection: OpenConnection, { headers }: AnyRequest, response: AnyResponse, ledger: Ledger) {
+  constructor(
+    connection: OpenConnection,
+    client: string | undefined,
+    holder: Holder,
+    response: AnyResponse,
+    ledger: Ledger,
+  ) {
     this.connection = connection;
+    this.client = client;
     this.response = response;
     this.#ledger = ledger;
-    this.#client = connection.unknownHolder(headers);
-    this.#holder = this.#client;
+    this.#holder = holder;
+    holder.calls.push(this);
   }
 
-  /** Whom its bytes count for: its caller, or its client until the caller is known. */
-  get holder(): string {
-    return this.#holder;
-  }
-
-  /** Whether its caller is known. */
-  get isIdentified(): boolean {
-    return this.#holder !== this.#client;
-  }
-
-  /** Tells who makes it. */
+  /** Counts it for its caller from now on. */
   identify(caller: string): void {
-    this.#ledger.count(this.#holder, -this.#heldBytes);
-    this.#holder = caller;
-    this.#ledger.count(this.#holder, this.#heldBytes);
+    this.isIdentified = true;
+    if (!this.#isOver) this.#moveTo(this.#ledger.holderOf(caller));
   }
 
   /** Counts bytes that are in memory for it until it ends or they are released. */
@@ -199,7 +212,7 @@ export class OpenCall {
     this.unsentBytes -= bytes;
     this.connection.unsentBytes -= bytes;
     this.release(bytes);
-    this.#ledger.putLast(this);
+    this.#moveTo(this.#holder);
   }
 
   /** Counts nothing more. */
@@ -207,6 +220,16 @@ export class OpenCall {
     this.release(this.#heldBytes);
     this.connection.unsentBytes -= this.unsentBytes;
     this.#isOver = true;
+    remove(this.#holder.calls, this);
+  }
+
+  /** Puts it behind the other calls of a holder, which counts it from now on. */
+  #moveTo(holder: Holder): void {
+    remove(this.#holder.calls, this);
+    this.#ledger.count(this.#holder, -this.#heldBytes);
+    this.#holder = holder;
+    this.#ledger.count(holder, this.#heldBytes);
+    holder.calls.push(this);
   }
 
   #count(bytes: number): void {
@@ -214,6 +237,21 @@ export class OpenCall {
     this.connection.heldBytes += bytes;
     this.#ledger.count(this.#holder, bytes);
   }
+}
+
+/** Ends the call of a response that has left, or whose connection is closed. */
+function endCall(this: CountedAnyResponse): void {
+  this.openCall?.connection.endCall(this.openCall);
+}
+
+/**
+ * Removes a call from a list; whether it was there. Lists of calls are arrays: a Set that is changed for each call makes one
+ * table after the other, and those that the old heap has keep all later ones and their calls in memory until it is collected.
+ */
+function remove(calls: OpenCall[], call: OpenCall): boolean {
+  const place = calls.indexOf(call);
+  if (place >= 0) calls.splice(place, 1);
+  return place >= 0;
 }
 
 /**
@@ -226,54 +264,56 @@ export class OpenCall {
  *   keep all others out.
  */
 export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCalls {
-  /** In the order in which something of them moved last. */
-  const calls = new Set<OpenCall>();
-  const bytesByHolder = new Map<string, number>();
+  const holders = new Map<string, Holder>();
+  /** With how many holders those that hold nothing are forgotten. */
+  let holdersMax = holdersMin;
   const counts: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
   let heldBytes = 0;
   let isWatching = false;
 
-  function largestHolder(): string | undefined {
-    let most = 0;
-    let largest: string | undefined;
-    for (const [holder, bytes] of bytesByHolder) {
-      if (bytes <= most) continue;
-      most = bytes;
-      largest = holder;
+  function forgetIdle(): void {
+    for (const [name, { calls }] of holders) if (calls.length === 0) holders.delete(name);
+    holdersMax = Math.max(holdersMin, 2 * holders.size);
+  }
+
+  function largestHolder(): Holder | undefined {
+    let largest: Holder | undefined;
+    for (const holder of holders.values()) {
+      if (holder.bytes > (largest?.bytes ?? 0)) largest = holder;
     }
     return largest;
   }
 
   /** The connection that a caller or client loses first. */
-  function firstToGo(holder: string | undefined): OpenConnection | undefined {
+  function firstToGo(calls: readonly OpenCall[]): OpenConnection | undefined {
+    if (calls[0]?.isIdentified === false) return calls[0].connection;
     let largest: OpenConnection | undefined;
-    for (const call of calls) {
-      if (call.holder !== holder) continue;
-      if (!call.isIdentified) return call.connection;
-      if (largest === undefined || call.connection.heldBytes > largest.heldBytes) largest = call.connection;
+    for (const { connection } of calls) {
+      if (largest === undefined || connection.heldBytes > largest.heldBytes) largest = connection;
     }
     return largest;
   }
 
   const ledger: Ledger = {
+    holderOf: (name) => {
+      const known = holders.get(name);
+      if (known !== undefined) return known;
+      if (holders.size >= holdersMax) forgetIdle();
+      const holder = { calls: [], bytes: 0 };
+      holders.set(name, holder);
+      return holder;
+    },
     count: (holder, bytes) => {
       heldBytes += bytes;
-      const held = (bytesByHolder.get(holder) ?? 0) + bytes;
-      if (held === 0) bytesByHolder.delete(holder);
-      else bytesByHolder.set(holder, held);
+      holder.bytes += bytes;
     },
     makeRoom: () => {
       while (heldBytes > heldBytesMax) {
-        const connection = firstToGo(largestHolder());
+        const connection = firstToGo(largestHolder()?.calls ?? []);
         if (connection === undefined) return;
         ledger.cutOff(connection, 'memory');
       }
     },
-    putLast: (call) => {
-      calls.delete(call);
-      calls.add(call);
-    },
-    remove: (call) => calls.delete(call),
     watch: () => {
       if (isWatching) return;
       isWatching = true;
@@ -281,7 +321,7 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
     },
     cutOff: (connection, reason) => {
       counts[reason] += 1;
-      for (const call of connection.calls) call.onCutOff?.(reason);
+      for (const call of connection.calls) call.cutOffReason = reason;
       connection.end();
       connection.rules.cutOff(reason);
     },
@@ -290,15 +330,17 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
   function cutOffStalled(): void {
     const nowMs = performance.now();
     isWatching = false;
-    for (const call of calls) {
-      if (call.unsentBytes === 0) continue;
-      ledger.watch();
+    const unsent = [...holders.values()].flatMap(({ calls }) =>
+      calls.filter(({ unsentBytes }) => unsentBytes > 0),
+    );
+    if (unsent.length > 0) ledger.watch();
+    for (const call of unsent) {
       if (call.movedMs > nowMs - stalledMs) continue;
       if ('stream' in call.response && isInUse(call.connection, nowMs - stalledMs / 2)) {
         counts.stalled += 1;
-        call.onCutOff?.('stalled');
+        call.cutOffReason = 'stalled';
         call.response.stream.destroy();
-      } else ledger.cutOff(call.connection, 'stalled');
+      } else if (call.connection.calls.includes(call)) ledger.cutOff(call.connection, 'stalled');
     }
   }
 
@@ -310,7 +352,7 @@ export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCal
 
 /** Whether a client has taken some of a response since then, or has a call with nothing to take. */
 function isInUse({ movedMs, calls }: OpenConnection, sinceMs: number): boolean {
-  return movedMs > sinceMs || calls.values().some(({ unsentBytes }) => unsentBytes === 0);
+  return movedMs > sinceMs || calls.some(({ unsentBytes }) => unsentBytes === 0);
 }
 
 /** The holder of calls whose caller is not known. No caller has such a name: names have no control characters. */

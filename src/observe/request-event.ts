@@ -10,8 +10,8 @@ export interface RequestEvent {
   readonly client?: string | undefined;
   /** Name of the caller, once identified: set by `setCaller`. */
   caller?: string | undefined;
-  /** Is told the name of the caller as soon as it is known. */
-  onIdentified?: (caller: string) => void;
+  /** What counts for its caller as soon as that is known. */
+  open?: { identify(caller: string): void };
   /** The token that it was sent with, by its public handle, once identified. */
   tokenId?: string | undefined;
   /** The API key that it was sent with, where it was refused before its caller was known. */
@@ -35,7 +35,7 @@ export interface RequestEvent {
 /** Says in an event who its caller is. */
 export function setCaller(event: RequestEvent, caller: string): void {
   event.caller = caller;
-  event.onIdentified?.(caller);
+  event.open?.identify(caller);
 }
 
 /**

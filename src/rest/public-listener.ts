@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { asRefusal, cancelled, cutOffRefusal, type Refusal } from '../domain/reason.ts';
 import type { ClientOf } from '../listening/clients.ts';
@@ -41,7 +41,7 @@ interface Connection {
 /** A request that is answered on its connection. */
 interface Exchange {
   readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+  readonly response: CountedResponse;
   readonly connection: Connection;
   readonly call: OpenCall;
   readonly event: RequestEvent;
@@ -101,7 +101,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
     return signedCalls(request, event);
   }
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
+  function handle(request: IncomingMessage, response: CountedResponse): void {
     // Whoever listened for its failure may have gone by the time that the client breaks off.
     request.on('error', ignore);
     // Where the body of an earlier request ends is not known, and so this one may be a part of it.
@@ -118,11 +118,8 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 
   async function carryOut({ request, response, connection, call }: Omit<Exchange, 'event'>): Promise<void> {
     const startedMs = performance.now();
-    const event = observer.begin(clientOf(connection.socket, request.headers), request.headers);
-    event.onIdentified = (caller) => call.identify(caller);
-    call.onCutOff = (reason) => {
-      event.refusal = cutOffRefusal(reason);
-    };
+    const event = observer.begin(call.client, request.headers);
+    event.open = call;
     const exchange = { request, response, connection, call, event };
     let status = 0;
     try {
@@ -136,6 +133,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
       else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));
     } finally {
+      if (call.cutOffReason !== undefined) event.refusal = cutOffRefusal(call.cutOffReason);
       observer.end(event, status, performance.now() - startedMs);
     }
   }
@@ -172,7 +170,7 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
   function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
     const refusal = parserRefusal(error.code);
     const connection = connections.get(socket);
-    if (connection !== undefined && connection.open.calls.size > 0) {
+    if (connection !== undefined && connection.open.calls.length > 0) {
       connection.broken = refusal;
       // The calls before are answered first; one that waits for the rest of its body is answered with this.
       if (connection.latest?.complete === false) connection.latest.emit(bodyRefused, refusal);

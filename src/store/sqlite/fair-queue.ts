@@ -30,11 +30,10 @@ export interface FairQueue<Item> {
   take(): Item[];
 }
 
-/** A share that has items. */
+/** A share that has items, or had some: there are as many as callers. */
 interface Line<Item> {
-  readonly share: number;
-  first: Item;
-  last: Item;
+  first: Item | undefined;
+  last: Item | undefined;
   /** What it may still use. */
   credit: number;
   /** The share whose turn is next. */
@@ -67,32 +66,37 @@ export function createFairQueue<Item extends Queued<Item>>({
   }
 
   function remove(line: Line<Item>, item: Item): void {
-    const { next } = item;
     length -= 1;
     line.credit -= item.cost;
+    line.first = item.next;
     item.next = undefined;
-    if (next !== undefined) {
-      line.first = next;
-      return;
-    }
+    if (line.first !== undefined) return;
+    line.last = undefined;
     // A share that waits for nothing saves nothing.
-    lines.delete(line.share);
+    line.credit = 0;
     endTurn(line);
+  }
+
+  function lineOf(share: number): Line<Item> {
+    const known = lines.get(share);
+    if (known !== undefined) return known;
+    const line = { first: undefined, last: undefined, credit: 0, next: undefined };
+    lines.set(share, line);
+    return line;
   }
 
   return {
     length: () => length,
     add: (item) => {
-      const line = lines.get(item.share);
+      const line = lineOf(item.share);
       length += 1;
-      if (line !== undefined) {
+      if (line.last === undefined) {
+        line.first = item;
+        append(line);
+      } else {
         line.last.next = item;
-        line.last = item;
-        return;
       }
-      const added = { share: item.share, first: item, last: item, credit: 0, next: undefined };
-      lines.set(item.share, added);
-      append(added);
+      line.last = item;
     },
     take: () => {
       const taken: Item[] = [];
@@ -100,7 +104,7 @@ export function createFairQueue<Item extends Queued<Item>>({
       for (let line = current; line !== undefined; line = current) {
         if (!isTurnBegun) line.credit += turn;
         isTurnBegun = true;
-        const item = line.first;
+        const item = line.first as Item;
         if (item.cost > line.credit) {
           endTurn(line);
           append(line);
