@@ -1,15 +1,15 @@
-import { once } from 'node:events';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { signedHeaders } from '../src/client/sign.ts';
 import { openRegistry } from '../src/registry.ts';
 import { readConfig } from '../src/settings/config.ts';
 import { executorOf } from '../src/store/store.ts';
 import { type IssuedPlatform, issueInto } from '../test/support/issued.ts';
 import { artwork } from '../test/support/samples.ts';
+import type { BusyOrder, BusyOutcome, BusyWork } from './busy-platform.ts';
+import { adopt, ask } from './children.ts';
 import { ownProject, startService } from './servers.ts';
+import { type Calls, openCalls } from './signed-calls.ts';
 
 /** How much is done. */
 export interface NeighbourPlan {
@@ -28,6 +28,8 @@ const pagesPerS = 48;
 const redeliveries = 4;
 /** The most that the neighbours' p99 may be, as a multiple of what it is in the quiet phases. */
 const ratioMax = 3;
+/** How long the busy platform may take to begin or end, in milliseconds. */
+const orderMs = 60_000;
 
 const large = {
   author: '齐'.repeat(200),
@@ -63,14 +65,19 @@ export async function measureNeighbours(
     await fill(dataDir, busy, events);
     await call('PATCH', path, { status: 'ENABLED' });
     const since = new Date(Date.now() - 86_400_000).toISOString();
-    const works: Record<string, Work> = {
-      [`${pagesPerS} pages a second of 100 large filings`]: paced(() =>
-        calls.drain(busy, 'GET', '/api/v1/filing?pageSize=100'),
-      ),
-      [`redeliver over ${events} events`]: repeated(() =>
-        calls.drain(busy, 'POST', `${path}/redeliver`, { since }),
-      ),
+    const by = { port: service.ports.public, platform: busy };
+    const works: Record<string, BusyWork> = {
+      [`${pagesPerS} pages a second of 100 large filings`]: {
+        ...{ ...by, method: 'GET', target: '/api/v1/filing?pageSize=100' },
+        pace: { perS: pagesPerS },
+      },
+      [`redeliver over ${events} events`]: {
+        ...{ ...by, method: 'POST', target: `${path}/redeliver`, content: { since } },
+        pace: { underWay: redeliveries },
+      },
     };
+    // A process of its own: what it reads and collects must not hold up the calls that are timed.
+    const child = adopt(fork(join(import.meta.dirname, 'busy-platform.ts')));
     print(`\nNeighbours: ${neighbours} platforms, ${callsPerS} calls a second; ${rounds} rounds`);
     await measure(calls, others);
     for (const [what, work] of Object.entries(works)) {
@@ -78,10 +85,11 @@ export async function measureNeighbours(
       const answered = new Map<number, number>();
       for (let round = 0; round < rounds; round += 1) {
         quietMs.push(...(await measure(calls, others)));
-        const stop = work(answered);
-        await measure(calls, others)
-          .then((ms) => busyMs.push(...ms))
-          .finally(stop);
+        const end = await begin(child, work);
+        busyMs.push(...(await measure(calls, others)));
+        for (const [status, count] of (await end()).answered) {
+          answered.set(status, (answered.get(status) ?? 0) + count);
+        }
       }
       print(line('quiet', quietMs));
       const answers = [...answered].map(([status, count]) => `${count} × ${status}`).join(', ');
@@ -94,44 +102,10 @@ export async function measureNeighbours(
   }
 }
 
-/** Begins calls of the busy platform and counts their answers by status; what it returns ends them. */
-type Work = (answered: Map<number, number>) => () => Promise<void>;
-
-const count = (answered: Map<number, number>, status: number) =>
-  answered.set(status, (answered.get(status) ?? 0) + 1);
-
-/** Calls at a steady rate, whatever the answers take. */
-function paced(call: () => Promise<number>): Work {
-  return (answered) => {
-    const underWay: Promise<unknown>[] = [];
-    const timer = setInterval(
-      () => underWay.push(call().then((status) => count(answered, status))),
-      1_000 / pagesPerS,
-    );
-    return async () => {
-      clearInterval(timer);
-      await Promise.all(underWay);
-    };
-  };
-}
-
-/** Calls one after the other, some at a time. */
-function repeated(call: () => Promise<number>): Work {
-  return (answered) => {
-    let isStopped = false;
-    async function repeat(): Promise<void> {
-      while (!isStopped) {
-        const status = await call();
-        count(answered, status);
-        if (status === 429) await delay(100);
-      }
-    }
-    const all = Promise.all(Array.from({ length: redeliveries }, repeat));
-    return async () => {
-      isStopped = true;
-      await all;
-    };
-  };
+/** Has the child make the calls of the busy platform; what it returns ends them, and counts their answers by status. */
+async function begin(busy: ChildProcess, work: BusyWork): Promise<() => Promise<BusyOutcome>> {
+  await ask<BusyOrder, object>(busy, { kind: 'begin', ...work }, 'The busy platform', orderMs);
+  return () => ask<BusyOrder, BusyOutcome>(busy, { kind: 'end' }, 'The busy platform', orderMs);
 }
 
 /** How long each call of the neighbours takes from when it is due, in milliseconds; every other one of each files. */
@@ -175,45 +149,4 @@ async function fill(dataDir: string, { caller: name }: IssuedPlatform, filings: 
   for (let filed = 0; filed < filings; filed += 1)
     await execute({ kind: 'FileArtwork', artwork: large, at, by });
   await store.close();
-}
-
-interface Answer {
-  readonly status: number;
-  readonly body: string;
-}
-
-type Send<T> = (by: IssuedPlatform, method: string, target: string, content?: object) => Promise<T>;
-
-/** Signed calls over connections that are kept. */
-interface Calls {
-  readonly send: Send<Answer>;
-  /** Reads the answer without looking at it, so that the other calls of this process are not held up; its status. */
-  readonly drain: Send<number>;
-  end(): void;
-}
-
-function openCalls(port: number | undefined): Calls {
-  const agent = new Agent({ keepAlive: true });
-  const begin: Send<IncomingMessage> = async (by, method, path, content) => {
-    const body = content === undefined ? '' : JSON.stringify(content);
-    const type = content === undefined ? {} : { 'Content-Type': 'application/json' };
-    const headers = { ...type, ...signedHeaders(by, { method, target: path, body }) };
-    const sent = request({ host: '127.0.0.1', port, agent, method, path, headers });
-    sent.end(body);
-    const [response] = await once(sent, 'response');
-    return response;
-  };
-  return {
-    send: async (...sent) => {
-      const response = await begin(...sent);
-      return { status: response.statusCode ?? 0, body: await text(response) };
-    },
-    drain: async (...sent) => {
-      const response = await begin(...sent);
-      response.resume();
-      await once(response, 'end');
-      return response.statusCode ?? 0;
-    },
-    end: () => agent.destroy(),
-  };
 }

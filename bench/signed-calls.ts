@@ -1,0 +1,49 @@
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { signedHeaders } from '../src/client/sign.ts';
+
+/** Whoever signs. */
+type Signer = Parameters<typeof signedHeaders>[0];
+
+/** An answer. */
+interface Answer {
+  readonly status: number;
+  readonly body: string;
+}
+
+type Send<T> = (by: Signer, method: string, target: string, content?: object) => Promise<T>;
+
+/** Signed calls over connections that are kept. */
+export interface Calls {
+  readonly send: Send<Answer>;
+  /** Reads the answer without looking at it; its status. */
+  readonly drain: Send<number>;
+  end(): void;
+}
+
+export function openCalls(port: number | undefined): Calls {
+  const agent = new Agent({ keepAlive: true });
+  const begin: Send<IncomingMessage> = async (by, method, path, content) => {
+    const body = content === undefined ? '' : JSON.stringify(content);
+    const type = content === undefined ? {} : { 'Content-Type': 'application/json' };
+    const headers = { ...type, ...signedHeaders(by, { method, target: path, body }) };
+    const sent = request({ host: '127.0.0.1', port, agent, method, path, headers });
+    sent.end(body);
+    const [response] = await once(sent, 'response');
+    return response;
+  };
+  return {
+    send: async (...sent) => {
+      const response = await begin(...sent);
+      return { status: response.statusCode ?? 0, body: await text(response) };
+    },
+    drain: async (...sent) => {
+      const response = await begin(...sent);
+      response.resume();
+      await once(response, 'end');
+      return response.statusCode ?? 0;
+    },
+    end: () => agent.destroy(),
+  };
+}
