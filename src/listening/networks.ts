@@ -16,6 +16,19 @@ export function canonical(address: string): string {
   return isIP(mapped) === 4 ? mapped : text;
 }
 
+/**
+ * What one client is given of all addresses: an IPv4 address, or the network of 64 bits that an IPv6 address is in, where it
+ * may take any address.
+ */
+export function givenNetwork(address: string): string {
+  if (isIP(address) !== 6) return address;
+  const [before = '', after] = canonical(address).split('::');
+  const groups = before === '' ? [] : before.split(':');
+  const behind = after === undefined || after === '' ? [] : after.split(':');
+  const zeros = Array.from({ length: 8 - groups.length - behind.length }, () => '0');
+  return `${[...groups, ...zeros, ...behind].slice(0, 4).join(':')}::/64`;
+}
+
 /** Whether an IP address is one of this machine alone: 127.0.0.0/8 or ::1. */
 export function isLoopback(address: string): boolean {
   return canonical(address) === '::1' || /^127(\.\d+){3}$/.test(canonical(address));

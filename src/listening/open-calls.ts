@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AnyRequest, AnyResponse } from './any-http.ts';
+import { givenNetwork } from './networks.ts';
 
 /**
  * What all calls of a process may hold together, in bytes: their requests, and what the kernel has not taken of their
@@ -259,7 +260,7 @@ function remove(calls: OpenCall[], call: OpenCall): boolean {
  * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Over HTTP/2 only the stream is
  *   reset if the client has taken some of others in the second half of that time, or another has nothing to take.
  * - When all calls hold too much, the caller who holds most loses the connection that holds most. Calls whose callers are not
- *   known count for their clients, at each listener. A client loses the connection that has waited for it longest: if it
+ *   known count for their clients, at each listener: for an IPv4 address, or for an IPv6 network of 64 bits. A client loses the connection that has waited for it longest: if it
  *   lost the largest, others at its address could send no large request. Were new calls refused instead, a client could
  *   keep all others out.
  */
@@ -355,8 +356,9 @@ function isInUse({ movedMs, calls }: OpenConnection, sinceMs: number): boolean {
   return movedMs > sinceMs || calls.some(({ unsentBytes }) => unsentBytes === 0);
 }
 
-/** The holder of calls whose caller is not known. No caller has such a name: names have no control characters. */
-const unknownAt = (listener: string, address: string | undefined): string => `\0${listener} ${address}`;
+/** The name of the holder of calls whose caller is not known. No caller has it: names have no control characters. */
+const unknownAt = (listener: string, client: string | undefined): string =>
+  `\0${listener} ${client === undefined ? '' : givenNetwork(client)}`;
 
 /** What a request may take, with as much of a body as it announces, in bytes. */
 function bytesOf({ httpVersionMajor, headers, rawHeaders }: AnyRequest): number {

@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { createClientOf } from '../../src/listening/clients.ts';
-import { parseNetwork } from '../../src/listening/networks.ts';
+import { givenNetwork, parseNetwork } from '../../src/listening/networks.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
@@ -85,3 +85,19 @@ for (const [trusted, forwarded, client] of [
       assert.equal(clientOf(socket, { 'x-forwarded-for': forwarded }), client);
   });
 }
+
+test('the network that a client is given is the address of IPv4, and 64 bits of that of IPv6', () => {
+  for (const [address, network] of [
+    ['192.0.2.1', '192.0.2.1'],
+    ['unix', 'unix'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['2001:db8::', '2001:db8:0:0::/64'],
+    ['2001::3:4:5:6:7:8', '2001:0:3:4::/64'],
+    ['::1', '0:0:0:0::/64'],
+    ['::2:3:4:5:6:7:8', '0:2:3:4::/64'],
+  ] as const) {
+    assert.equal(givenNetwork(address), network, address);
+  }
+});

@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
 import { createClientOf } from '../../src/listening/clients.ts';
+import type { Network } from '../../src/listening/networks.ts';
 import { createOpenCalls } from '../../src/listening/open-calls.ts';
 import type { TlsFront } from '../../src/listening/tls-front.ts';
 import { readPackaged } from '../../src/program/packaged-files.ts';
@@ -24,6 +25,8 @@ interface DoorOptions extends Partial<OfLog> {
   readonly requestMs?: number;
   /** How long a client may take nothing of a response, in milliseconds. */
   readonly stalledMs?: number;
+  /** The networks whose X-Forwarded-For is trusted. */
+  readonly proxies?: readonly Network[];
   /** With TLS, and how long a handshake may take. */
   readonly tls?: TlsFront | undefined;
 }
@@ -34,7 +37,14 @@ export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
 export async function openBareDoor(
   t: Pick<TestContext, 'after'>,
   signedCalls: SignedCalls,
-  { openApi = Buffer.from('openapi: 3.1.0'), requestMs, stalledMs, tls, ...published }: DoorOptions = {},
+  {
+    openApi = Buffer.from('openapi: 3.1.0'),
+    requestMs,
+    stalledMs,
+    proxies = [],
+    tls,
+    ...published
+  }: DoorOptions = {},
 ) {
   const logLines: string[] = [];
   const log = pino({ base: null }, { write: (line) => logLines.push(line) });
@@ -49,7 +59,7 @@ export async function openBareDoor(
   const server = createPublicListener({
     ...{ signedCalls, notifications, openRoutes, tls },
     openCalls: createOpenCalls(stalledMs),
-    ...{ clientOf: createClientOf([]), observer: openObserver('public', log) },
+    ...{ clientOf: createClientOf(proxies), observer: openObserver('public', log) },
   });
   if (requestMs !== undefined) {
     const limits = { headersTimeout: requestMs, requestTimeout: requestMs };

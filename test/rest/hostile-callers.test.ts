@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { connect as connectTls } from 'node:tls';
 import { Refusal } from '../../src/domain/reason.ts';
+import { loopback } from '../../src/listening/networks.ts';
 import { setCaller } from '../../src/observe/request-event.ts';
 import { ClientGone, readBody } from '../../src/rest/body.ts';
 import type { SignedCalls } from '../../src/rest/signed-call.ts';
@@ -147,7 +148,11 @@ trust(fileScope, authority);
 const certificate = authority.issue('door');
 
 /** Sends requests without bodies over connections of their own, which hold more than all may, until some are cut off. */
-async function floodWithHeads(t: TestContext, { baseUrl, server }: BareDoor): Promise<void> {
+async function floodWithHeads(
+  t: TestContext,
+  { baseUrl, server }: BareDoor,
+  forwardedFor: (count: number) => string = () => '',
+): Promise<void> {
   const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
   const sockets: Socket[] = [];
   t.after(() => {
@@ -156,7 +161,8 @@ async function floodWithHeads(t: TestContext, { baseUrl, server }: BareDoor): Pr
   for (let count = 0; count < 400; count += 1) {
     const socket = await open(baseUrl);
     sockets.push(socket);
-    socket.resume().write(`POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}\r\n`);
+    const head = `POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}`;
+    socket.resume().write(`${head}X-Forwarded-For: ${forwardedFor(count)}\r\n\r\n`);
   }
   await eventually('some are cut off', patienceMs, async () => (await heldConnections(server)) < 300);
 }
@@ -191,6 +197,19 @@ test('callers without a key cut off no request that comes from another address',
   await begun;
   await floodWithHeads(t, door);
   upload.write('67890');
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
+
+test('callers without a key cut off no larger request from elsewhere by all the addresses of an IPv6 network', async (t) => {
+  const door = await openBareDoor(t, readThrough, { proxies: loopback });
+  const upload = await open(door.baseUrl);
+  const begun = once(door.server, 'request');
+  const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
+  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:0:1::1';
+  upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
+  await begun;
+  await floodWithHeads(t, door, (count) => `2001:db8::${(count + 1).toString(16)}`);
+  upload.write('x'.repeat(65_536));
   assert.match(await text(upload), /^HTTP\/1\.1 200 /);
 });
 
