@@ -17,16 +17,17 @@ export function canonical(address: string): string {
 }
 
 /**
- * What one client is given of all addresses: an IPv4 address, or the network of 64 bits that an IPv6 address is in, where it
- * may take any address.
+ * What one client may have of all addresses: an IPv4 address, or the network of 48 bits of an IPv6 address, as sites are given
+ * it. Anything else is returned as it is.
  */
 export function givenNetwork(address: string): string {
-  if (isIP(address) !== 6) return address;
-  const [before = '', after] = canonical(address).split('::');
+  const text = canonical(address);
+  if (isIP(text) !== 6) return text;
+  const [before = '', after = ''] = text.split('::');
   const groups = before === '' ? [] : before.split(':');
-  const behind = after === undefined || after === '' ? [] : after.split(':');
+  const behind = after === '' ? [] : after.split(':');
   const zeros = Array.from({ length: 8 - groups.length - behind.length }, () => '0');
-  return `${[...groups, ...zeros, ...behind].slice(0, 4).join(':')}::/64`;
+  return `${[...groups, ...zeros, ...behind].slice(0, 3).join(':')}::/48`;
 }
 
 /** Whether an IP address is one of this machine alone: 127.0.0.0/8 or ::1. */

@@ -17,7 +17,7 @@ const overheadBytes = { http1: 4_096, http2: 32_768, header: 256 } as const;
 /** How long a client may take nothing of a response, and how often that is checked, in milliseconds. */
 const timeouts = { stalledMs: 20_000, checkEveryMs: 1_000 } as const;
 
-/** How many callers and clients are known at least, with or without calls. */
+/** With fewer callers and clients than this, those without calls are not forgotten. */
 const holdersMin = 1_024;
 
 /** Why a connection is closed: its client takes nothing, all calls hold too much, or it sends too many requests ahead. */
@@ -246,8 +246,8 @@ function endCall(this: CountedAnyResponse): void {
 }
 
 /**
- * Removes a call from a list; whether it was there. Lists of calls are arrays: a Set that is changed for each call makes one
- * table after the other, and those that the old heap has keep all later ones and their calls in memory until it is collected.
+ * Removes a call from a list; whether it was there. The lists are arrays, for a Set that changes with each call makes new tables
+ * all the time, and each table points to the next. A table in the old heap would keep all later calls until that is collected.
  */
 function remove(calls: OpenCall[], call: OpenCall): boolean {
   const place = calls.indexOf(call);
@@ -260,13 +260,13 @@ function remove(calls: OpenCall[], call: OpenCall): boolean {
  * - A connection is closed when its client has taken nothing of a response for `stalledMs`. Over HTTP/2 only the stream is
  *   reset if the client has taken some of others in the second half of that time, or another has nothing to take.
  * - When all calls hold too much, the caller who holds most loses the connection that holds most. Calls whose callers are not
- *   known count for their clients, at each listener: for an IPv4 address, or for an IPv6 network of 64 bits. A client loses the connection that has waited for it longest: if it
- *   lost the largest, others at its address could send no large request. Were new calls refused instead, a client could
- *   keep all others out.
+ *   known count for their clients, at each listener; all addresses of a `givenNetwork` are one client. A client loses the
+ *   connection on which nothing has moved for longest: if it lost the largest, others at its address could send no large
+ *   request. Were new calls refused instead, a client could keep all others out.
  */
 export function createOpenCalls(stalledMs: number = timeouts.stalledMs): OpenCalls {
   const holders = new Map<string, Holder>();
-  /** With how many holders those that hold nothing are forgotten. */
+  /** When there are so many holders, those without calls are forgotten. */
   let holdersMax = holdersMin;
   const counts: Record<CutOffReason, number> = { stalled: 0, memory: 0, requests: 0 };
   let heldBytes = 0;

@@ -10,7 +10,7 @@ export interface RequestEvent {
   readonly client?: string | undefined;
   /** Name of the caller, once identified: set by `setCaller`. */
   caller?: string | undefined;
-  /** What counts for its caller as soon as that is known. */
+  /** The open call, to which `setCaller` tells the caller. */
   open?: { identify(caller: string): void };
   /** The token that it was sent with, by its public handle, once identified. */
   tokenId?: string | undefined;

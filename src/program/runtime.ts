@@ -3,8 +3,8 @@ import { setFlagsFromString } from 'node:v8';
 /**
  * What Node has to be told on its command line when it serves. SIGUSR1 must not open the inspector to everybody on this
  * machine. The young heap stays small, in MiB for each of its two halves: loading the modules would otherwise leave it
- * large for as long as the process lives. Nothing is made in the old heap at once, as V8 does where it takes it for long-lived:
- * it would keep all that a call has made until the old heap is collected.
+ * large for as long as the process lives. V8 must not put new objects into the old heap because earlier ones lived long:
+ * there, an object of a call keeps the whole call in memory until that heap is collected.
  */
 export const runtimeFlags = [
   '--disable-sigusr1',

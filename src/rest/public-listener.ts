@@ -127,13 +127,12 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
       if (connection.socket.destroyed) throw new ClientGone();
       status = await send(exchange, answer);
     } catch (error) {
-      if (error instanceof ClientGone) event.refusal ??= cancelled();
+      if (error instanceof ClientGone) event.refusal ??= goneRefusal(call);
       else event.refusal = asRefusal(error);
       // Nobody is there to be answered, or what is half answered cannot be taken back.
       if (error instanceof ClientGone || response.headersSent) connection.socket.destroy();
       else status = await send(exchange, refusalAnswer(asRefusal(error), event.requestId));
     } finally {
-      if (call.cutOffReason !== undefined) event.refusal = cutOffRefusal(call.cutOffReason);
       observer.end(event, status, performance.now() - startedMs);
     }
   }
@@ -199,6 +198,11 @@ export function createPublicListener(dependencies: PublicListenerDependencies): 
 }
 
 function ignore(): void {}
+
+/** Why a call is over whose client is gone. */
+function goneRefusal({ cutOffReason }: OpenCall): Refusal {
+  return cutOffReason === undefined ? cancelled() : cutOffRefusal(cutOffReason);
+}
 
 /** Whether the answer to a request is the last of its connection. */
 function isLast({ broken, latest }: Connection, request: IncomingMessage): boolean {

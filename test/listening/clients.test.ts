@@ -86,17 +86,18 @@ for (const [trusted, forwarded, client] of [
   });
 }
 
-test('the network that a client is given is the address of IPv4, and 64 bits of that of IPv6', () => {
+test('the network that a client is given is the address of IPv4, and 48 bits of that of IPv6', () => {
   for (const [address, network] of [
     ['192.0.2.1', '192.0.2.1'],
+    ['::ffff:192.0.2.1', '192.0.2.1'],
     ['unix', 'unix'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['2001:db8:1:2::6', '2001:db8:1:2::/64'],
-    ['2001:db8::1', '2001:db8:0:0::/64'],
-    ['2001:db8::', '2001:db8:0:0::/64'],
-    ['2001::3:4:5:6:7:8', '2001:0:3:4::/64'],
-    ['::1', '0:0:0:0::/64'],
-    ['::2:3:4:5:6:7:8', '0:2:3:4::/64'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1::/48'],
+    ['2001:db8:1::6', '2001:db8:1::/48'],
+    ['2001:db8::1', '2001:db8:0::/48'],
+    ['2001:db8::', '2001:db8:0::/48'],
+    ['2001::3:4:5:6:7:8', '2001:0:3::/48'],
+    ['::1', '0:0:0::/48'],
+    ['::2:3:4:5:6:7:8', '0:2:3::/48'],
   ] as const) {
     assert.equal(givenNetwork(address), network, address);
   }

@@ -205,10 +205,10 @@ test('callers without a key cut off no larger request from elsewhere by all the 
   const upload = await open(door.baseUrl);
   const begun = once(door.server, 'request');
   const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
-  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:0:1::1';
+  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:1::1';
   upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
   await begun;
-  await floodWithHeads(t, door, (count) => `2001:db8::${(count + 1).toString(16)}`);
+  await floodWithHeads(t, door, (count) => `2001:db8:0:${count.toString(16)}::1`);
   upload.write('x'.repeat(65_536));
   assert.match(await text(upload), /^HTTP\/1\.1 200 /);
 });

@@ -36,7 +36,7 @@ interface Line<Item> {
   last: Item | undefined;
   /** What it may still use. */
   credit: number;
-  /** The share whose turn is next. */
+  /** The share whose turn is next. It means nothing while this one has no items. */
   next: Line<Item> | undefined;
 }
 
