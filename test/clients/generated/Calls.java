@@ -1,4 +1,5 @@
 import java.io.IOException;
+import java.net.URI;
 import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.UUID;
@@ -14,10 +15,12 @@ import org.openapitools.client.JSON;
 import org.openapitools.client.api.EscrowApi;
 import org.openapitools.client.api.FilingApi;
 import org.openapitools.client.api.ProvenanceApi;
+import org.openapitools.client.api.WebhooksApi;
 import org.openapitools.client.model.EscrowRequest;
 import org.openapitools.client.model.EscrowType;
 import org.openapitools.client.model.FilingRequest;
 import org.openapitools.client.model.SettlementConflictError;
+import org.openapitools.client.model.WebhookRequest;
 
 /**
  * A platform's program on a client that openapi-generator generated, which makes the calls of a sale.
@@ -79,6 +82,14 @@ public class Calls {
     }
     var provenance = new ProvenanceApi(client).getProvenance(filing.getFilingNo());
 
+    WebhooksApi endpoints = new WebhooksApi(client);
+    var endpoint =
+        new WebhookRequest()
+            .url(URI.create("https://gallery.example/hooks?of=sales"))
+            .addEventTypesItem(WebhookRequest.EventTypesEnum.ESCROW_RELEASED);
+    var created = endpoints.createWebhook(endpoint, null);
+    var webhooks = endpoints.listWebhooks(null, null);
+
     var answers = new LinkedHashMap<String, Object>();
     answers.put("receipt", receipt);
     answers.put("filing", filing);
@@ -86,6 +97,8 @@ public class Calls {
     answers.put("released", released);
     answers.put("refusal", refusal);
     answers.put("provenance", provenance);
+    answers.put("created", created);
+    answers.put("webhooks", webhooks);
     System.out.println(JSON.serialize(answers));
     http.connectionPool().evictAll();
   }

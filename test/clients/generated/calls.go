@@ -73,6 +73,11 @@ func main() {
 	}
 	provenance := ok(client.ProvenanceAPI.GetProvenance(ctx, filing.FilingNo).Execute())
 
+	endpoint := artseal.NewWebhookRequest("https://gallery.example/hooks?of=sales")
+	endpoint.SetEventTypes([]string{"escrow.released"})
+	created := ok(client.WebhooksAPI.CreateWebhook(ctx).WebhookRequest(*endpoint).Execute())
+	webhooks := ok(client.WebhooksAPI.ListWebhooks(ctx).Execute())
+
 	json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"receipt":    receipt,
 		"filing":     filing,
@@ -80,5 +85,7 @@ func main() {
 		"released":   released,
 		"refusal":    refusal.Model(),
 		"provenance": provenance,
+		"created":    created,
+		"webhooks":   webhooks,
 	})
 }

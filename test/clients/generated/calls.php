@@ -6,8 +6,8 @@
 
 use GuzzleHttp\{Client, HandlerStack, Middleware};
 use OpenAPI\Client\{ApiException, Configuration, ObjectSerializer};
-use OpenAPI\Client\Api\{EscrowApi, FilingApi, ProvenanceApi};
-use OpenAPI\Client\Model\{EscrowRequest, EscrowType, FilingRequest};
+use OpenAPI\Client\Api\{EscrowApi, FilingApi, ProvenanceApi, WebhooksApi};
+use OpenAPI\Client\Model\{EscrowRequest, EscrowType, FilingRequest, WebhookRequest};
 use Psr\Http\Message\RequestInterface;
 
 require 'GuzzleHttp/autoload.php';
@@ -57,5 +57,12 @@ try {
 }
 $provenance = (new ProvenanceApi($http, $config))->getProvenance($filing->getFilingNo());
 
-$answers = compact('receipt', 'filing', 'opened', 'released', 'refusal', 'provenance');
+$endpoints = new WebhooksApi($http, $config);
+$created = $endpoints->createWebhook(new WebhookRequest([
+    'url' => 'https://gallery.example/hooks?of=sales',
+    'event_types' => [WebhookRequest::EVENT_TYPES_ESCROW_RELEASED],
+]));
+$webhooks = $endpoints->listWebhooks();
+
+$answers = compact('receipt', 'filing', 'opened', 'released', 'refusal', 'provenance', 'created', 'webhooks');
 echo json_encode(array_map([ObjectSerializer::class, 'sanitizeForSerialization'], $answers));

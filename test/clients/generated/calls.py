@@ -15,7 +15,14 @@ from artseal_client import Client
 from artseal_client.api.escrow import create_escrow, release_escrow
 from artseal_client.api.filing import create_filing, get_filing
 from artseal_client.api.provenance import get_provenance
-from artseal_client.models import EscrowRequest, EscrowType, FilingRequest
+from artseal_client.api.webhooks import create_webhook, list_webhooks
+from artseal_client.models import (
+    EscrowRequest,
+    EscrowType,
+    FilingRequest,
+    WebhookRequest,
+    WebhookRequestEventTypesItem,
+)
 
 API_KEY = os.environ["ARTSEAL_API_KEY"]
 API_SECRET = os.environ["ARTSEAL_API_SECRET"]
@@ -61,6 +68,13 @@ released = release_escrow.sync(opened.escrow_id, client=client)
 refusal = release_escrow.sync(opened.escrow_id, client=client)
 provenance = get_provenance.sync(filing.filing_no, client=client)
 
+endpoint = WebhookRequest(
+    url="https://gallery.example/hooks?of=sales",
+    event_types=[WebhookRequestEventTypesItem.ESCROW_RELEASED],
+)
+created = create_webhook.sync(client=client, body=endpoint)
+webhooks = list_webhooks.sync(client=client)
+
 answers = {
     "receipt": receipt,
     "filing": filing,
@@ -68,5 +82,7 @@ answers = {
     "released": released,
     "refusal": refusal,
     "provenance": provenance,
+    "created": created,
+    "webhooks": webhooks,
 }
 print(json.dumps({name: answer.to_dict() for name, answer in answers.items()}))

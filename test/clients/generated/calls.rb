@@ -55,5 +55,13 @@ rescue OpenapiClient::ApiError => error
 end
 provenance = OpenapiClient::ProvenanceApi.new.get_provenance(filing.filing_no)
 
-answers = { receipt:, filing:, opened:, released:, refusal:, provenance: }
+endpoints = OpenapiClient::WebhooksApi.new
+endpoint = OpenapiClient::WebhookRequest.new(
+  url: 'https://gallery.example/hooks?of=sales',
+  event_types: ['escrow.released']
+)
+created = endpoints.create_webhook(endpoint)
+webhooks = endpoints.list_webhooks
+
+answers = { receipt:, filing:, opened:, released:, refusal:, provenance:, created:, webhooks: }
 puts answers.transform_values(&:to_hash).to_json

@@ -62,4 +62,12 @@ const released = ok(await release());
 const { error: refusal } = await release();
 const provenance = ok(await client.GET('/api/v1/provenance/{filingNo}', { params: { path: { filingNo } } }));
 
-process.stdout.write(JSON.stringify({ receipt, filing, opened, released, refusal, provenance }));
+const created = ok(
+  await client.POST('/api/v1/webhooks', {
+    body: { url: 'https://gallery.example/hooks?of=sales', eventTypes: ['escrow.released'] },
+  }),
+);
+const webhooks = ok(await client.GET('/api/v1/webhooks'));
+
+const sale = { receipt, filing, opened, released, refusal, provenance };
+process.stdout.write(JSON.stringify({ ...sale, created, webhooks }));
