@@ -57,7 +57,7 @@ const rotateKey: Action = {
   details: [
     'makes a new key, and prints its verifier key. It signs from now on, or after --signs-in (90m, 12h, 7d), so that witnesses can',
     'be given it before. The keys before it go on signing for --overlap, 30d by default (0s if somebody else has the old key);',
-    'then their seeds are erased. A running server applies it within a second or two.',
+    'then their seeds are erased. A running server applies it before the command ends.',
   ],
   run: (words, terminal) => {
     const [signsInS, overlapS] = [

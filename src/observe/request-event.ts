@@ -52,8 +52,10 @@ export function logCall(log: Logger, event: RequestEvent, status: number, elapse
   const failed = (refusal === undefined ? status : reasons[refusal.reason].http) >= 500;
   const isExpected = refusal === undefined || ['UNAVAILABLE', 'CANCELLED'].includes(refusal.reason);
   if (isProbe && isExpected) log.debug(line, 'call');
-  // Recovery is at work, or a caller gave no more time: an operator need not be.
-  else if (refusal?.reason === 'PAYMENT_PENDING' || refusal?.reason === 'TIMEOUT') log.warn(line, 'call');
+  // Recovery is at work: an operator need not be.
+  else if (refusal?.reason === 'PAYMENT_PENDING') log.warn(line, 'call');
+  // The caller gave no more time.
+  else if (refusal?.reason === 'TIMEOUT') log.info(line, 'call');
   else if ((isForAnybody || isStopping) && refusal?.reason === 'UNAVAILABLE') log.info(line, 'call');
   else if (isForOperator) log.warn({ ...line, why: refusal?.message }, 'call');
   else if (failed) log.error({ ...line, ...causeOf(refusal) }, 'call');

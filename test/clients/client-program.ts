@@ -34,7 +34,11 @@ export async function assertSale(t: TestContext, program: string, words: string[
   const { url: endpoint, eventTypes, status } = created.webhook;
   assert.deepEqual(
     { endpoint, eventTypes, status },
-    { endpoint: 'https://gallery.example/hooks?of=sales', eventTypes: ['escrow.released'], status: 'ENABLED' },
+    {
+      endpoint: 'https://gallery.example/hooks?of=sales',
+      eventTypes: ['escrow.released'],
+      status: 'ENABLED',
+    },
   );
   assert.match(created.secret, /^whsec_/);
   assert.deepEqual(

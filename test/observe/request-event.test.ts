@@ -10,7 +10,7 @@ const levels: readonly (readonly [reason: Reason, what: string, level: number | 
   ['SIGNATURE_INVALID', 'what a caller does wrong', info],
   ['METHOD_NOT_ALLOWED', 'what a caller does wrong', info],
   ['CANCELLED', 'a call that its client gives up', info],
-  ['TIMEOUT', 'time that a caller does not give', warn],
+  ['TIMEOUT', 'time that a caller does not give', info],
   ['PAYMENT_PENDING', 'what recovery is at work on', warn],
   ['INTERNAL', 'a fault of the service', error],
   ['UNAVAILABLE', 'a fault of the service', error],

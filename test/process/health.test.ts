@@ -22,7 +22,13 @@ import { skipUnlessUnshared } from '../support/namespaces.ts';
 import { artwork } from '../support/samples.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { commandEnvironment, serveWatched, type WatchedService } from '../support/watched-command.ts';
+import {
+  assertOneLine,
+  commandEnvironment,
+  runShell,
+  serveWatched,
+  type WatchedService,
+} from '../support/watched-command.ts';
 
 const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
 /** The longest wait for something that has to happen. */
@@ -108,6 +114,30 @@ async function serveOnSmallDisk(t: TestContext) {
   };
   return { service, dataDir, onDisk, file, fillUp, makeRoom: () => rmSync(join(onDisk, 'fill')) };
 }
+
+test('what is on a disk that is mounted read-only is named, with what to do', {
+  skip: skipUnlessUnshared(diskIsMounted, 'mount'),
+  timeout: 300_000,
+}, async (t) => {
+  const [dataDir, folder] = [temporaryFolder(t), temporaryFolder(t)];
+  await issueInto(dataDir, 1);
+  /** Runs `artseal` where a folder is mounted read-only. */
+  const onReadOnly = (path: string, words: readonly string[], env: Record<string, string>) => {
+    const mounts = `mount --bind "${path}" "${path}" && mount -o remount,ro,bind "${path}"`;
+    const [program, rest] = artsealCommand(words);
+    const command = [program, ...rest].map((word) => `'${word}'`).join(' ');
+    const script = `exec unshare ${ownMounts.join(' ')} sh -c "$SCRIPT"`;
+    const variables = { ...anyAddresses, ARTSEAL_DATA_DIR: dataDir, ...env };
+    return runShell(t, script, { ...variables, SCRIPT: `${mounts} && exec ${command}` });
+  };
+  const hint = 'is on a disk that is mounted read-only: mount it for writing, or name another place';
+  const served = await onReadOnly(dataDir, ['serve'], {});
+  assertOneLine(served, 1, new RegExp(`${dataDir} ${hint}`));
+  const rotated = await onReadOnly(folder, ['backup', 'rotate', '--into', folder, '--keep', '2'], {});
+  assertOneLine(rotated, 1, new RegExp(`${folder}\\S* ${hint}`));
+  const checked = await onReadOnly(folder, ['check'], { ARTSEAL_BACKUP_DIR: folder });
+  assert.match(checked.stdout, new RegExp(`^fault +backup .*${folder} ${hint}`, 'm'));
+});
 
 test('a refused filing turns readiness off at once, until writes have succeeded for seconds', {
   skip: skipUnlessUnshared(diskIsMounted, 'mount'),

@@ -82,7 +82,7 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match((await log({ ARTSEAL_TLOG_ORIGIN: 'log.example/artseal' })) ?? '', /^ok /);
   });
 
-  test('an upgrade of a production without the origin of its evidence log leaves the database as it is', async (t) => {
+  test('a production is upgraded only with the origin of its evidence log, and serve says that it did', async (t) => {
     const env = production(t);
     const { ARTSEAL_TLOG_ORIGIN: origin, ...unset } = env;
     const dataDir = unset.ARTSEAL_DATA_DIR;
@@ -113,9 +113,16 @@ describe('the first database of a deployment', { concurrency: 2, timeout: 300_00
     assert.match(stdout, new RegExp(`^fault +evidence log .*${named.source}`, 'm'));
     assert.equal(schema(), older);
 
-    const upgraded = await runBounded(t, ['upgrade'], env);
-    assert.equal(upgraded.code, 0, upgraded.stderr);
+    const service = await serveWatched(t, env);
     assert.equal(schema(), newestSchema);
+    assert.equal(await service.stop(), 0, service.stderr());
+    const lines = service
+      .stderr()
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    const said = lines.find(({ msg }) => msg === 'the database was upgraded to the schema of this version');
+    assert.deepEqual([said?.fromSchema, said?.toSchema], [older, newestSchema], service.stderr());
   });
 
   test('init of a production says in a line what serve will refuse', async (t) => {

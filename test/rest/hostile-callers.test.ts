@@ -344,7 +344,7 @@ for (const over of ['plain HTTP', 'TLS']) {
       assert.match(received, /\r\nConnection: close\r\n/);
       assert.deepEqual(
         lines(door).map(({ level, reason }) => [level, reason]),
-        [[40, 'TIMEOUT']],
+        [[30, 'TIMEOUT']],
       );
     });
   });
