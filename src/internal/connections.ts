@@ -8,8 +8,6 @@ import { createUnidentified } from './unidentified.ts';
 
 /** A call that is carried out. */
 export interface CarriedOut {
-  /** What its connection goes over. */
-  readonly socket: Socket;
   readonly open: OpenCall;
   /** Tells that the call came with a valid token. */
   identify(caller: string): void;
@@ -98,12 +96,11 @@ export function createConnections(
       if (connection === undefined || !connection.socket.writable) return;
       const open = connection.open.begin(request, response);
       if (open === undefined) return;
-      const { socket } = connection;
       const identify = (caller: string) => {
         open.identify(caller);
         unidentified.identify(connection);
       };
-      const work = () => carryOut({ socket, open, identify });
+      const work = () => carryOut({ open, identify });
       unidentified.run(connection, () => connection.open.carryOut(open, work));
     },
     owesNothing: (socket) => {

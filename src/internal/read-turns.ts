@@ -16,7 +16,7 @@ export interface ReadTurns {
   take(caller: string, response: AnyResponse): Promise<() => void>;
 }
 
-/** The calls of a caller. */
+/** The calls of a caller. It stays without calls: a map that changes with each call is costly, see `remove` in open-calls.ts. */
 interface Line {
   underWay: number;
   /** The oldest first. */
@@ -27,29 +27,30 @@ interface Line {
 export function createReadTurns(): ReadTurns {
   const lines = new Map<string, Line>();
 
-  function open(caller: string): Line {
+  function lineOf(caller: string): Line {
+    const known = lines.get(caller);
+    if (known !== undefined) return known;
     const line = { underWay: 0, waiting: new Set<() => void>() };
     lines.set(caller, line);
     return line;
   }
 
-  function end(caller: string, line: Line): void {
+  function end(line: Line): void {
     line.underWay -= 1;
     const [next] = line.waiting;
-    if (next !== undefined) next();
-    else if (line.underWay === 0) lines.delete(caller);
+    next?.();
   }
 
   return {
     take: (caller, response) => {
-      const line = lines.get(caller) ?? open(caller);
+      const line = lineOf(caller);
       const { promise, resolve } = Promise.withResolvers<() => void>();
       const begin = () => {
         line.waiting.delete(begin);
         line.underWay += 1;
         let hasEnded = false;
         resolve(() => {
-          if (!hasEnded) end(caller, line);
+          if (!hasEnded) end(line);
           hasEnded = true;
         });
       };

@@ -23,11 +23,9 @@ export function canonical(address: string): string {
 export function givenNetwork(address: string): string {
   const text = canonical(address);
   if (isIP(text) !== 6) return text;
-  const [before = '', after = ''] = text.split('::');
-  const groups = before === '' ? [] : before.split(':');
-  const behind = after === '' ? [] : after.split(':');
-  const zeros = Array.from({ length: 8 - groups.length - behind.length }, () => '0');
-  return `${[...groups, ...zeros, ...behind].slice(0, 3).join(':')}::/48`;
+  const [left = [], right = []] = text.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
+  return `${[...left, ...zeros, ...right].slice(0, 3).join(':')}::/48`;
 }
 
 /** Whether an IP address is one of this machine alone: 127.0.0.0/8 or ::1. */
