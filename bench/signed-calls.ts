@@ -3,7 +3,7 @@ import { Agent, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { signedHeaders } from '../src/client/sign.ts';
 
-/** Whoever signs. */
+/** A platform. */
 type Signer = Parameters<typeof signedHeaders>[0];
 
 /** An answer. */

@@ -38,9 +38,9 @@ const showOne: Action = {
   run: (words, terminal) =>
     withRegistry(terminal, async ({ execute }, { timeZone }) => {
       const found = await execute({ kind: 'FindWebhook', ...named(words) });
-      const told = shown(found, createCalendar(timeZone));
-      if (words.has('json')) return terminal.print(JSON.stringify(told));
-      for (const [label, value] of Object.entries(told))
+      const webhook = shown(found, createCalendar(timeZone));
+      if (words.has('json')) return terminal.print(JSON.stringify(webhook));
+      for (const [label, value] of Object.entries(webhook))
         if (value !== undefined) terminal.print(`${label.padEnd(24)} ${value}`);
     }),
 };
@@ -86,8 +86,8 @@ const deliveries: Action = {
       const all = allOf((page) => execute({ kind: 'ListDeliveries', ...named(words), status, page }));
       for await (const found of firstOf(all, limit)) {
         const id = eventId(idKey, { callerId, sequence: found.sequence });
-        const told = { eventId: id, ...deliveryShown(found, calendar) };
-        terminal.print(words.has('json') ? JSON.stringify(told) : deliveryLine(told));
+        const delivery = { eventId: id, ...deliveryShown(found, calendar) };
+        terminal.print(words.has('json') ? JSON.stringify(delivery) : deliveryLine(delivery));
       }
     });
   },
@@ -157,12 +157,12 @@ function shown(found: StoredWebhook, calendar: Calendar) {
 const isOver = (endsAtS: number | null): boolean => endsAtS !== null && endsAtS * 1_000 <= Date.now();
 
 function show(found: StoredWebhook, words: Words, { print }: Terminal, calendar: Calendar): void {
-  const told = shown(found, calendar);
-  const { webhookId, status, caller, origin, disabledReason, failingSince } = told;
+  const webhook = shown(found, calendar);
+  const { webhookId, status, caller, origin, disabledReason, failingSince } = webhook;
   const columns = [webhookId, status.padEnd(8), caller, origin];
   if (disabledReason !== undefined) columns.push(`disabled: ${disabledReason}`);
   else if (failingSince !== undefined) columns.push(`failing since ${failingSince}`);
-  print(words.has('json') ? JSON.stringify(told) : columns.join('  '));
+  print(words.has('json') ? JSON.stringify(webhook) : columns.join('  '));
 }
 
 function deliveryShown(found: StoredDelivery, calendar: Calendar) {
@@ -178,8 +178,9 @@ function deliveryShown(found: StoredDelivery, calendar: Calendar) {
   };
 }
 
-function deliveryLine(told: ReturnType<typeof deliveryShown>): string {
-  const { sequence, type, status, attempts, lastAttemptAt, nextAttemptAt, httpStatus, answer, error } = told;
+function deliveryLine(delivery: ReturnType<typeof deliveryShown>): string {
+  const { sequence, type, status, attempts, lastAttemptAt, nextAttemptAt, httpStatus, answer, error } =
+    delivery;
   const notes = [
     ...(error === undefined ? [] : [error]),
     // On one line, whatever an answer consists of.

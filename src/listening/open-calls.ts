@@ -224,7 +224,7 @@ export class OpenCall {
     remove(this.#holder.calls, this);
   }
 
-  /** Puts it behind the other calls of a holder, which counts it from now on. */
+  /** Makes it the last call of a holder, which counts it from now on. */
   #moveTo(holder: Holder): void {
     remove(this.#holder.calls, this);
     this.#ledger.count(this.#holder, -this.#heldBytes);

@@ -10,7 +10,7 @@ export interface RequestEvent {
   readonly client?: string | undefined;
   /** Name of the caller, once identified: set by `setCaller`. */
   caller?: string | undefined;
-  /** The open call, to which `setCaller` tells the caller. */
+  /** The open call, whose caller `setCaller` sets, too. */
   open?: { identify(caller: string): void };
   /** The token that it was sent with, by its public handle, once identified. */
   tokenId?: string | undefined;

@@ -34,12 +34,12 @@ function watched(t: TestContext, over: { folder?: string; isRequired?: boolean }
       clock.advance(10_000);
       await eventually('the look after it is due', 60_000, () => clock.nextDueMs() !== undefined);
     },
-    told: () => lines.map(({ level, msg, reason = '' }) => `${level} ${msg} ${reason}`.trim()),
+    logged: () => lines.map(({ level, msg, reason = '' }) => `${level} ${msg} ${reason}`.trim()),
   };
 }
 
 test('a backup of a command that fails is an error in the log, once for each try, until one is good', async (t) => {
-  const { watch, leave, look, last, told } = watched(t, { isRequired: true });
+  const { watch, leave, look, last, logged } = watched(t, { isRequired: true });
   const good = last();
   leave({ last: good, failure: undefined });
   await look();
@@ -48,33 +48,33 @@ test('a backup of a command that fails is an error in the log, once for each try
     leave({ last: good, failure: { at, reason: 'the disk is full.' } });
     await look();
     await look();
-    assert.equal(told().at(-1), `50 backups are not in order the backup of ${at} failed: the disk is full`);
+    assert.equal(logged().at(-1), `50 backups are not in order the backup of ${at} failed: the disk is full`);
   }
   leave({ last: good, failure: undefined });
   await look();
-  assert.equal(told().at(-1), '30 backups are in order again');
-  assert.equal(told().filter((line) => line.includes(' failed: ')).length, 2);
+  assert.equal(logged().at(-1), '30 backups are in order again');
+  assert.equal(logged().filter((line) => line.includes(' failed: ')).length, 2);
 });
 
 test('a sandbox without backups has none to follow, and one that fails is a warning', async (t) => {
-  const { watch, leave, look, told } = watched(t);
+  const { watch, leave, look, logged } = watched(t);
   await look();
-  assert.deepEqual([watch.standing(), told()], [undefined, []]);
+  assert.deepEqual([watch.standing(), logged()], [undefined, []]);
   leave({ last: undefined, failure: { at: '2026-11-22T03:10:00.000Z', reason: 'no room' } });
   await look();
-  assert.match(told().join(), /^40 backups are not in order .* failed: no room$/);
+  assert.match(logged().join(), /^40 backups are not in order .* failed: no room$/);
 });
 
 test('a last one of twice the period is an error in the log, and one that was removed a warning', async (t) => {
-  const { watch, clock, leave, look, last, file, told } = watched(t, { isRequired: true });
+  const { watch, clock, leave, look, last, file, logged } = watched(t, { isRequired: true });
   leave({ last: last(), failure: undefined });
   clock.advance(2 * everyMs - hourMs);
   await look();
-  assert.equal(told().at(-1), '30 backups are in order again');
+  assert.equal(logged().at(-1), '30 backups are in order again');
   clock.advance(2 * hourMs);
   await look();
   assert.match(
-    told().at(-1) ?? '',
+    logged().at(-1) ?? '',
     /^50 backups are not in order .* more than twice ARTSEAL_BACKUP_EVERY ago/,
   );
   leave({ last: last(), failure: undefined });
@@ -82,7 +82,7 @@ test('a last one of twice the period is an error in the log, and one that was re
     rmSync(gone, { recursive: true });
     await look();
     assert.match(
-      told().at(-1) ?? '',
+      logged().at(-1) ?? '',
       /^40 backups are not in order .*b\.tar, does not exist any more: mount/,
     );
     assert.match(watch.standing()?.failure ?? '', /b\.tar, does not exist any more/);
@@ -90,25 +90,25 @@ test('a last one of twice the period is an error in the log, and one that was re
 });
 
 test('a production without any is warned', async (t) => {
-  const { watch, look, told } = watched(t, { isRequired: true });
+  const { watch, look, logged } = watched(t, { isRequired: true });
   await look();
   assert.deepEqual(watch.standing(), { last: undefined, failure: undefined });
   assert.match(
-    told().join(),
+    logged().join(),
     /^40 backups are not in order no verified backup is known: set ARTSEAL_BACKUP_DIR/,
   );
 });
 
 test('a folder of the server that is gone is an error; failures that the schedule logs are left to it', async (t) => {
   const folder = temporaryFolder(t);
-  const { watch, leave, look, last, told } = watched(t, { folder });
+  const { watch, leave, look, last, logged } = watched(t, { folder });
   leave({ last: last(), failure: { at: '2026-11-22T03:10:00.000Z', reason: 'no room' } });
   await look();
-  assert.deepEqual(told(), []);
+  assert.deepEqual(logged(), []);
   assert.match(watch.standing()?.failure ?? '', /no room$/);
   rmSync(folder, { recursive: true });
   leave({ last: last(), failure: undefined });
   await look();
-  assert.match(told().join(), /^50 backups are not in order .*: \/\S+ does not exist: .*mount its disk$/);
+  assert.match(logged().join(), /^50 backups are not in order .*: \/\S+ does not exist: .*mount its disk$/);
   assert.match(watch.standing()?.failure ?? '', /does not exist/);
 });

@@ -118,7 +118,7 @@ const noNames: LogNames = { names: [], origin: undefined };
 const namesIn = (client: Sqlite.Database): LogNames =>
   schemaOf(client) < logSchema ? noNames : logNamesIn(drizzle({ client }));
 
-/** Opens a database that is there, and leaves no file behind that was not there. */
+/** Opens an existing database, and leaves no new file beside it. */
 function openToRead(file: string): Sqlite.Database {
   // Opened for reading alone, SQLite leaves a log behind where there was none; opened for writing, it writes down a log
   // that was there when it closes.
