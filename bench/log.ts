@@ -1,6 +1,6 @@
 import type { Command } from '../src/store/store.ts';
-import { median } from './figures.ts';
 import { type LoggingCore, openLoggingCore } from './logging-core.ts';
+import { median } from './measurements.ts';
 
 /** How many leaves there are, and how often it is measured. */
 export interface LogPlan {

@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { openRegistry } from '../src/registry.ts';
-import { readConfig } from '../src/settings/config.ts';
+import { readConfig } from '../src/config/config.ts';
+import { openRegistry } from '../src/operations/registry.ts';
 import { executorOf } from '../src/store/store.ts';
 import { type IssuedPlatform, issueInto } from '../test/support/issued.ts';
 import { artwork } from '../test/support/samples.ts';

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endChildren, killChildren } from './children.ts';
+import { type Load, startLoad } from './generator.ts';
 import {
   doubtLine,
   type Figures,
@@ -11,8 +12,7 @@ import {
   ratioLines,
   serverLine,
   startLine,
-} from './figures.ts';
-import { type Load, startLoad } from './generator.ts';
+} from './measurements.ts';
 import { measureNeighbours } from './neighbours.ts';
 import { type Filed, type Sent, type Workload, workloads } from './orders.ts';
 import { type Plan, type PlannedSending, readPlan } from './plan.ts';

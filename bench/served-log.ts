@@ -2,12 +2,12 @@ import { execFile } from 'node:child_process';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { runtimeFlags } from '../src/program/runtime.ts';
-import { tilePath } from '../src/tlog/tiles.ts';
+import { tilePath } from '../src/evidence/log/tiles.ts';
+import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { issueInto } from '../test/support/issued.ts';
-import { median } from './figures.ts';
 import { startLoad } from './generator.ts';
 import { type LogPlan, measureLog } from './log.ts';
+import { median } from './measurements.ts';
 import type { PlannedSending } from './plan.ts';
 import { ownProject, type Server, startService } from './servers.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { runtimeFlags } from '../src/program/runtime.ts';
+import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { adopt, endChild } from './children.ts';
 import { type Credentials, writeCredentials } from './credentials.ts';
 import { issueCredentials } from './issue.ts';

@@ -5,10 +5,10 @@ import { isBuiltin } from 'node:module';
 import { extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, type Plugin } from 'esbuild';
-import { addonAsset } from '../src/program/native-addon.ts';
-import { licencesFile } from '../src/program/packaged-files.ts';
-import { runtimePackages, thisMachine } from '../src/program/pinned-runtime.ts';
-import { runtimeFlags } from '../src/program/runtime.ts';
+import { addonAsset } from '../src/packaging/native-addon.ts';
+import { licencesFile } from '../src/packaging/packaged-files.ts';
+import { runtimePackages, thisMachine } from '../src/packaging/pinned-runtime.ts';
+import { runtimeFlags } from '../src/packaging/runtime.ts';
 import { licenceTexts } from './licenses.ts';
 import { builtCommit, packagedFiles, projectFolder } from './project.ts';
 import { runtimeFolder } from './runtime.ts';
@@ -16,9 +16,9 @@ import { runtimeFolder } from './runtime.ts';
 /** Modules of the bundle that are others than in a checkout, by the end of their path. */
 const replacements: Readonly<Record<string, string>> = {
   // It looks for the addon among the files of its package.
-  '/better-sqlite3/lib/binding.js': "module.exports = require('./src/program/native-addon.ts');",
+  '/better-sqlite3/lib/binding.js': "module.exports = require('./src/packaging/native-addon.ts');",
   // It hastens the search for modules, and there is none.
-  '/src/program/module-resolution.ts': '',
+  '/src/packaging/module-resolution.ts': '',
 };
 
 /** Takes replacements in the place of modules. */

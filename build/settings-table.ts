@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { allSettings } from '../src/settings/config.ts';
+import { allSettings } from '../src/config/config.ts';
 
-/** Writes the table of settings, as src/settings/config.ts and the institutions declare them, between its two marks of a document. */
+/** Writes the table of settings, as src/config/config.ts and the institutions declare them, between its two marks of a document. */
 
 const [file = join(import.meta.dirname, '..', 'docs', 'operations.md')] = process.argv.slice(2);
 const table = /(?<=<!-- settings: .* -->\n).*(?=<!-- settings end -->)/s;

@@ -2,7 +2,7 @@ import { isMessage } from '@bufbuild/protobuf';
 import { CreateFilingRequestSchema } from '../gen/artseal/v1/filing_pb.ts';
 import type { Books } from './books.ts';
 import type { Platform } from './callers.ts';
-import type { Answer } from './door.ts';
+import type { Answer } from './listener.ts';
 import type { Request } from './requests.ts';
 import { must } from './violation.ts';
 

@@ -1,8 +1,8 @@
-import { type Calls, createCalls } from '../src/calls/pipeline.ts';
-import { createService, type Service, type ServiceParts } from '../src/service.ts';
+import { type Calls, createCalls } from '../src/api/pipeline.ts';
+import { createService, type Service, type ServiceParts } from '../src/app/service.ts';
+import type { CheckpointFile } from '../src/evidence/log/checkpoint-file.ts';
 import { type Core, openCore } from '../src/store/sqlite/core.ts';
 import type { StoreOptions } from '../src/store/store.ts';
-import type { CheckpointFile } from '../src/tlog/checkpoint-file.ts';
 import { createSimulatedFile } from './checkpoint-file.ts';
 
 /** How a life is put together; a mutant differs in something. */

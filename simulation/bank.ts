@@ -1,10 +1,10 @@
 import type { PaymentSnapshot } from '../src/domain/payment.ts';
-import type { PaymentInstruction, PaymentOrder } from '../src/payment/institution.ts';
-import type { Coming, Course, MoneyEvent } from '../src/payment/simulated/course.ts';
-import { faultless, type Script } from '../src/payment/simulated/faults.ts';
-import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
-import { seededScript } from '../src/payment/simulated/seeded-script.ts';
-import { openSimulator, type SimulatorConnection } from '../src/payment/simulated/simulator.ts';
+import type { PaymentInstruction, PaymentOrder } from '../src/payments/provider.ts';
+import type { Coming, Course, MoneyEvent } from '../src/payments/simulated/course.ts';
+import { faultless, type Script } from '../src/payments/simulated/faults.ts';
+import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
+import { seededScript } from '../src/payments/simulated/seeded-script.ts';
+import { openSimulator, type SimulatorConnection } from '../src/payments/simulated/simulator.ts';
 import type { Dice } from './dice.ts';
 import { odds, weathers, worldLimits } from './limits.ts';
 import { differing, isDiffering, namesIn } from './parties.ts';

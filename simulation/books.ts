@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import type { EscrowState, InstructionKind, InstructionStatus, PayoutStatus } from '../src/domain/escrow.ts';
 import type { PaymentStatus } from '../src/domain/payment.ts';
-import { ledgerFileName } from '../src/payment/simulated/ledger-file-name.ts';
+import { ledgerFileName } from '../src/payments/simulated/ledger-file-name.ts';
 import type { Fingerprint } from '../src/store/sqlite/fingerprints.ts';
 import { nonceFingerprint, readEntries, type SpentNonce } from '../src/store/sqlite/nonce-entries.ts';
 import { type BookedLog, readLog } from './evidence.ts';

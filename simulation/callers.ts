@@ -1,14 +1,14 @@
-import { signature } from '../src/calls/canonical-request.ts';
-import type { SentCredentials } from '../src/calls/credentials.ts';
-import type { ServicePrincipal } from '../src/calls/principal.ts';
-import type { Actor } from '../src/domain/act.ts';
+import { signature } from '../src/api/canonical-request.ts';
+import type { SentCredentials } from '../src/api/credentials.ts';
+import type { ServicePrincipal } from '../src/api/principal.ts';
+import type { Actor } from '../src/domain/audit-entry.ts';
 import { platformScopes } from '../src/domain/token.ts';
 import { createKeyRing } from '../src/keys/key-ring.ts';
 import type { NewPlatform } from '../src/store/caller-commands.ts';
 import { createSqliteStore } from '../src/store/sqlite/engine.ts';
 import { executorOf, type StoreOptions } from '../src/store/store.ts';
-import { bodyOf, signedMethod, targetOf } from './door.ts';
 import { worldLimits } from './limits.ts';
+import { bodyOf, signedMethod, targetOf } from './listener.ts';
 import { partiesOf } from './parties.ts';
 import type { Request } from './requests.ts';
 

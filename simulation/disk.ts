@@ -1,10 +1,10 @@
 import { accessSync, constants, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { checkpointFileName } from '../src/evidence/log/checkpoint-file.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { deployment } from '../src/store/sqlite/schema.ts';
 import type { StoreOptions } from '../src/store/store.ts';
-import { checkpointFileName } from '../src/tlog/checkpoint-file.ts';
 import type { Dice } from './dice.ts';
 
 /** The folders of one world. */

@@ -1,7 +1,7 @@
 import Sqlite from 'better-sqlite3';
 import pino, { type Logger } from 'pino';
 import { Refusal } from '../src/domain/reason.ts';
-import type { SignedNotification } from '../src/payment/simulated/notifications.ts';
+import type { SignedNotification } from '../src/payments/simulated/notifications.ts';
 import type { Assembly } from './assembly.ts';
 import type { Bank } from './bank.ts';
 import { contentsOf } from './books.ts';

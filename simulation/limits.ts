@@ -1,5 +1,5 @@
-import type { FaultRates } from '../src/payment/simulated/seeded-script.ts';
-import type { ReconciliationLimits } from '../src/reconciliation/limits.ts';
+import type { ReconciliationLimits } from '../src/payments/reconciliation/limits.ts';
+import type { FaultRates } from '../src/payments/simulated/seeded-script.ts';
 
 /** The patience of the simulated service: that of a real one, about ten times as hurried. */
 export const simulatedLimits: ReconciliationLimits = {

@@ -1,9 +1,9 @@
 import type { PaymentSnapshot } from '../src/domain/payment.ts';
-import type { PaymentInstruction, PaymentOrder } from '../src/payment/institution.ts';
-import type { MoneyEvent } from '../src/payment/simulated/course.ts';
-import type { InstructionFault } from '../src/payment/simulated/faults.ts';
-import { DuplicateKey } from '../src/payment/simulated/run.ts';
-import type { SimulatorConnection } from '../src/payment/simulated/simulator.ts';
+import type { PaymentInstruction, PaymentOrder } from '../src/payments/provider.ts';
+import type { MoneyEvent } from '../src/payments/simulated/course.ts';
+import type { InstructionFault } from '../src/payments/simulated/faults.ts';
+import { DuplicateKey } from '../src/payments/simulated/run.ts';
+import type { SimulatorConnection } from '../src/payments/simulated/simulator.ts';
 import { odds, worldLimits } from './limits.ts';
 import { sleep, type World } from './world.ts';
 

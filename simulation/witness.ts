@@ -1,7 +1,7 @@
 import type { EscrowState } from '../src/domain/escrow.ts';
 import { type Attempt, checkAdmissions, type SignedCall } from './admissions.ts';
 import type { Books } from './books.ts';
-import type { Answer } from './door.ts';
+import type { Answer } from './listener.ts';
 import { must } from './violation.ts';
 
 /** What clients were told, which must hold for ever. */

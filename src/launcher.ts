@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { runtimePackages, thisMachine } from './program/pinned-runtime.ts';
+import { runtimePackages, thisMachine } from './packaging/pinned-runtime.ts';
 
 // The command of the npm package: started with any Node that `engines` of package.json allows, it runs the service on one that
 // the service can run on.

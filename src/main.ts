@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import './program/module-resolution.ts';
+import './packaging/module-resolution.ts';
 import { runArtseal } from './cli/artseal.ts';
 import { printable } from './cli/printable.ts';
 

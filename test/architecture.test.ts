@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { institutions } from '../src/payment/institutions.ts';
+import { institutions } from '../src/config/payment-providers.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -19,17 +19,17 @@ const modules: readonly Module[] = globSync('src/**/*.ts', { cwd: root })
 /** Where time is passed in; entries that end with / are folders. */
 const withoutClock = [
   ...[
-    'src/calls/',
+    'src/api/',
     'src/domain/',
     'src/keys/',
-    'src/payment/',
-    'src/readiness/',
-    'src/reconciliation/',
-    'src/rpc/',
+    'src/payments/',
+    'src/health/',
+    'src/payments/reconciliation/',
+    'src/api/services/',
     'src/store/',
-    'src/webhooks/',
+    'src/events/webhooks/',
   ],
-  'src/rest/signed-call.ts',
+  'src/http/rest/signed-call.ts',
 ];
 
 test('time comes from a clock that is passed in, not from the machine', () => {
@@ -69,7 +69,9 @@ test('no institution that moves money is named outside of its folder and the lis
   assert.ok(names.length > 0);
   const naming = modules.flatMap(({ path, text }) =>
     names
-      .filter((name) => !path.startsWith(`src/payment/${name}/`) && path !== 'src/payment/institutions.ts')
+      .filter(
+        (name) => !path.startsWith(`src/payments/${name}/`) && path !== 'src/config/payment-providers.ts',
+      )
       .filter((name) => text.toLowerCase().includes(name))
       .map((name) => `${path}: ${name}`),
   );
@@ -79,7 +81,7 @@ test('no institution that moves money is named outside of its folder and the lis
 test('where files of the program are is known in one place, since the executable has them inside', () => {
   const knowing = modules.filter(({ text }) => /\bimport\.meta\b/.test(text)).map(({ path }) => path);
   // The launcher is part of the npm package alone.
-  assert.deepEqual(knowing, ['src/launcher.ts', 'src/program/packaged-files.ts']);
+  assert.deepEqual(knowing, ['src/launcher.ts', 'src/packaging/packaged-files.ts']);
 });
 
 test('every test that may need root is one that npm run test:root runs', () => {

@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { exampleArtwork } from '../src/domain/example.ts';
-import { buildInfo } from '../src/program/build-info.ts';
-import { homePage } from '../src/rest/help-pages.ts';
+import { homePage } from '../src/http/rest/help-pages.ts';
+import { buildInfo } from '../src/packaging/build-info.ts';
 
 const projectFolder = join(import.meta.dirname, '..');
 const read = (file: string) => readFileSync(join(projectFolder, file), 'utf8');

@@ -1,10 +1,10 @@
-import { readBundle } from '../../src/verifier/bundle.ts';
-import { logSignersOf, readCheckpoint } from '../../src/verifier/checkpoint.ts';
-import { isSame, readUtf8 } from '../../src/verifier/encoding.ts';
-import { type FailureKind, VerificationFailure } from '../../src/verifier/failure.ts';
-import { readVerifierKey, signatureTypes } from '../../src/verifier/note.ts';
-import type { EvidenceRecord } from '../../src/verifier/record.ts';
-import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/verifier/verify.ts';
+import { readBundle } from '../../src/evidence/verifier/bundle.ts';
+import { logSignersOf, readCheckpoint } from '../../src/evidence/verifier/checkpoint.ts';
+import { isSame, readUtf8 } from '../../src/evidence/verifier/encoding.ts';
+import { type FailureKind, VerificationFailure } from '../../src/evidence/verifier/failure.ts';
+import { readVerifierKey, signatureTypes } from '../../src/evidence/verifier/note.ts';
+import type { EvidenceRecord } from '../../src/evidence/verifier/record.ts';
+import { doubtOf, type Proven, type Trust, verifyBundle } from '../../src/evidence/verifier/verify.ts';
 
 /** What was found about a bundle, in words. */
 export interface Outcome {

@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os';
-import { type Actor, checkReason } from '../domain/act.ts';
+import { type Actor, checkReason } from '../domain/audit-entry.ts';
 import { refuseViolations } from '../domain/violation.ts';
-import { shownName } from '../json/strict-json.ts';
+import { shownName } from '../lib/json/strict-json.ts';
 import type { Terminal, Words } from './command.ts';
 
 /** Whoever gives a command: the user of the machine, and why, as `--reason` says. Throws VALIDATION_FAILED. */

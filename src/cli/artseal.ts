@@ -1,11 +1,11 @@
+import { allSettings } from '../config/config.ts';
+import { ConfigRefused } from '../config/settings.ts';
 import { quotaRules } from '../domain/caller.ts';
 import { Refusal, reasons } from '../domain/reason.ts';
 import { FieldsRefused, sentences, type Violation } from '../domain/violation.ts';
-import { FilesExposed } from '../file-access.ts';
-import { fileErrorText } from '../file-errors.ts';
-import { buildInfo } from '../program/build-info.ts';
-import { allSettings } from '../settings/config.ts';
-import { ConfigRefused } from '../settings/settings.ts';
+import { FilesExposed } from '../lib/file-access.ts';
+import { fileErrorText } from '../lib/file-errors.ts';
+import { buildInfo } from '../packaging/build-info.ts';
 import { readWords } from './arguments.ts';
 import {
   type Action,
@@ -36,11 +36,11 @@ const commands = new Map<string, () => Promise<Command | CommandGroup>>([
   ['evidence', async () => (await import('./evidence.ts')).evidence],
   ['retention', async () => (await import('./retention.ts')).retention],
   ['clock', async () => (await import('./clock.ts')).clock],
-  ['acts', async () => (await import('./acts.ts')).acts],
+  ['acts', async () => (await import('./audit-log.ts')).acts],
   ['sign', async () => (await import('./sign.ts')).sign],
   ['call', async () => (await import('./call.ts')).call],
   ['verify', async () => (await import('./verify.ts')).verify],
-  ['log', async () => (await import('./audit.ts')).log],
+  ['log', async () => (await import('./log-audit.ts')).log],
   ['demo', async () => (await import('./demo.ts')).demo],
   ['licenses', async () => (await import('./licenses.ts')).licenses],
 ]);

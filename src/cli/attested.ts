@@ -8,8 +8,8 @@ import {
   signatureTypes,
   VerificationFailure,
   type WitnessPolicy,
-} from '../verifier/index.ts';
-import type { Stamped } from '../verifier/time-stamp.ts';
+} from '../evidence/verifier/index.ts';
+import type { Stamped } from '../evidence/verifier/time-stamp.ts';
 import { UsageError, type Words } from './command.ts';
 import { readBounded } from './files.ts';
 import { instant, readKeys } from './verdict.ts';
@@ -70,7 +70,7 @@ export async function readAttested(
   const file = words.text('tsa-ca');
   if (file === undefined) return { cosignatures, stamped: timeStamp && 'NOT_CHECKED' };
   // The libraries for it are only loaded where it is asked for.
-  const { readAuthorities, verifyTimeStamp } = await import('../verifier/time-stamp.ts');
+  const { readAuthorities, verifyTimeStamp } = await import('../evidence/verifier/time-stamp.ts');
   const pem = Buffer.from(await readBounded(file, authoritiesBytesMax)).toString('latin1');
   const authorities = trusted(() => readAuthorities(pem), file);
   if (timeStamp === undefined)

@@ -1,4 +1,4 @@
-import type { AuditReport, RecordLeaf, ToldAct } from '../verifier/index.ts';
+import type { AuditReport, RecordLeaf, ToldAct } from '../evidence/verifier/index.ts';
 import { type Attested, attestedAsJson, linesOf } from './attested.ts';
 import type { Terminal } from './command.ts';
 import { instant } from './verdict.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import type { AuditState } from '../verifier/index.ts';
+import type { AuditState } from '../evidence/verifier/index.ts';
 import { replaceFile } from './files.ts';
 
 /** The version of what is kept: another one is not read. */

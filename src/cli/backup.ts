@@ -1,10 +1,10 @@
-import type { Manifest } from '../backup/manifest.ts';
-import { rotateBackups } from '../backup/rotate.ts';
-import { takeBackup } from '../backup/take.ts';
-import { verifyBackup } from '../backup/verify.ts';
+import { parseBackupsKept, parsePeriod, readDataDir } from '../config/config.ts';
 import { utcTimestamp } from '../domain/utc.ts';
-import { refuseChangeableByOthers } from '../file-access.ts';
-import { parseBackupsKept, parsePeriod, readDataDir } from '../settings/config.ts';
+import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import type { Manifest } from '../operations/backup/manifest.ts';
+import { rotateBackups } from '../operations/backup/rotate.ts';
+import { takeBackup } from '../operations/backup/take.ts';
+import { verifyBackup } from '../operations/backup/verify.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
 import { type Action, type CommandGroup, exitCodes, UsageError } from './command.ts';
 import { gapLine } from './gap-line.ts';

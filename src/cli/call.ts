@@ -1,4 +1,4 @@
-import { clientVariables } from '../settings/config.ts';
+import { clientVariables } from '../config/config.ts';
 import { readTarget } from './arguments.ts';
 import { openRestClient } from './client-settings.ts';
 import { type Command, exitCodes, UsageError } from './command.ts';

@@ -1,6 +1,6 @@
-import { checkDeployment, settingsPart } from '../check/deployment.ts';
-import type { Finding } from '../check/finding.ts';
-import { systemClock } from '../registry.ts';
+import { checkDeployment, settingsPart } from '../operations/check/deployment.ts';
+import type { Finding } from '../operations/check/finding.ts';
+import { systemClock } from '../operations/registry.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal check` */

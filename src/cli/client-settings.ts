@@ -1,8 +1,8 @@
 import { createRestClient, type RestClient } from '../client/rest.ts';
 import type { ApiCredentials } from '../client/sign.ts';
-import { clientVariables, readPublicUrl, settings } from '../settings/config.ts';
-import { readSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
-import { ConfigRefused, readAll, textOf } from '../settings/settings.ts';
+import { clientVariables, readPublicUrl, settings } from '../config/config.ts';
+import { readSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
+import { ConfigRefused, readAll, textOf } from '../config/settings.ts';
 
 const dataDirOf = (env: NodeJS.ProcessEnv): string => textOf(env, settings.dataDir);
 

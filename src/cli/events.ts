@@ -1,6 +1,6 @@
+import { type EventMessageDependencies, eventMessage } from '../api/services/event-message.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { Refusal } from '../domain/reason.ts';
-import { type EventMessageDependencies, eventMessage } from '../rpc/event-message.ts';
 import type { EventPage, ToldEvent } from '../store/event-commands.ts';
 import type { Execute } from '../store/store.ts';
 import { type Command, UsageError, type Words } from './command.ts';

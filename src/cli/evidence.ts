@@ -1,9 +1,9 @@
+import { createCheckpointFile } from '../evidence/log/checkpoint-file.ts';
+import { type Fork, makeFork, planFork } from '../evidence/log/fork.ts';
+import { madeUpOrigin } from '../evidence/log/origin.ts';
+import { hasEnded, isAhead, mintLogKey } from '../evidence/log/signing-keys.ts';
 import type { StoredLink } from '../store/evidence-commands.ts';
 import { allOf } from '../store/paging.ts';
-import { createCheckpointFile } from '../tlog/checkpoint-file.ts';
-import { type Fork, makeFork, planFork } from '../tlog/fork.ts';
-import { madeUpOrigin } from '../tlog/origin.ts';
-import { hasEnded, isAhead, mintLogKey } from '../tlog/signing-keys.ts';
 import { localActor } from './actor.ts';
 import {
   type Action,

@@ -1,8 +1,8 @@
-import { openRegistry } from '../registry.ts';
-import { type Config, faultsForServing, readConfig, settings } from '../settings/config.ts';
-import { faultOf } from '../settings/settings.ts';
+import { type Config, faultsForServing, readConfig, settings } from '../config/config.ts';
+import { faultOf } from '../config/settings.ts';
+import { requiredOrigin } from '../evidence/log/origin.ts';
+import { openRegistry } from '../operations/registry.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
-import { requiredOrigin } from '../tlog/origin.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal init` */

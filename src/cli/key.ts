@@ -1,7 +1,7 @@
 import { type Agreement, checkOverlap, type KeyStatus, overlapS, statusAt } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
 import type { IssuedKey } from '../keys/issuance.ts';
-import type { Registry } from '../registry.ts';
+import type { Registry } from '../operations/registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';

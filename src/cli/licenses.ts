@@ -1,5 +1,5 @@
 import { isSea } from 'node:sea';
-import { licencesFile, readPackaged } from '../program/packaged-files.ts';
+import { licencesFile, readPackaged } from '../packaging/packaged-files.ts';
 import { type Command, exitCodes } from './command.ts';
 
 /** `artseal licenses` */

@@ -1,7 +1,7 @@
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, type PartyNames, type PartyRules } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';
-import { JsonRefused, type JsonValue, parseJsonObject, shownName } from '../json/strict-json.ts';
+import { JsonRefused, type JsonValue, parseJsonObject, shownName } from '../lib/json/strict-json.ts';
 import type { ImportedParty, NamedCaller } from '../store/party-commands.ts';
 
 /** What a file of parties says, and all that is wrong with it, by its places. */

@@ -1,8 +1,8 @@
+import { institutions } from '../config/payment-providers.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import { checkParty, nobodyRegistered, type PartyNames, partyRoles } from '../domain/party.ts';
 import { FieldsRefused, refuseViolations } from '../domain/violation.ts';
-import type { InstitutionKind } from '../payment/institution.ts';
-import { institutions } from '../payment/institutions.ts';
+import type { InstitutionKind } from '../payments/provider.ts';
 import { allOf } from '../store/paging.ts';
 import type { Imported, Party } from '../store/party-commands.ts';
 import { localActor } from './actor.ts';

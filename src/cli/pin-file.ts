@@ -6,7 +6,7 @@ import {
   readUtf8,
   VerificationFailure,
   type VerifierKey,
-} from '../verifier/index.ts';
+} from '../evidence/verifier/index.ts';
 import { readBounded, replaceFile } from './files.ts';
 
 /** The most bytes of a pin file: a checkpoint has some hundred. */

@@ -1,7 +1,7 @@
+import type { Config } from '../config/config.ts';
 import { checkMonth, createCalendar, yearOf } from '../domain/calendar.ts';
 import { callsLeft, type PlatformStatus, platformNotFound } from '../domain/caller.ts';
 import { refuseViolations } from '../domain/violation.ts';
-import type { Config } from '../settings/config.ts';
 import type { Platform, PlatformUsage } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { localActor } from './actor.ts';

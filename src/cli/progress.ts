@@ -1,4 +1,4 @@
-import type { Progress } from '../backup/refused.ts';
+import type { Progress } from '../operations/backup/backup-error.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
 import type { Terminal } from './command.ts';
 

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { createPublishedLog, type PublishedLog, type ReadPublished } from '../verifier/index.ts';
+import { createPublishedLog, type PublishedLog, type ReadPublished } from '../evidence/verifier/index.ts';
 import { UsageError } from './command.ts';
 import { readBounded } from './files.ts';
 

@@ -1,5 +1,5 @@
-import { openRegistry, type Registry, type RegistryOptions } from '../registry.ts';
-import { type Config, readConfig, readDataDir, unknownSettings } from '../settings/config.ts';
+import { type Config, readConfig, readDataDir, unknownSettings } from '../config/config.ts';
+import { openRegistry, type Registry, type RegistryOptions } from '../operations/registry.ts';
 import { exitCodes, type Terminal } from './command.ts';
 import { serverLimitMs, waitForServer } from './server-refresh.ts';
 

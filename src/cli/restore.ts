@@ -1,7 +1,7 @@
-import { restoreBackup } from '../backup/restore.ts';
+import { readRestoreConfig } from '../config/config.ts';
 import { createCalendar } from '../domain/calendar.ts';
 import { checkFilingNumber } from '../domain/filing.ts';
-import { readRestoreConfig } from '../settings/config.ts';
+import { restoreBackup } from '../operations/backup/restore.ts';
 import { type Command, exitCodes, UsageError } from './command.ts';
 import { gapLine } from './gap-line.ts';
 import { withProgress } from './progress.ts';

@@ -1,5 +1,5 @@
+import { readDataDir } from '../config/config.ts';
 import { retentionYears, yearOfFiling } from '../domain/filing.ts';
-import { readDataDir } from '../settings/config.ts';
 import { type ExpiredFiling, erasedAtOnceMax } from '../store/retention-commands.ts';
 import { databaseFile } from '../store/sqlite/location.ts';
 import { rewriteDatabase } from '../store/sqlite/rewriting.ts';

@@ -1,6 +1,6 @@
 import type { MasterKeyId } from '../keys/key-ring.ts';
-import type { Registry } from '../registry.ts';
-import { readServingRecord } from '../serving-record.ts';
+import type { Registry } from '../operations/registry.ts';
+import { readServingRecord } from '../operations/serving-record.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 
 /**

@@ -1,4 +1,6 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
+import { newWebhookSecret } from '../events/webhooks/signature.ts';
+import { mintLogKey } from '../evidence/log/signing-keys.ts';
 import {
   countSeals,
   findUnopened,
@@ -11,12 +13,10 @@ import {
   sealedWebhookUrl,
 } from '../keys/sealed-secrets.ts';
 import { sealUrl } from '../keys/webhook-urls.ts';
-import type { Registry } from '../registry.ts';
+import type { Registry } from '../operations/registry.ts';
 import type { StoredKey } from '../store/caller-commands.ts';
 import { allOf } from '../store/paging.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
-import { mintLogKey } from '../tlog/signing-keys.ts';
-import { newWebhookSecret } from '../webhooks/signature.ts';
 import { localActor } from './actor.ts';
 import type { Action, CommandGroup } from './command.ts';
 import { changeRegistry, withRegistry } from './registry.ts';

@@ -1,19 +1,19 @@
 import type { Logger } from 'pino';
-import type { App } from '../app.ts';
-import { exampleArtwork } from '../domain/example.ts';
-import { createLogOutput, type LogOutput } from '../observe/log-output.ts';
-import type { Traces } from '../observe/traces/traces.ts';
-import { wantsTraces } from '../observe/tracing.ts';
-import { buildInfo, commandName } from '../program/build-info.ts';
-import { ensureRuntimeFlags, keepHeapSmall } from '../program/runtime.ts';
+import { wantsTraces } from '../api/tracing.ts';
+import type { App } from '../app/app.ts';
 import {
   type Config,
   type LogFormat,
   readServingConfig,
   reloadableSettings,
   unknownSettings,
-} from '../settings/config.ts';
-import { issueSandboxCredentials, sandboxCredentialsFile } from '../settings/sandbox-credentials.ts';
+} from '../config/config.ts';
+import { issueSandboxCredentials, sandboxCredentialsFile } from '../config/sandbox-credentials.ts';
+import { exampleArtwork } from '../domain/example.ts';
+import { buildInfo, commandName } from '../packaging/build-info.ts';
+import { ensureRuntimeFlags, keepHeapSmall } from '../packaging/runtime.ts';
+import { createLogOutput, type LogOutput } from '../telemetry/log-output.ts';
+import type { Traces } from '../telemetry/traces/traces.ts';
 import { userActor } from './actor.ts';
 import { type Command, exitCodes, type Terminal } from './command.ts';
 import { notifyReady } from './notify-ready.ts';
@@ -63,7 +63,7 @@ export const serve: Command = {
 async function formatted(output: LogOutput, format: LogFormat): Promise<Pick<LogOutput, 'write'>> {
   const isText = format === 'text' || (format === 'auto' && process.stderr.isTTY);
   if (!isText) return output;
-  const { textOfLine } = await import('../observe/log-text.ts');
+  const { textOfLine } = await import('../telemetry/log-text.ts');
   return { write: (line) => output.write(printable(textOfLine(line))) };
 }
 
@@ -81,9 +81,9 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
   const [stopped, stoppedAgain] = stopSignals();
   const reloads = reloadSignals(log);
   // The thread of the store starts while the rest is loaded, which takes as long.
-  const { openForServing } = await import('../registry.ts');
+  const { openForServing } = await import('../operations/registry.ts');
   const opening = openForServing(config);
-  const [{ startApp }] = await Promise.all([import('../app.ts'), opening]);
+  const [{ startApp }] = await Promise.all([import('../app/app.ts'), opening]);
   const traces = await tracesFor(terminal.env, log);
   const app = await startApp(config, log, {}, opening, traces);
   try {
@@ -113,7 +113,7 @@ async function serveUntilStopped(config: Config, log: Logger, terminal: Terminal
 /** What traces calls, if the environment asks for that; a service that cannot be traced serves all the same. */
 async function tracesFor(env: NodeJS.ProcessEnv, log: Logger): Promise<Traces | undefined> {
   if (!wantsTraces(env)) return undefined;
-  const { openTraces } = await import('../observe/traces/traces.ts');
+  const { openTraces } = await import('../telemetry/traces/traces.ts');
   try {
     return openTraces(env, log);
   } catch (error) {

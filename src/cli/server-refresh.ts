@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { openRefreshSocket, refreshed } from '../refresh-socket.ts';
-import { isServingRecordThere } from '../serving-record.ts';
+import { openRefreshSocket, refreshed } from '../app/refresh-socket.ts';
+import { isServingRecordThere } from '../operations/serving-record.ts';
 import { isServed } from '../store/sqlite/serving-lock.ts';
 
 /** How long a command waits for the server, in milliseconds. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { signedHeaders } from '../client/sign.ts';
-import { commandName } from '../program/build-info.ts';
-import { clientVariables } from '../settings/config.ts';
+import { clientVariables } from '../config/config.ts';
+import { commandName } from '../packaging/build-info.ts';
 import { readTarget } from './arguments.ts';
 import { readCredentials } from './client-settings.ts';
 import { type Command, exitCodes } from './command.ts';

@@ -1,11 +1,11 @@
-import { refuseChangeableByOthers } from '../file-access.ts';
+import { readConfig, readDataDir, settings } from '../config/config.ts';
+import { readKeyRing } from '../config/master-key.ts';
+import { faultOf } from '../config/settings.ts';
 import { openUrl } from '../keys/webhook-urls.ts';
-import { missingOrigin, upgradeStore } from '../registry.ts';
-import { readConfig, readDataDir, settings } from '../settings/config.ts';
-import { readKeyRing } from '../settings/master-key.ts';
-import { faultOf } from '../settings/settings.ts';
+import { refuseChangeableByOthers } from '../lib/file-access.ts';
+import { missingOrigin, upgradeStore } from '../operations/registry.ts';
+import { goBack } from '../store/sqlite/downgrade.ts';
 import { megabytes } from '../store/sqlite/durable-files.ts';
-import { goBack } from '../store/sqlite/going-back.ts';
 import { databaseFiles } from '../store/sqlite/location.ts';
 import { planUpgrade, type UpgradePlan } from '../store/sqlite/upgrade.ts';
 import { type Command, exitCodes, type Terminal, UsageError } from './command.ts';

@@ -3,7 +3,7 @@ import {
   readVerifierKey,
   VerificationFailure,
   type VerifierKey,
-} from '../verifier/index.ts';
+} from '../evidence/verifier/index.ts';
 import { type Terminal, UsageError } from './command.ts';
 
 /** What a command found wrong: what does not verify, or a log whose newest checkpoint is older than was asked for. */

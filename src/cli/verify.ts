@@ -14,7 +14,7 @@ import {
   type Trust,
   VerificationFailure,
   type VerifierKey,
-} from '../verifier/index.ts';
+} from '../evidence/verifier/index.ts';
 import {
   type Attested,
   attestedAsJson,

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { signature } from '../calls/canonical-request.ts';
-import { credentialHeaders } from '../calls/credentials.ts';
+import { signature } from '../api/canonical-request.ts';
+import { credentialHeaders } from '../api/credentials.ts';
 
 /** The two credentials that a platform was given. */
 export interface ApiCredentials {

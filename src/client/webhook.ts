@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { parseWebhookSecret, webhookHeaders, webhookSignature } from '../webhooks/signature.ts';
+import { parseWebhookSecret, webhookHeaders, webhookSignature } from '../events/webhooks/signature.ts';
 
 /** What a webhook tells: an event, as the feed of events has it in `data`. */
 export interface WebhookEvent {

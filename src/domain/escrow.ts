@@ -1,5 +1,4 @@
 import type { EscrowTerms } from './escrow-terms.ts';
-import type { PaymentStatus } from './payment.ts';
 import { Refusal } from './reason.ts';
 import { FieldsRefused } from './violation.ts';
 
@@ -61,7 +60,7 @@ export const isAfterPayout = (change: EscrowChange): change is EscrowChange & Af
   change.payment !== undefined;
 
 /** What can become of money that was paid out; PAID_OUT where a dispute was won. */
-export type PayoutStatus = Extract<PaymentStatus, 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED'>;
+export type PayoutStatus = 'PAID_OUT' | 'PARTLY_RETURNED' | 'DISPUTED' | 'RETURNED';
 
 /** What the institution is told to do: hold, pay out, give back, and see to it that no hold is made. */
 export type InstructionKind = 'FREEZE' | 'RELEASE' | 'REFUND' | 'CANCEL';

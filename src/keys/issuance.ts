@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import { type Agreement, agreedQuota, checkAgreement, type Environment } from '../domain/caller.ts';
 import type { Clock } from '../domain/clock.ts';
 import { checkTokenTerms, scopes, scopesIn, type TokenTerms } from '../domain/token.ts';

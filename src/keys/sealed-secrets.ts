@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import { statusAt } from '../domain/caller.ts';
 import { urlSealId } from '../domain/webhook.ts';
 import type { StoredKey } from '../store/caller-commands.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { AgreementChange, KeyStatus, PlatformLimits, PlatformStatus, Tier } from '../domain/caller.ts';
 import type { Scope } from '../domain/token.ts';
 import type { CallerRef } from './filing-commands.ts';

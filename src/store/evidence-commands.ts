@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { Filing } from '../domain/filing.ts';
 import type { LaterRecord } from '../domain/provenance.ts';
 import type { Page, PageQuery } from './paging.ts';

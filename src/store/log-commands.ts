@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 
 /** How many keys may sign at a time: whoever reads a note need not take more than 16 signatures, and witnesses have theirs. */
 export const logKeysMax = 4;

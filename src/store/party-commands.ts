@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { PartyRole } from '../domain/escrow-terms.ts';
 import type { NewParty } from '../domain/party.ts';
 import type { Violation } from '../domain/violation.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { AfterPayout, Escrow, EscrowState, InstructionKind, NextAction } from '../domain/escrow.ts';
 import type { EndedInstruction, OpenInstruction } from '../domain/order-update.ts';
 import type { PartyNames } from '../domain/party.ts';

@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { Page, PageQuery } from './paging.ts';
 
 /** How many filings one command erases at most: whoever has to write waits for it. */

@@ -1,14 +1,14 @@
 import type { Environment } from '../domain/caller.ts';
 import { type RefusalData, refusalOf } from '../domain/violation.ts';
-import type { DistributionData } from '../observe/distribution.ts';
-import type { ActCommands } from './act-commands.ts';
+import type { DistributionData } from '../lib/distribution.ts';
+import type { ActCommands } from './audit-commands.ts';
 import type { CallerCommands, StoredKey, StoredToken } from './caller-commands.ts';
 import type { EscrowCommands } from './escrow-commands.ts';
 import type { EventCommands } from './event-commands.ts';
 import type { EvidenceCommands } from './evidence-commands.ts';
-import type { FigureCommands } from './figure-commands.ts';
 import type { FilingCommands } from './filing-commands.ts';
 import type { LogCommands } from './log-commands.ts';
+import type { FigureCommands } from './metric-commands.ts';
 import type { PartyCommands } from './party-commands.ts';
 import type { ReconciliationCommands } from './reconciliation-commands.ts';
 import type { RestorationCommands } from './restoration-commands.ts';

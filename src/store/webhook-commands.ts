@@ -1,4 +1,4 @@
-import type { Actor } from '../domain/act.ts';
+import type { Actor } from '../domain/audit-entry.ts';
 import type { DeliveryStatus, EventFilter, WebhookStatus } from '../domain/webhook.ts';
 import type { ToldEvent } from './event-commands.ts';
 import type { CallerRef } from './filing-commands.ts';

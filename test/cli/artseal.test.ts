@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { sandboxCredentialsFile } from '../../src/settings/sandbox-credentials.ts';
+import { sandboxCredentialsFile } from '../../src/config/sandbox-credentials.ts';
 import { runHere } from '../support/artseal.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import { begunS, type SmallLog } from '../evidence/verifier/small-log.ts';
+import { type Publication, publicationOf, servePublication } from '../evidence/verifier/small-publication.ts';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { begunS, type SmallLog } from '../verifier/small-log.ts';
-import { type Publication, publicationOf, servePublication } from '../verifier/small-publication.ts';
 
 /** When audits of tests are made, Unix seconds: sixty days after the small log was begun. */
 export const auditedAtS = begunS + 60 * 86_400;

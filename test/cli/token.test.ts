@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { openRegistry } from '../../src/registry.ts';
-import { readConfig } from '../../src/settings/config.ts';
-import { tester } from '../support/acts.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { openRegistry } from '../../src/operations/registry.ts';
 import { runHere } from '../support/artseal.ts';
+import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
 import { issueInto } from '../support/issued.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

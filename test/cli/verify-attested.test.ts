@@ -3,14 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { cosignedAtS, createWitness, textOf, tokenOver } from '../evidence/verifier/attesting.ts';
+import { filingAt, type SmallBundle, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
+import { publicationOf, writePublication } from '../evidence/verifier/small-publication.ts';
 import { runHere } from '../support/artseal.ts';
 import { makeSelfSigned } from '../support/certificates.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
-import { cosignedAtS, createWitness, textOf, tokenOver } from '../verifier/attesting.ts';
-import { filingAt, type SmallBundle, SmallLog, smallLog } from '../verifier/small-log.ts';
-import { publicationOf, writePublication } from '../verifier/small-publication.ts';
 
 const folder = temporaryFolder(fileScope);
 const authority = await startTimeStampAuthority(fileScope);

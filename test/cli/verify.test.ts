@@ -2,10 +2,17 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import {
+  begunS,
+  filingAt,
+  type SmallBundle,
+  SmallLog,
+  smallLog,
+  sortedJson,
+} from '../evidence/verifier/small-log.ts';
+import { publicationOf, servePublication, writePublication } from '../evidence/verifier/small-publication.ts';
 import { type ArtsealResult, runHere } from '../support/artseal.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { begunS, filingAt, type SmallBundle, SmallLog, smallLog, sortedJson } from '../verifier/small-log.ts';
-import { publicationOf, servePublication, writePublication } from '../verifier/small-publication.ts';
 
 const log = smallLog(300);
 const good = log.bundle(7);

@@ -6,7 +6,7 @@ import { buffer } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { type ReceivedHeaders, verifyWebhook, WebhookRefused } from '../../src/client/index.ts';
-import { newWebhookSecret, signatureHeaders } from '../../src/webhooks/signature.ts';
+import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import { eventBody, publishedCases, webhookCases } from '../support/webhook-cases.ts';
 
 const nowS = 1_795_222_800;

@@ -3,10 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { smallLog } from '../evidence/verifier/small-log.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { smallLog } from '../verifier/small-log.ts';
 import { buildGoProgram, checkByGo } from './go-program.ts';
 
 const { program, skip } = buildGoProgram(temporaryFolder(fileScope));

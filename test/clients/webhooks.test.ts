@@ -4,7 +4,7 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
-import { webhookSignature } from '../../src/webhooks/signature.ts';
+import { webhookSignature } from '../../src/events/webhooks/signature.ts';
 import { projectFolder } from '../support/artseal-command.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import { eventually } from '../support/eventually.ts';

@@ -4,7 +4,7 @@ import { cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { buildInfo } from '../../src/program/build-info.ts';
+import { buildInfo } from '../../src/packaging/build-info.ts';
 import type { CommandResult } from '../support/command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { escrowId, escrowSequenceMax } from '../../src/domain/escrow-id.ts';
 import { createRandom } from '../support/random.ts';
-import { refusal } from '../support/refused.ts';
+import { refusal } from '../support/rejected.ts';
 
 const key = randomBytes(32);
 

@@ -11,7 +11,7 @@ import {
   nextFilingNumber,
   retentionYears,
 } from '../../src/domain/filing.ts';
-import { refusal } from '../support/refused.ts';
+import { refusal } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import vectors from '../testdata/evidence-hash.json' with { type: 'json' };
 

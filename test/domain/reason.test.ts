@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { asRefusal, Refusal, reasons, unavailable } from '../../src/domain/reason.ts';
 import { refuseViolations } from '../../src/domain/violation.ts';
-import { refusal } from '../support/refused.ts';
+import { refusal } from '../support/rejected.ts';
 
 /** The published dictionary: reason, HTTP status, status code of the internal door. */
 const dictionary = `

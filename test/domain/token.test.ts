@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkReason } from '../../src/domain/act.ts';
+import { checkReason } from '../../src/domain/audit-entry.ts';
 import { checkTokenTerms, scopeNeeded, scopes, scopesIn, tokenStatusAt } from '../../src/domain/token.ts';
 import { tokenTerms } from '../support/tokens.ts';
 

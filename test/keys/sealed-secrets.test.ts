@@ -16,7 +16,7 @@ import { allOf } from '../../src/store/paging.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { executorOf } from '../../src/store/store.ts';
 import { newWebhook, sandbox } from '../store/promises/fixtures.ts';
-import { tester } from '../support/acts.ts';
+import { tester } from '../support/audit-log.ts';
 import { createManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { writeTar } from '../../src/backup/tar.ts';
+import { writeTar } from '../../src/operations/backup/tar.ts';
 import { copyBefore } from '../../src/store/sqlite/upgrade.ts';
 import { makeEarlierDatabase, newestSchema } from '../store/earlier-database.ts';
 import { artsealCommand, artsealInShell } from '../support/artseal-command.ts';

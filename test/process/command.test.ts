@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { allSettings } from '../../src/settings/config.ts';
+import { allSettings } from '../../src/config/config.ts';
 import { runHere } from '../support/artseal.ts';
 import { artsealInShell, executable } from '../support/artseal-command.ts';
 import { eventually } from '../support/eventually.ts';

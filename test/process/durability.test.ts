@@ -13,7 +13,7 @@ import {
   storedFilings,
 } from '../support/filing-load.ts';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/refused.ts';
+import { assertRefused } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import { type RestAnswer, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -4,7 +4,7 @@ import { runHere } from '../support/artseal.ts';
 import { fileArtwork, openEscrow } from '../support/calls.ts';
 import { type CommandResult, runCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
-import { assertRefused } from '../support/refused.ts';
+import { assertRefused } from '../support/rejected.ts';
 import { startService, type TestService } from '../support/service.ts';
 import { openTestInstitution, type Report } from '../support/simulator.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readConfig } from '../../src/config/config.ts';
 import { createCalendar } from '../../src/domain/calendar.ts';
-import { openRegistry } from '../../src/registry.ts';
-import { readConfig } from '../../src/settings/config.ts';
+import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
-import { tester } from '../support/acts.ts';
 import { runHere } from '../support/artseal.ts';
+import { tester } from '../support/audit-log.ts';
 import { runCommand } from '../support/command.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';

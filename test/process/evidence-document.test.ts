@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { leafHash } from '../../src/domain/merkle.ts';
+import { textOf, tokenOver } from '../evidence/verifier/attesting.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { codeBlocks, documentText } from '../support/documents.ts';
 import {
@@ -19,7 +20,6 @@ import { startService } from '../support/service.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { startTimeStampAuthority } from '../support/time-stamp-authority.ts';
-import { textOf, tokenOver } from '../verifier/attesting.ts';
 
 const skip = skipUnlessInstalled('python3', 'openssl');
 const document = documentText('docs/evidence.md');

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { type IssuedPlatform, issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/refused.ts';
+import { assertRefused } from '../support/rejected.ts';
 import { artwork } from '../support/samples.ts';
 import { newNonce, type SignedRequest, send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -7,7 +7,7 @@ import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { issueInto } from '../support/issued.ts';
 import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
-import { assertRefused } from '../support/refused.ts';
+import { assertRefused } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { readBackupStatus } from '../../src/backup/status.ts';
+import { readBackupStatus } from '../../src/operations/backup/status.ts';
 import { fileArtwork } from '../support/calls.ts';
 import { makeExpired } from '../support/certificates.ts';
 import { runCommand } from '../support/command.ts';

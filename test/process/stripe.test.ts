@@ -8,7 +8,7 @@ import { runCommand, serveCommand } from '../support/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { anyAddresses } from '../support/free-address.ts';
 import { issueInto } from '../support/issued.ts';
-import { assertRefused } from '../support/refused.ts';
+import { assertRefused } from '../support/rejected.ts';
 import { send } from '../support/signed-request.ts';
 import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { transports } from '../internal/transports.ts';
+import { transports } from '../http/connect/transports.ts';
 import { serveCommand } from '../support/command.ts';
 import { issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';

@@ -11,7 +11,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { createTypedTransport } from '../../src/client/typed.ts';
-import { closingOf } from '../internal/closing-support.ts';
+import { closingOf } from '../http/connect/closing-support.ts';
 import { fileScope } from '../support/file-scope.ts';
 import { issueInto } from '../support/issued.ts';
 import { artwork } from '../support/samples.ts';

@@ -3,9 +3,16 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import {
+  begunS,
+  commit,
+  filingAt,
+  type SmallBundle,
+  SmallLog,
+  smallLog,
+} from '../evidence/verifier/small-log.ts';
 import { runCommand } from '../support/command.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { begunS, commit, filingAt, type SmallBundle, SmallLog, smallLog } from '../verifier/small-log.ts';
 
 const log = smallLog(300);
 const good = log.bundle(7);

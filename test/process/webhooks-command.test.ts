@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { readConfig } from '../../src/config/config.ts';
 import { sealUrl } from '../../src/keys/webhook-urls.ts';
-import { openRegistry } from '../../src/registry.ts';
-import { readConfig } from '../../src/settings/config.ts';
+import { openRegistry } from '../../src/operations/registry.ts';
 import { toFile } from '../store/promises/fixtures.ts';
 import { runHere } from '../support/artseal.ts';
 import { runCommand } from '../support/command.ts';

@@ -5,7 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { leafRanges, readLeafRanges } from '../../src/domain/leaf.ts';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { perform } from '../../src/store/store.ts';
-import { tester } from '../support/acts.ts';
+import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { acceptClock, addPlatform, fileOne, noon, sandbox, time } from './promises/fixtures.ts';
 

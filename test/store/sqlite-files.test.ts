@@ -6,7 +6,7 @@ import Sqlite from 'better-sqlite3';
 import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
 import { DatabaseRefused } from '../../src/store/sqlite/location.ts';
 import { perform } from '../../src/store/store.ts';
-import { refusal } from '../support/refused.ts';
+import { refusal } from '../support/rejected.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { addPlatform, anyFiling, painting, refused, sandbox, toFile } from './promises/fixtures.ts';
 

@@ -13,7 +13,7 @@ import {
 } from '../../src/store/sqlite/leaves.ts';
 import { databaseFile } from '../../src/store/sqlite/location.ts';
 import type { Unit } from '../../src/store/store.ts';
-import { tester } from '../support/acts.ts';
+import { tester } from '../support/audit-log.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { sandbox, toFile, toOpen } from './promises/fixtures.ts';
 

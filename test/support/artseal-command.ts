@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { runtimeFlags } from '../../src/program/runtime.ts';
+import { runtimeFlags } from '../../src/packaging/runtime.ts';
 
 /** The project's folder. */
 export const projectFolder = join(import.meta.dirname, '..', '..');

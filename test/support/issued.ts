@@ -1,7 +1,7 @@
 import type { ApiCredentials } from '../../src/client/sign.ts';
-import { openRegistry } from '../../src/registry.ts';
-import { readConfig } from '../../src/settings/config.ts';
-import { tester } from './acts.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { openRegistry } from '../../src/operations/registry.ts';
+import { tester } from './audit-log.ts';
 import { operatorTerms } from './tokens.ts';
 
 /** A platform of a deployment. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { App } from '../../src/app.ts';
+import type { App } from '../../src/app/app.ts';
+import type { Publication, PublishedCheckpoint } from '../../src/evidence/log/publication.ts';
 import type { Execute } from '../../src/store/store.ts';
-import type { Publication, PublishedCheckpoint } from '../../src/tlog/publication.ts';
 import type { ManualClock } from './clock.ts';
 import { eventually } from './eventually.ts';
 import { noteKey } from './evidence-example.ts';

@@ -1,5 +1,5 @@
 import pino from 'pino';
-import { createReadiness, type Readiness } from '../../src/readiness/readiness.ts';
+import { createReadiness, type Readiness } from '../../src/health/readiness.ts';
 import { createManualClock } from './clock.ts';
 
 /** Readiness with one part, which fails when it is told to. */

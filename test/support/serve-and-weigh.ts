@@ -1,8 +1,8 @@
 /** A service that answers each message of its parent with what it weighs, in bytes. */
 import { BroadcastChannel } from 'node:worker_threads';
 import pino from 'pino';
-import { startApp } from '../../src/app.ts';
-import { readConfig } from '../../src/settings/config.ts';
+import { startApp } from '../../src/app/app.ts';
+import { readConfig } from '../../src/config/config.ts';
 import { weighHeap, weighingChannel } from './weigh-heap.ts';
 
 const channel = new BroadcastChannel(weighingChannel);

@@ -1,10 +1,10 @@
 import type { TestContext } from 'node:test';
 import pino from 'pino';
-import { type App, type Simulated, startApp } from '../../src/app.ts';
+import { type App, type Simulated, startApp } from '../../src/app/app.ts';
 import type { ApiCredentials } from '../../src/client/sign.ts';
+import { readConfig } from '../../src/config/config.ts';
 import type { Tier } from '../../src/domain/caller.ts';
-import { readConfig } from '../../src/settings/config.ts';
-import { tester } from './acts.ts';
+import { tester } from './audit-log.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 import { operatorTerms, tokenTerms } from './tokens.ts';
 

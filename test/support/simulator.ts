@@ -4,11 +4,11 @@ import type { TestContext } from 'node:test';
 import type { Clock } from '../../src/domain/clock.ts';
 import type { InstructionKind } from '../../src/domain/escrow.ts';
 import type { PaymentStatus } from '../../src/domain/payment.ts';
-import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payment/institution.ts';
-import type { InstructionFault, LookUpFault, Script } from '../../src/payment/simulated/faults.ts';
-import { type SignedNotification, signBody } from '../../src/payment/simulated/notifications.ts';
-import { openSimulator } from '../../src/payment/simulated/simulator.ts';
-import { systemClock } from '../../src/registry.ts';
+import { systemClock } from '../../src/operations/registry.ts';
+import type { Institution, PaymentInstruction, PaymentOrder } from '../../src/payments/provider.ts';
+import type { InstructionFault, LookUpFault, Script } from '../../src/payments/simulated/faults.ts';
+import { type SignedNotification, signBody } from '../../src/payments/simulated/notifications.ts';
+import { openSimulator } from '../../src/payments/simulated/simulator.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** The faults of the simulator's script that tests choose by a word. */

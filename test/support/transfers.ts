@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { drizzle } from 'drizzle-orm/better-sqlite3';
-import { createDated } from '../../src/store/sqlite/dated.ts';
 import { createEvidenceLog } from '../../src/store/sqlite/evidence-log.ts';
 import { createIncidents } from '../../src/store/sqlite/incidents.ts';
 import { createLeaves } from '../../src/store/sqlite/leaves.ts';
 import { createOutbox } from '../../src/store/sqlite/outbox.ts';
 import { createProvenanceRecords } from '../../src/store/sqlite/provenance.ts';
 import { createRecordCheck } from '../../src/store/sqlite/record-check.ts';
+import { createDated } from '../../src/store/sqlite/trusted-clock.ts';
 import { eventually } from './eventually.ts';
 
 /** The longest wait for a commit of the store that is open. */

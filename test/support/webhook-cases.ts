@@ -1,5 +1,5 @@
 import type { WebhookRefusal } from '../../src/client/index.ts';
-import { newWebhookSecret, signatureHeaders } from '../../src/webhooks/signature.ts';
+import { newWebhookSecret, signatureHeaders } from '../../src/events/webhooks/signature.ts';
 import vectors from '../testdata/standard-webhooks.json' with { type: 'json' };
 
 /** A request to a receiver that knows `secret`, at a moment of its clock. */

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { runtimeFlags } from '../../src/program/runtime.ts';
+import { runtimeFlags } from '../../src/packaging/runtime.ts';
 import { anyAddresses } from './free-address.ts';
 import { issueInto } from './issued.ts';
 import { temporaryFolder } from './temporary-folder.ts';

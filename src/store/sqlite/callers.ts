@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, isNotNull, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/sqlite-core';
-import type { Actor } from '../../domain/act.ts';
+import type { Actor } from '../../domain/audit-entry.ts';
 import {
   callerNotFound,
   changeAgreement,
@@ -29,8 +29,8 @@ import type {
   StoredToken,
 } from '../caller-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import { countFilings } from './filing-chains.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { replaceLogSeal } from './log.ts';

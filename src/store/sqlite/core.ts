@@ -1,7 +1,7 @@
 import { usageThreshold } from '../../domain/event.ts';
 import { Refusal } from '../../domain/reason.ts';
 import { refusalData, refusalOf } from '../../domain/violation.ts';
-import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
+import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type {
   Command,
   Executed,
@@ -14,18 +14,13 @@ import type {
   StoreOptions,
   Unit,
 } from '../store.ts';
-import { createActHandlers, createActLog } from './acts.ts';
+import { createActHandlers, createActLog } from './audit-log.ts';
 import { createCallerHandlers } from './callers.ts';
 import { charactersIn } from './characters.ts';
+import type { Database } from './connection.ts';
 import { type Credentials, watchCredentials } from './credentials.ts';
 import { refuseDamaged, wasCutOff } from './damage.ts';
-import {
-  type Database,
-  openDatabase,
-  servingBusyTimeoutMs,
-  busyTimeoutMs as waitingBusyTimeoutMs,
-} from './database.ts';
-import { createDated } from './dated.ts';
+import { openDatabase, servingBusyTimeoutMs, busyTimeoutMs as waitingBusyTimeoutMs } from './database.ts';
 import { createDeliveryHandlers } from './deliveries.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { createEventHandlers, createEventReads } from './events.ts';
@@ -43,8 +38,7 @@ import {
   unavailableFor,
   unforeseen,
 } from './failure.ts';
-import { createFigureHandlers } from './figures.ts';
-import { readFileFigures } from './file-figures.ts';
+import { readFileFigures } from './file-metrics.ts';
 import { watchFiles } from './file-watch.ts';
 import { createFilingHandlers } from './filings.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
@@ -53,6 +47,7 @@ import { createIncidents, type Incidents } from './incidents.ts';
 import { createLeaves } from './leaves.ts';
 import { databaseFile } from './location.ts';
 import { createLogHandlers } from './log.ts';
+import { createFigureHandlers } from './metrics.ts';
 import { createNonces } from './nonces.ts';
 import { createOrderHandlers } from './order-handlers.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
@@ -61,6 +56,7 @@ import { createRecordCheck } from './record-check.ts';
 import { createRestorationHandlers } from './restorations.ts';
 import { createRetentionHandlers } from './retention.ts';
 import { type ServingLock, takeOldServingLock, takeServingLock } from './serving-lock.ts';
+import { createDated } from './trusted-clock.ts';
 import { createWebhookHandlers } from './webhook-handlers.ts';
 import { createWebhookRows } from './webhooks.ts';
 

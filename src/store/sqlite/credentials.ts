@@ -1,7 +1,7 @@
 import { eq, isNull } from 'drizzle-orm';
 import type { StoredKey, StoredToken } from '../caller-commands.ts';
 import { keyColumns, tokenColumns, tokenPlatform } from './callers.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { apiKey, caller, serviceToken } from './schema.ts';
 
 /** All keys, and all tokens that are not revoked: what authentication needs, some megabytes at most. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
-import { createDistribution, durationBoundsS } from '../../observe/distribution.ts';
+import { createDistribution, durationBoundsS } from '../../lib/distribution.ts';
 import type { StoreOptions } from '../store.ts';
 import { DatabaseRefused, databaseFile } from './location.ts';
 

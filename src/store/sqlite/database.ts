@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { type BetterSQLite3Database, drizzle } from 'drizzle-orm/better-sqlite3';
+import { drizzle } from 'drizzle-orm/better-sqlite3';
 import type { StoreOptions } from '../store.ts';
+import type { Database } from './connection.ts';
 import { damaged } from './damage.ts';
 import { makePrivateFile } from './durable-files.ts';
 import { findLost } from './leftovers.ts';
@@ -11,9 +12,6 @@ import { cannotUse, DatabaseRefused, databaseFile, servingLockName } from './loc
 import { migrate, schemaOf } from './migrations.ts';
 import { deployment } from './schema.ts';
 import { beginUpgrade, type UpgradeRules } from './upgrade.ts';
-
-/** Drizzle over the one connection of this process; `$client` is the connection. */
-export type Database = BetterSQLite3Database & { $client: Sqlite.Database };
 
 /** What a database is made for, once and for all. */
 type Stamps = Pick<StoreOptions, 'environment' | 'currency'>;

@@ -2,14 +2,14 @@ import { and, asc, eq, gt, lt, sql } from 'drizzle-orm';
 import { type Event, eventRetentionS, resourceOf } from '../../domain/event.ts';
 import { dueHorizonMs, failingMaxS, isSent } from '../../domain/webhook.ts';
 import type { AttemptOutcome, DueDelivery, SendingWebhook, WebhookWork } from '../webhook-commands.ts';
-import type { Database } from './database.ts';
-import type { Dated } from './dated.ts';
+import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
+import type { Dated } from './trusted-clock.ts';
 import { isOpen, toWebhook, type WebhookRow, type WebhookRows } from './webhooks.ts';
 
 /** Events that are passed at a time, at most, whether they are sent or not: others wait for the thread meanwhile. */

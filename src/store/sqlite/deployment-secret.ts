@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { deployment } from './schema.ts';
 
 /** The secret that the database was given when it was made, 32 random bytes; it scrambles the escrow ids. */

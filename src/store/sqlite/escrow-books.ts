@@ -13,7 +13,7 @@ import type { ResolvableOrder } from '../../domain/resolution.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import type { BusinessTime } from '../filing-commands.ts';
 import type { EscrowCase } from '../reconciliation-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { createEscrowHistory, type EscrowHistory } from './escrow-history.ts';
 import { createEscrowRows, type EscrowRow, type EscrowRows, type StoppedRow } from './escrow-rows.ts';
 import type { EvidenceLog } from './evidence-log.ts';

@@ -1,7 +1,7 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import type { AfterPayout, EscrowChange, EscrowState, PayoutStatus } from '../../domain/escrow.ts';
 import type { BusinessTime } from '../filing-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { escrowChange } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 

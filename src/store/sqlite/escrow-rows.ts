@@ -22,7 +22,7 @@ import type { EscrowTerms } from '../../domain/escrow-terms.ts';
 import type { PartyNames } from '../../domain/party.ts';
 import type { OrderEnd } from '../../domain/resolution.ts';
 import type { PageQuery } from '../paging.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { rowsFor } from './paging.ts';
 import { caller, escrow, escrowChange, escrowInstruction, party } from './schema.ts';
 import { prepareRaw } from './statement.ts';

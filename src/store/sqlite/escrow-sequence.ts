@@ -1,6 +1,6 @@
 import { lt, sql } from 'drizzle-orm';
 import { escrowSequenceMax } from '../../domain/escrow-id.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { numberSequence } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 

@@ -7,7 +7,7 @@ import { isNamed, type PartyMembers, sameParty, unknownParties } from '../../dom
 import { planResolution } from '../../domain/resolution.ts';
 import { refuseViolations } from '../../domain/violation.ts';
 import type { EscrowCommands, EscrowFilter } from '../escrow-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { deploymentSecret } from './deployment-secret.ts';
 import { type EscrowBooks, resolvable } from './escrow-books.ts';
 import { createEscrowSequence } from './escrow-sequence.ts';

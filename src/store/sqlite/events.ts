@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { type Event, eventsAhead, eventsExpired, holdWarningS } from '../../domain/event.ts';
 import { type EventCommands, type EventPage, eventPageMax } from '../event-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { type LinedEvent, readLine } from './event-lines.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { everybody, headReader, type Outbox } from './outbox.ts';

@@ -11,7 +11,7 @@ import {
   timeOfLeaf,
 } from '../../domain/leaf.ts';
 import { appendLeaf, emptyTree, leafHash, type TreeHead } from '../../domain/merkle.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { RecordDamaged } from './failure.ts';
 import type { Incidents } from './incidents.ts';
 import { createLeaves, type StoredLeaf } from './leaves.ts';

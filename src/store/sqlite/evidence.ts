@@ -10,9 +10,8 @@ import {
 } from '../../domain/merkle.ts';
 import type { EvidenceCommands, LogClock, LoggedRecord, RecordName } from '../evidence-commands.ts';
 import type { ReadTree } from '../store.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
-import type { Dated } from './dated.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { RecordDamaged } from './failure.ts';
 import { toFiling } from './filings.ts';
@@ -23,6 +22,7 @@ import { createLinkHandlers } from './links.ts';
 import type { RecordCheck } from './record-check.ts';
 import { caller, filing, logAct, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
+import type { Dated } from './trusted-clock.ts';
 import { createVerifiedTree, type VerifiedTree } from './verified-tree.ts';
 
 /** The hash of a range of leaves. */

@@ -15,8 +15,7 @@ import { clockRefusal, findClockFault } from '../../domain/filing-clock.ts';
 import type { Refusal } from '../../domain/reason.ts';
 import type { FilingCommands } from '../filing-commands.ts';
 import type { Page, PageQuery } from '../paging.ts';
-import type { Database } from './database.ts';
-import type { Dated } from './dated.ts';
+import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { countFilings, createFilingChains, type ListedFiling, latestOfYear } from './filing-chains.ts';
 import { type Handlers, reads, writesAtOnce } from './handlers.ts';
@@ -28,6 +27,7 @@ import type { RecordCheck } from './record-check.ts';
 import { numberFloors } from './restorations.ts';
 import { caller, filing } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
+import type { Dated } from './trusted-clock.ts';
 
 /** The columns of a Filing with those of the store's own. */
 const filingColumns = { ...getTableColumns(filing), caller: caller.name };

@@ -3,7 +3,7 @@ import { and, eq, lte, sql } from 'drizzle-orm';
 import { isFinal } from '../../domain/reason.ts';
 import type { Instruction } from '../escrow-commands.ts';
 import { type IdempotencyClaim, idempotencyRetentionS, type Kind, type Outcome } from '../store.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { idempotencyKey as keyRow } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 

@@ -1,6 +1,6 @@
 import { and, asc, desc, eq, type InferSelectModel, inArray, type SQLWrapper, sql } from 'drizzle-orm';
 import type { InstructionKind, InstructionStatus } from '../../domain/escrow.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { escrowInstruction } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 

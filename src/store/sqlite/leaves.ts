@@ -1,6 +1,6 @@
 import { asc, gte, max, sql } from 'drizzle-orm';
 import { completedBy, completeSubtrees, type Subtree, treeHashBytes } from '../../domain/merkle.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { logLeaf } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 

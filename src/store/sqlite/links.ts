@@ -1,8 +1,8 @@
 import { and, desc, eq, gt, lt, lte } from 'drizzle-orm';
 import { linkNotFound } from '../../domain/filing.ts';
 import type { EvidenceCommands, StoredLink } from '../evidence-commands.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import { evidenceLink, filing } from './schema.ts';

@@ -1,5 +1,5 @@
 import { join, resolve } from 'node:path';
-import { fileErrorText } from '../../file-errors.ts';
+import { fileErrorText } from '../../lib/file-errors.ts';
 
 /** The database cannot be used as this deployment asks; the message is for the operator. */
 export class DatabaseRefused extends Error {

@@ -10,8 +10,8 @@ import {
   type NewLogKey,
   type StampedCheckpoint,
 } from '../log-commands.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { logAct, logCheckpoint, logKey, logLeaf, logOrigin, restoration } from './schema.ts';

@@ -1,5 +1,5 @@
 import type Sqlite from 'better-sqlite3';
-import { readPackaged } from '../../program/packaged-files.ts';
+import { readPackaged } from '../../packaging/packaged-files.ts';
 import { adoptRecords } from './adoption.ts';
 import { DatabaseRefused } from './location.ts';
 import { nonceFingerprint, writeEntries } from './nonce-entries.ts';

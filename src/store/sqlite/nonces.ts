@@ -1,6 +1,6 @@
 import { asc, gt, lt, sql } from 'drizzle-orm';
 import { type NonceClaim, nonceRetentionS } from '../store.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { createFingerprintTable, type FingerprintTable } from './fingerprints.ts';
 import { nonceFingerprint, readEntries, type SpentNonce, writeEntries } from './nonce-entries.ts';
 import { spentNonces } from './schema.ts';

@@ -1,6 +1,6 @@
 import { lt, sql } from 'drizzle-orm';
 import { notificationRetentionS } from '../reconciliation-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { institutionNotification } from './schema.ts';
 import { prepareRaw } from './statement.ts';
 

@@ -1,8 +1,8 @@
 import type { EscrowCommands } from '../escrow-commands.ts';
 import type { PartyCommands } from '../party-commands.ts';
 import type { ReconciliationCommands } from '../reconciliation-commands.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import { createEscrowBooks } from './escrow-books.ts';
 import { createEscrowHandlers } from './escrows.ts';
 import type { EvidenceLog } from './evidence-log.ts';

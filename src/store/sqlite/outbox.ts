@@ -1,10 +1,10 @@
 import { eq, sql } from 'drizzle-orm';
 import { eventRetentionS, type NewEvent } from '../../domain/event.ts';
-import type { Database } from './database.ts';
-import type { Dated } from './dated.ts';
+import type { Database } from './connection.ts';
 import { lineOf, readLine } from './event-lines.ts';
 import { eventLog, eventMark } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
+import type { Dated } from './trusted-clock.ts';
 
 /**
  * Takes what happened and writes it as events, inside the transaction that it happens in. An effect tells; then what it told is

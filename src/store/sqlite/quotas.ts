@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm';
 import type { QuotaClaim } from '../store.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { usage } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';
 

@@ -1,5 +1,5 @@
 import { eq, inArray, isNotNull, or } from 'drizzle-orm';
-import type { Actor } from '../../domain/act.ts';
+import type { Actor } from '../../domain/audit-entry.ts';
 import { isByOperator, refuseChangeOfInstitution, stateConflict } from '../../domain/escrow.ts';
 import { instructionOutcomes } from '../../domain/payment.ts';
 import { type Decision, planDecision, planEnd, refusalToClose } from '../../domain/resolution.ts';
@@ -9,8 +9,8 @@ import type {
   OrderUpdate,
   ReconciliationCommands,
 } from '../reconciliation-commands.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import { type EscrowBooks, foundOf, resolvable } from './escrow-books.ts';
 import type { EscrowRow } from './escrow-rows.ts';
 import { type Handlers, reads, writes } from './handlers.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../domain/webhook.ts';
 import type { Command } from '../store.ts';
 import { type EventRange, type Redelivered, redeliveredPerUnit } from '../webhook-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { webhookDelivery } from './schema.ts';
 import { placeholdersFor, prepareRaw } from './statement.ts';

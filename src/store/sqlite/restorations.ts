@@ -4,7 +4,7 @@ import { restoredEventsGap } from '../../domain/event.ts';
 import { filingNumber, filingSequenceMax, sequenceOfFiling, yearOfFiling } from '../../domain/filing.ts';
 import { busiestStretch, randomStretch, safeNumberFloor } from '../../domain/number-gap.ts';
 import type { Restoration, RestorationCommands } from '../restoration-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { DatabaseRefused } from './location.ts';

@@ -3,15 +3,15 @@ import { type Artwork, retentionYears } from '../../domain/filing.ts';
 import { leafRanges } from '../../domain/leaf.ts';
 import type { ExpiredFiling, RetentionCommands } from '../retention-commands.ts';
 import { idempotencyRetentionS } from '../store.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
-import type { Dated } from './dated.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import type { EvidenceLog } from './evidence-log.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import { pageOf, rowsFor } from './paging.ts';
 import type { RecordCheck } from './record-check.ts';
 import { escrow, filing, idempotencyKey, provenanceRecord } from './schema.ts';
 import { prepareRaw } from './statement.ts';
+import type { Dated } from './trusted-clock.ts';
 
 interface ErasedRow {
   readonly leaf_index: number | null;

@@ -9,7 +9,7 @@ import {
   sql,
   type Table,
 } from 'drizzle-orm';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 
 /** Values for the placeholders of a query, by their names. */
 type Values = Readonly<Record<string, unknown>>;

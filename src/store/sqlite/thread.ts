@@ -1,4 +1,4 @@
-import '../../program/module-resolution.ts';
+import '../../packaging/module-resolution.ts';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { StorageErrors, StoreOptions, Unit } from '../store.ts';
 import { damaged } from './damage.ts';

@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { unavailable } from '../../domain/reason.ts';
-import { startThread } from '../../program/packaged-files.ts';
+import { startThread } from '../../packaging/packaged-files.ts';
 import type { Store, StoreOptions } from '../store.ts';
 import { createBatcher } from './batcher.ts';
 import { createCredentialIndex } from './credential-index.ts';

@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
-import type { Actor } from '../../domain/act.ts';
+import type { Actor } from '../../domain/audit-entry.ts';
 import { webhooksExhausted, webhooksMax } from '../../domain/webhook.ts';
 import {
   deletedPerUnit,
@@ -8,8 +8,8 @@ import {
   type WebhookChange,
   type WebhookCommands,
 } from '../webhook-commands.ts';
-import type { NoteAct } from './acts.ts';
-import type { Database } from './database.ts';
+import type { NoteAct } from './audit-log.ts';
+import type { Database } from './connection.ts';
 import type { EventReads } from './events.ts';
 import { type Handlers, reads, writes } from './handlers.ts';
 import type { Outbox } from './outbox.ts';

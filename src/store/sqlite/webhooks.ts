@@ -3,7 +3,7 @@ import type { PlatformStatus } from '../../domain/caller.ts';
 import { type EventFilter, typesIn, webhookNotFound, webhookOfUrlSeal } from '../../domain/webhook.ts';
 import type { NewSeal } from '../caller-commands.ts';
 import type { SealedUrl, StoredWebhook, WebhookName } from '../webhook-commands.ts';
-import type { Database } from './database.ts';
+import type { Database } from './connection.ts';
 import { caller, webhook, webhookDelivery } from './schema.ts';
 import { prepareRaw, underTheirNames } from './statement.ts';
 

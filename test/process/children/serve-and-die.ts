@@ -4,11 +4,11 @@
  */
 import Sqlite from 'better-sqlite3';
 import pino from 'pino';
-import { startApp } from '../../../src/app.ts';
-import type { Institution } from '../../../src/payment/institution.ts';
-import { systemClock } from '../../../src/registry.ts';
-import { notificationPath } from '../../../src/rest/notification-call.ts';
-import { readConfig } from '../../../src/settings/config.ts';
+import { startApp } from '../../../src/app/app.ts';
+import { readConfig } from '../../../src/config/config.ts';
+import { notificationPath } from '../../../src/http/rest/notification-call.ts';
+import { systemClock } from '../../../src/operations/registry.ts';
+import type { Institution } from '../../../src/payments/provider.ts';
 
 /** The call to the institution, and the commits by what they make durable: prepared but not given yet; given; settled. */
 type Step = 'PREPARED' | 'SENT' | 'CALL' | 'SETTLED';

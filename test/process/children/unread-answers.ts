@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { closedWindow, frame, frameTypes, requestHeaders } from '../../internal/raw-http2.ts';
+import { closedWindow, frame, frameTypes, requestHeaders } from '../../http/connect/raw-http2.ts';
 import { makeAuthority, trust } from '../../support/certificates.ts';
 import { eventually } from '../../support/eventually.ts';
 import { fileScope } from '../../support/file-scope.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { businessScopes } from '../../support/tokens.ts';
 import {
   addPlatform,

@@ -6,7 +6,7 @@ import type { StoredKey } from '../../../src/store/caller-commands.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
 import type { AttemptOutcome, StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import { type OrderEnd, orderEnds } from '../../../src/domain/resolution.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import {
   addPlatform,
   caseOf,

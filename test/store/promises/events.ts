@@ -5,7 +5,7 @@ import { eventRetentionS, holdWarningS } from '../../../src/domain/event.ts';
 import { eventPageMax, type ToldEvent } from '../../../src/store/event-commands.ts';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {

@@ -7,8 +7,8 @@ import { canonicalRecord } from '../../../src/domain/provenance.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import type { PageQuery } from '../../../src/store/paging.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
-import { refusal } from '../../support/refused.ts';
+import { tester } from '../../support/audit-log.ts';
+import { refusal } from '../../support/rejected.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   acceptClock,

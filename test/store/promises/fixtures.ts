@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Actor } from '../../../src/domain/act.ts';
+import type { Actor } from '../../../src/domain/audit-entry.ts';
 import type { AgreementChange } from '../../../src/domain/caller.ts';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { NewParty } from '../../../src/domain/party.ts';
@@ -24,7 +24,7 @@ import {
   type Unit,
 } from '../../../src/store/store.ts';
 import type { NewWebhook, StoredWebhook } from '../../../src/store/webhook-commands.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { copyFolder } from '../../support/copy-folder.ts';
 import { artwork, escrowTerms } from '../../support/samples.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';

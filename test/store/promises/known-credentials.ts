@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { scopes } from '../../../src/domain/token.ts';
 import { perform } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, fileOne, newKey, newToken, openStore, refused, type StoreEngine } from './fixtures.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KeptCheckpoint } from '../../../src/store/log-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { addPlatform, crashCopy, fileOne, newLogKey, noon, openStore, type StoreEngine } from './fixtures.ts';
 

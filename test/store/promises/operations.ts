@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CallerRef } from '../../../src/store/filing-commands.ts';
 import { idempotencyRetentionS, perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,

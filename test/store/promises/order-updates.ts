@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { EscrowState } from '../../../src/domain/escrow.ts';
 import type { OrderUpdate } from '../../../src/store/reconciliation-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   addPlatform,

@@ -4,7 +4,7 @@ import type { Refusal } from '../../../src/domain/reason.ts';
 import { FieldsRefused } from '../../../src/domain/violation.ts';
 import type { ImportedParty } from '../../../src/store/party-commands.ts';
 import { type Command, perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import {
   addPlatform,
   allPages,

@@ -4,7 +4,7 @@ import { appendLeaf, emptyTree, leafHash, rootOf } from '../../../src/domain/mer
 import { type Reason, Refusal } from '../../../src/domain/reason.ts';
 import type { BusinessTime } from '../../../src/store/filing-commands.ts';
 import { perform, type Store } from '../../../src/store/store.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import {
   acceptClock,
   addPlatform,

@@ -13,7 +13,7 @@ import {
   type StoredWebhook,
 } from '../../../src/store/webhook-commands.ts';
 import { deleteWebhook } from '../../../src/store/webhook-deletion.ts';
-import { tester } from '../../support/acts.ts';
+import { tester } from '../../support/audit-log.ts';
 import {
   addPlatform,
   addWebhook,

@@ -1,0 +1,58 @@
+import { type DescMethodUnary, toBinary, toJson } from '@bufbuild/protobuf';
+import type { SentCredentials } from '../src/api/credentials.ts';
+import type { Outcome, RoutedCall } from '../src/api/incoming-call.ts';
+import type { Calls } from '../src/api/pipeline.ts';
+import type { ServicePrincipal } from '../src/api/principal.ts';
+import { Refusal, reasons } from '../src/domain/reason.ts';
+import type { Request } from './requests.ts';
+
+/** An answer as it went out. */
+export interface Answer {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: clients look into answers of every shape.
+  readonly json: any;
+  readonly isReplay: boolean;
+}
+
+/** Takes requests to the pipeline of calls, as the two doors do, without their sockets. */
+export interface Door {
+  /** A call of a platform, under an idempotency key if there is one. */
+  signed(request: Request, key: string | undefined, credentials: SentCredentials): Promise<Answer>;
+  /** A call of an internal system. */
+  identified(request: Request, key: string | undefined, service: ServicePrincipal): Promise<Answer>;
+}
+
+/** The method and the target that all signatures cover, beside the body. */
+export const signedMethod = 'POST';
+export const targetOf = ({ method }: Request): string => `/${method.parent.typeName}/${method.name}`;
+/** The body that a signature covers. */
+export const bodyOf = ({ method, message }: Request): Uint8Array => toBinary(method.input, message);
+
+/** Opens the door to these calls. */
+export function openDoor(calls: Calls): Door {
+  return {
+    signed: async (request, key, credentials) => {
+      const route = () => routed(request, key);
+      const readBody = async () => bodyOf(request);
+      const call = { method: signedMethod, target: targetOf(request), credentials, readBody, route };
+      return written(request.method, await calls.signed(call, { requestId: 'simulated' }));
+    },
+    identified: async (request, key, service) =>
+      written(
+        request.method,
+        await calls.identified(service, routed(request, key), { requestId: 'simulated' }),
+      ),
+  };
+}
+
+function routed({ method, message }: Request, key: string | undefined): RoutedCall {
+  const idempotencyKeys = key === undefined ? [] : [key];
+  return { method, idempotencyKeys, read: () => ({ message, violations: [] }) };
+}
+
+function written({ output }: DescMethodUnary, { answer, isReplay }: Outcome): Answer {
+  if (!(answer instanceof Refusal)) return { status: 200, json: toJson(output, answer), isReplay };
+  const { reason, message, cause } = answer;
+  const why = reason === 'INTERNAL' && cause instanceof Error ? cause.stack : message;
+  return { status: reasons[reason].http, json: { code: reason, message: why }, isReplay };
+}

@@ -1,0 +1,261 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type ActSchema,
+  AdminService,
+  Key_Status,
+  Key_Tier,
+  type KeySchema,
+  type ListUsageResponse_UsageSchema,
+  Platform_Status,
+  type PlatformSchema,
+} from '../../../gen/artseal/v1/admin_pb.ts';
+import { type Act, checkReason } from '../../domain/audit-entry.ts';
+import { type Calendar, checkMonth, instantOf } from '../../domain/calendar.ts';
+import {
+  type Agreement,
+  type AgreementChange,
+  callsLeft,
+  checkAgreement,
+  checkOverlap,
+  type KeyStatus,
+  overlapS,
+  type PlatformStatus,
+  platformNotFound,
+  statusAt,
+  type Tier,
+} from '../../domain/caller.ts';
+import type { Violation } from '../../domain/violation.ts';
+import { createIssuance, type IssuanceDependencies, type IssuedKey } from '../../keys/issuance.ts';
+import type { Platform, PlatformUsage, StoredKey } from '../../store/caller-commands.ts';
+import type { CallerRef } from '../../store/filing-commands.ts';
+import type { Execute } from '../../store/store.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { actorOf } from '../principal.ts';
+import type { ListRequest, Paging } from './paging.ts';
+import { createPartyOperations, type PartyDependencies } from './party-operations.ts';
+import { utc } from './timestamps.ts';
+
+/** What the administration needs. */
+export interface AdminDependencies extends Omit<IssuanceDependencies, 'execute'>, PartyDependencies {
+  readonly calendar: Calendar;
+  readonly paging: Paging;
+}
+
+/** AdminService, for operators. */
+export function createAdminService(dependencies: AdminDependencies): Implementation {
+  const { clock, calendar, paging } = dependencies;
+  const issuanceOf = ({ execute }: Call) => createIssuance({ ...dependencies, execute });
+  const shown = (key: StoredKey) => keyMessage(key, statusAt(key, clock.nowMs() / 1000));
+  const issued = ({ key, apiSecret }: IssuedKey) => ({ key: shown(key), apiSecret });
+
+  const byOf = (call: Call, { reason }: Reasoned) => actorOf(call, clock, reason);
+
+  const settingKey = (status: KeyStatus) => ({
+    parse: parseReasoned<{ readonly keyId: string }>,
+    run: async (request: Reasoned & { readonly keyId: string }, call: Call) => {
+      const [by, { keyId }] = [byOf(call, request), request];
+      return { key: shown(await call.execute({ kind: 'SetKeyStatus', by, keyId, status })) };
+    },
+  });
+  const settingPlatform = (status: PlatformStatus) => ({
+    parse: parseReasoned<{ readonly caller: string }>,
+    run: async (request: Reasoned & { readonly caller: string }, call: Call) => {
+      const [by, { caller: name }] = [byOf(call, request), request];
+      const changed = await call.execute({ kind: 'SetPlatformStatus', by, name, status });
+      return { platform: platformMessage(changed) };
+    },
+  });
+
+  const parsePage = <R extends ListRequest>(request: R, principal: CallerRef) =>
+    parsed(paging.check(request, principal), () => ({ page: paging.query(request, principal), request }));
+
+  /** The month that a request names; the current one if it names none. */
+  const monthOf = ({ month }: { readonly month: string }) => month || calendar.month(clock.nowMs()).name;
+
+  return implement(AdminService, 'operate', {
+    ...createPartyOperations(dependencies),
+    createKey: operation({
+      parse: (request) => {
+        const agreement = toAgreement(request);
+        const violations = [...checkAgreement(agreement), ...checkReason(request.reason)];
+        return parsed(violations, () => ({ agreement, request }));
+      },
+      run: async ({ agreement, request }, call) =>
+        issued(await issuanceOf(call).issueKey(agreement, byOf(call, request))),
+    }),
+    listKeys: operation({
+      parse: parsePage,
+      run: async ({ page, request }, { execute, principal }) => {
+        const keys = await execute({ kind: 'ListKeys', page });
+        return { keys: keys.items.map(shown), nextPageToken: paging.token(keys, request, principal) };
+      },
+    }),
+    rotateKey: operation({
+      parse: ({ keyId, overlapSeconds = overlapS.default, reason }) => {
+        const violations = [...checkOverlap(overlapSeconds), ...checkReason(reason)];
+        return parsed(violations, () => ({ keyId, overlapSeconds, reason }));
+      },
+      run: async ({ keyId, overlapSeconds, reason }, call) =>
+        issued(await issuanceOf(call).rotateKey(keyId, overlapSeconds, byOf(call, { reason }))),
+    }),
+    suspendKey: operation(settingKey('SUSPENDED')),
+    resumeKey: operation(settingKey('ACTIVE')),
+    revokeKey: operation(settingKey('REVOKED')),
+    listPlatforms: operation({
+      parse: parsePage,
+      run: async ({ page, request }, { execute, principal }) => {
+        const platforms = await execute({ kind: 'ListPlatforms', page });
+        const nextPageToken = paging.token(platforms, request, principal);
+        return { platforms: platforms.items.map(platformMessage), nextPageToken };
+      },
+    }),
+    getPlatform: operation({
+      parse: ({ caller }) => parsed([], () => caller),
+      run: async (name, { execute }) => ({ platform: platformMessage(await platformOf(execute, name)) }),
+    }),
+    updatePlatform: operation({
+      parse: (request) => parsed(checkReason(request.reason), () => request),
+      run: async (request, call) => {
+        const [by, change, name] = [byOf(call, request), toChange(request), request.caller];
+        const changed = await call.execute({ kind: 'ChangeAgreement', by, name, change });
+        return { platform: platformMessage(changed) };
+      },
+    }),
+    suspendPlatform: operation(settingPlatform('SUSPENDED')),
+    resumePlatform: operation(settingPlatform('ACTIVE')),
+    listUsage: operation({
+      parse: (request, principal) => {
+        const violations = [...checkMonthOrNow(request.month), ...paging.check(request, principal)];
+        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
+      },
+      run: async ({ page, request }, { execute, principal }) => {
+        const month = monthOf(request);
+        const usages = await execute({ kind: 'ListUsage', month, page });
+        const nextPageToken = paging.token(usages, request, principal);
+        return { month, usages: usages.items.map(usageMessage), nextPageToken };
+      },
+    }),
+    getUsage: operation({
+      parse: (request) => parsed(checkMonthOrNow(request.month), () => request),
+      run: async (request, { execute }) => {
+        const { callerId, caller, monthlyQuota } = await platformOf(execute, request.caller);
+        const month = monthOf(request);
+        const calls = BigInt(await execute({ kind: 'CountCalls', callerId, month }));
+        return { caller, month, calls, ...quotaField(monthlyQuota) };
+      },
+    }),
+    listActs: operation({
+      parse: (request, principal) => {
+        const violations = [...paging.check(request, principal), ...checkSince(request.since)];
+        return parsed(violations, () => ({ page: paging.query(request, principal), request }));
+      },
+      run: async ({ page, request }, { execute, principal }) => {
+        const sinceMs = instantOf(request.since);
+        const sinceS = sinceMs === undefined ? undefined : Math.floor(sinceMs / 1000);
+        const acts = await execute({ kind: 'ListActs', sinceS, page });
+        return { acts: acts.items.map(actMessage), nextPageToken: paging.token(acts, request, principal) };
+      },
+    }),
+  });
+}
+
+/** A request that changes something, and why; empty is no reason given. */
+interface Reasoned {
+  readonly reason: string;
+}
+
+const parseReasoned = <R>(request: Reasoned & R) => parsed(checkReason(request.reason), () => request);
+
+function checkSince(since: string): Violation[] {
+  if (since === '' || instantOf(since) !== undefined) return [];
+  return [{ field: 'since', rule: 'must be RFC 3339, as in 2026-11-21T09:15:00+08:00, or empty' }];
+}
+
+function actMessage({ id, atS, reason, before, after, ...act }: Act): MessageInitShape<typeof ActSchema> {
+  const told = { reason: reason ?? '', before: before ?? '', after: after ?? '' };
+  return { ...act, ...told, id: BigInt(id), at: utc(atS) };
+}
+
+function toAgreement(request: {
+  readonly name: string;
+  readonly tier: Key_Tier;
+  readonly monthlyQuota?: bigint | undefined;
+  readonly unlimited: boolean;
+  readonly filingCap?: bigint | undefined;
+}): Agreement {
+  const { name, monthlyQuota, unlimited, filingCap } = request;
+  return {
+    name,
+    tier: tierOf(request.tier),
+    monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
+    unlimited,
+    filingCap: filingCap === undefined ? undefined : Number(filingCap),
+  };
+}
+
+/** A number that stands for no tier is left to the rules of agreements to refuse. */
+function toChange(request: {
+  readonly tier: Key_Tier;
+  readonly monthlyQuota?: bigint | undefined;
+  readonly unlimited: boolean;
+  readonly filingCap?: bigint | undefined;
+  readonly noFilingCap: boolean;
+}): AgreementChange {
+  const { tier, monthlyQuota, unlimited, filingCap, noFilingCap } = request;
+  return {
+    tier: tier === Key_Tier.TIER_UNSPECIFIED ? undefined : (tierOf(tier) ?? String(tier)),
+    monthlyQuota: monthlyQuota === undefined ? undefined : Number(monthlyQuota),
+    unlimited,
+    filingCap: filingCap === undefined ? undefined : Number(filingCap),
+    noFilingCap,
+  };
+}
+
+async function platformOf(execute: Execute, name: string): Promise<Platform> {
+  const platform = await execute({ kind: 'FindPlatform', name });
+  if (platform === undefined) throw platformNotFound();
+  return platform;
+}
+
+const checkMonthOrNow = (name: string) => (name === '' ? [] : checkMonth(name));
+
+const tierNames: readonly Tier[] = ['TRIAL', 'STANDARD', 'ENTERPRISE'];
+
+const tierOf = (value: Key_Tier) => tierNames.find((known) => Key_Tier[known] === value);
+
+function keyMessage(key: StoredKey, status: KeyStatus): MessageInitShape<typeof KeySchema> {
+  const { keyId, apiKey, caller, tier, monthlyQuota, createdAtS, expiresAtS, platformStatus } = key;
+  return {
+    keyId,
+    apiKey,
+    caller,
+    tier: Key_Tier[tier],
+    ...quotaField(monthlyQuota),
+    status: Key_Status[status],
+    createdAt: utc(createdAtS),
+    expiresAt: expiresAtS === null ? '' : utc(expiresAtS),
+    platformStatus: Platform_Status[platformStatus],
+  };
+}
+
+function platformMessage(platform: Platform): MessageInitShape<typeof PlatformSchema> {
+  const { caller, tier, monthlyQuota, filingCap, status } = platform;
+  return {
+    caller,
+    tier: Key_Tier[tier],
+    ...quotaField(monthlyQuota),
+    ...(filingCap !== null && { filingCap: BigInt(filingCap) }),
+    status: Platform_Status[status],
+  };
+}
+
+function usageMessage(usage: PlatformUsage): MessageInitShape<typeof ListUsageResponse_UsageSchema> {
+  const { calls, monthlyQuota } = usage;
+  const left = callsLeft(monthlyQuota, calls);
+  const remaining = left === null ? {} : { remaining: BigInt(left) };
+  return { platform: platformMessage(usage), calls: BigInt(calls), ...remaining };
+}
+
+function quotaField(quota: number | null): { monthlyQuota?: bigint } {
+  return quota === null ? {} : { monthlyQuota: BigInt(quota) };
+}

@@ -1,0 +1,198 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Escrow_Instruction,
+  Escrow_State,
+  Escrow_Type,
+  EscrowChange_Payment,
+  type EscrowChangeSchema,
+  type EscrowSchema,
+  EscrowService,
+} from '../../../gen/artseal/v1/escrow_pb.ts';
+import {
+  type Escrow,
+  type EscrowChange,
+  type EscrowState,
+  escrowNotFound,
+  escrowStates,
+  type NextAction,
+  pendingOf,
+} from '../../domain/escrow.ts';
+import { checkTerms, clearing } from '../../domain/escrow-terms.ts';
+import { checkFilingNumber } from '../../domain/filing.ts';
+import type { PartyMembers } from '../../domain/party.ts';
+import { Refusal } from '../../domain/reason.ts';
+import type { Violation } from '../../domain/violation.ts';
+import type { Institution } from '../../payments/provider.ts';
+import { paymentPending, type Reconciler } from '../../payments/reconciliation/reconciler.ts';
+import type { Instruction } from '../../store/escrow-commands.ts';
+import type { BusinessTime } from '../../store/filing-commands.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { callerOf, ownerScope } from '../principal.ts';
+import type { Paging } from './paging.ts';
+
+/** What the escrow operations need. */
+export interface EscrowDependencies {
+  readonly institution: Pick<Institution, 'check'>;
+  /** What parties have to be registered with; undefined where anybody is one. */
+  readonly parties: PartyMembers | undefined;
+  readonly reconciler: Pick<Reconciler, 'carryOut'>;
+  readonly now: () => BusinessTime;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  /** A name for an instruction, unique for ever. */
+  readonly newInstructionId: () => string;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
+  readonly paging: Paging;
+}
+
+/** The operations of EscrowService; those that move money wait for the institution's answer. */
+export function createEscrowService(dependencies: EscrowDependencies): Implementation {
+  const { institution, parties, reconciler, now, timestamp, newInstructionId, currency, paging } =
+    dependencies;
+
+  const shown = (order: Escrow) => toMessage(order, currency, timestamp);
+  const workFor = (call: Call) => ({ ...callerOf(call), instructionId: newInstructionId() });
+
+  /**
+   * The order once the institution did as it was told, or said that the buyer has to act first. Throws PAYMENT_DECLINED,
+   * PAYMENT_PENDING.
+   */
+  async function confirmed(prepared: Instruction): Promise<Escrow> {
+    const { kind, status, reason, order } = await reconciler.carryOut(prepared);
+    // A hold that went back before the order was FROZEN was one for nobody.
+    const isMissed = kind === 'FREEZE' && order.history.every(({ state }) => state !== 'FROZEN');
+    if (status === 'DECLINED' || (isMissed && order.state !== 'UNPAID')) {
+      const message = `The payment institution declined the ${pendingOf(kind)} of ${order.escrowId}.`;
+      throw new Refusal('PAYMENT_DECLINED', reason === undefined ? message : `${message} ${reason}`);
+    }
+    if (kind === 'FREEZE' && order.nextAction !== undefined) return order;
+    if (status !== 'CONFIRMED' || isMissed) throw paymentPending(order.escrowId);
+    return order;
+  }
+
+  const resolving = (resolution: 'RELEASE' | 'REFUND') => ({
+    parse: ({ escrowId }: { readonly escrowId: string }) => parsed([], () => escrowId),
+    run: async (escrowId: string, call: Call) => {
+      const owner = ownerScope(call.principal);
+      const work = workFor(call);
+      const prepared = await call.execute({
+        ...{ kind: 'PrepareResolution', resolution, escrowId, at: now(), work, owner },
+      });
+      return { escrow: shown(await confirmed(prepared)) };
+    },
+  });
+
+  return implement(EscrowService, 'escrow', {
+    createEscrow: operation({
+      parse: ({ filingNo, type, amount, buyerId, sellerId }) => {
+        const terms = { filingNo, amount, buyerId, sellerId };
+        const violations = checkTerms({ ...terms, type: typeOf(type) });
+        return parsed(violations, () => ({ ...terms, type: 'GUARANTEE' as const }));
+      },
+      run: async (terms, call) => {
+        const [owner, work] = [ownerScope(call.principal), workFor(call)];
+        // Refused by the store, since a repetition goes on with its order, whoever the institution knows by now.
+        const violations = institution.check({ ...terms, currency });
+        const prepared = await call.execute({
+          ...{ kind: 'OpenEscrow', terms, violations, parties, at: now(), work, owner },
+        });
+        const { escrowId, amount, nextAction } = await confirmed(prepared);
+        if (nextAction === undefined) return { escrowId, state: Escrow_State.FROZEN, clearing, amount };
+        return {
+          escrowId,
+          state: Escrow_State.UNPAID,
+          clearing,
+          amount,
+          nextAction: toNextAction(nextAction, timestamp),
+        };
+      },
+    }),
+    getEscrow: operation({
+      parse: ({ escrowId }) => parsed([], () => escrowId),
+      run: async (escrowId, call) => {
+        const order = await call.execute({ kind: 'GetEscrow', escrowId, owner: ownerScope(call.principal) });
+        if (order === undefined) throw escrowNotFound();
+        return { escrow: shown(order) };
+      },
+    }),
+    listEscrows: operation({
+      parse: (request, principal) => {
+        const violations = [
+          ...paging.check(request, principal),
+          ...checkState(request.state),
+          ...(request.filingNo === '' ? [] : checkFilingNumber('filingNo', request.filingNo)),
+        ];
+        return parsed(violations, () => ({
+          filter: {
+            owner: ownerScope(principal),
+            state: stateOf(request.state),
+            filingNo: request.filingNo || undefined,
+          },
+          page: paging.query(request, principal),
+          request,
+        }));
+      },
+      run: async ({ filter, page, request }, call) => {
+        const escrows = await call.execute({ kind: 'ListEscrows', filter, page });
+        const nextPageToken = paging.token(escrows, request, call.principal);
+        return { escrows: escrows.items.map(shown), nextPageToken };
+      },
+    }),
+    releaseEscrow: operation(resolving('RELEASE')),
+    refundEscrow: operation(resolving('REFUND')),
+  });
+}
+
+function typeOf(type: Escrow_Type): 'GUARANTEE' | undefined {
+  return type === Escrow_Type.GUARANTEE ? 'GUARANTEE' : undefined;
+}
+
+function checkState(state: Escrow_State): Violation[] {
+  if (state === Escrow_State.STATE_UNSPECIFIED || stateOf(state) !== undefined) return [];
+  return [{ field: 'state', rule: `must be ${escrowStates.join(' or ')}` }];
+}
+
+/** The state that a filter names; undefined for all. */
+function stateOf(state: Escrow_State): EscrowState | undefined {
+  return escrowStates.find((known) => Escrow_State[known] === state);
+}
+
+function toMessage(
+  order: Escrow,
+  currency: string,
+  timestamp: (atMs: number) => string,
+): MessageInitShape<typeof EscrowSchema> {
+  const { state, pending, type, history, nextAction, holdExpiresAtMs, ...rest } = order;
+  return {
+    ...rest,
+    ...(pending === undefined ? {} : { pending: Escrow_Instruction[pending] }),
+    ...(nextAction === undefined ? {} : { nextAction: toNextAction(nextAction, timestamp) }),
+    ...(holdExpiresAtMs === undefined ? {} : { holdExpiresAt: timestamp(holdExpiresAtMs) }),
+    state: Escrow_State[state],
+    type: Escrow_Type[type],
+    clearing,
+    currency,
+    history: history.map(toChange),
+  };
+}
+
+function toNextAction({ url, untilMs }: NextAction, timestamp: (atMs: number) => string) {
+  return { url, expiresAt: timestamp(untilMs) };
+}
+
+function toChange({
+  state,
+  at,
+  payment,
+  amount,
+  byOperator,
+}: EscrowChange): MessageInitShape<typeof EscrowChangeSchema> {
+  return {
+    state: Escrow_State[state],
+    at,
+    ...(payment === undefined ? {} : { payment: EscrowChange_Payment[payment] }),
+    ...(amount === undefined ? {} : { left: amount }),
+    ...(byOperator && { byOperator }),
+  };
+}

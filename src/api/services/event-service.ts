@@ -1,0 +1,154 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { EventService, type WatchEventsResponseSchema } from '../../../gen/artseal/v1/event_pb.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { Refusal } from '../../domain/reason.ts';
+import { FieldsRefused, type Violation } from '../../domain/violation.ts';
+import type { Feed } from '../../events/feed.ts';
+import type { Polls } from '../../events/polls.ts';
+import type { EventPage, ToldEvent } from '../../store/event-commands.ts';
+import type { Execute } from '../../store/store.ts';
+import {
+  type Call,
+  type Implementation,
+  implement,
+  operation,
+  parsed,
+  type StreamCall,
+  streaming,
+} from '../operation.ts';
+import { ownerScope } from '../principal.ts';
+import { type EventMessageDependencies, eventMessage } from './event-message.ts';
+
+/** What the operations on events need. */
+export interface EventDependencies extends EventMessageDependencies {
+  readonly feed: Feed;
+  readonly polls: Polls;
+  readonly clock: Clock;
+}
+
+/** How long a call may wait for an event, in seconds. */
+const waitSMax = 30;
+
+/** How long a stream says nothing, in milliseconds. */
+const heartbeatMs = 15_000;
+
+/** Events behind a place: a sequence of a caller, or a position among those of all. */
+interface Place {
+  /** Undefined for all. */
+  readonly callerId: number | undefined;
+  /** Undefined for the oldest event that is kept. */
+  readonly after: number | undefined;
+}
+
+/** The operations of EventService. Each caller lists its own events; an internal system may watch those of all. */
+export function createEventService({ feed, polls, clock, ...making }: EventDependencies): Implementation {
+  /** Events of a caller as soon as there are some; none where the time is over. */
+  async function poll(callerId: number, after: number | undefined, waitMs: number, call: Call) {
+    const untilMs = clock.monotonicMs() + waitMs;
+    using place = polls.begin(callerId);
+    // Before the first look, so that nothing is missed that comes behind it.
+    using listener = feed.listen(callerId, place.signal);
+    for (;;) {
+      const page = await read({ callerId, after }, call.execute);
+      const leftMs = untilMs - clock.monotonicMs();
+      const isOver = leftMs <= 0 || place.signal.aborted || feed.isEnded();
+      if (page.events.length > 0 || isOver) return page;
+      await call.pause(() => listener.news(leftMs));
+    }
+  }
+
+  const told = (event: ToldEvent, next: number): MessageInitShape<typeof WatchEventsResponseSchema> => {
+    return { event: eventMessage(event, making), platform: event.caller, next: BigInt(next) };
+  };
+
+  async function* watch({ callerId, after }: Place, { execute, signal }: StreamCall) {
+    using listener = feed.listen(callerId, signal);
+    const placeOf = ({ position, sequence }: ToldEvent) => (callerId === undefined ? position : sequence);
+    let page = await read({ callerId, after }, execute);
+    const [first] = page.events;
+    yield { next: BigInt(after ?? (first === undefined ? page.next : placeOf(first) - 1)) };
+    let toldMs = clock.monotonicMs();
+    while (!signal.aborted && !feed.isEnded()) {
+      for (const event of page.events) {
+        yield told(event, placeOf(event));
+        toldMs = clock.monotonicMs();
+      }
+      const { next } = page;
+      const silentMs = clock.monotonicMs() - toldMs;
+      if (page.events.length === 0 && silentMs < heartbeatMs) await listener.news(heartbeatMs - silentMs);
+      page = await read({ callerId, after: next }, execute);
+      if (page.events.length > 0 || clock.monotonicMs() - toldMs < heartbeatMs) continue;
+      yield { next: BigInt(next) };
+      toldMs = clock.monotonicMs();
+    }
+  }
+
+  return implement(EventService, 'read', {
+    listEvents: operation({
+      parse: ({ after, waitSeconds = 0 }) =>
+        parsed([...checkAfter(after), ...checkWait(waitSeconds)], () => {
+          return { after: numberOf(after), waitMs: waitSeconds * 1_000 };
+        }),
+      run: async ({ after, waitMs }, call) => {
+        const { callerId } = call.principal;
+        const { events, next } =
+          waitMs === 0
+            ? await read({ callerId, after }, call.execute)
+            : await poll(callerId, after, waitMs, call);
+        return { events: events.map((event) => eventMessage(event, making)), next: BigInt(next) };
+      },
+    }),
+    watchEvents: streaming({
+      parse: ({ platform, after }) => parsed(checkAfter(after), () => ({ platform, after: numberOf(after) })),
+      run: async function* ({ platform, after }, call) {
+        const callerId = await callerWatched(platform, call);
+        yield* watch({ callerId, after }, call);
+      },
+    }),
+  });
+}
+
+/** Throws EVENTS_EXPIRED, and VALIDATION_FAILED for a place ahead of all events. */
+function read({ callerId, after }: Place, execute: Execute): Promise<EventPage> {
+  return callerId === undefined
+    ? execute({ kind: 'ReadAllEvents', after })
+    : execute({ kind: 'ReadEvents', callerId, after });
+}
+
+/**
+ * Whose events a call watches that names a platform, or nobody; undefined for those of all. Throws NOT_FOUND;
+ * PERMISSION_DENIED to whoever acts for another platform.
+ */
+async function callerWatched(
+  platform: string,
+  { principal, execute }: StreamCall,
+): Promise<number | undefined> {
+  const owner = ownerScope(principal);
+  if (platform === '') return owner;
+  if (owner === undefined) return callerNamed(platform, execute);
+  if (platform === principal.caller) return owner;
+  const message = `The token acts for ${principal.caller}: it has the events of no other platform.`;
+  throw new Refusal('PERMISSION_DENIED', message);
+}
+
+async function callerNamed(name: string, execute: Execute): Promise<number> {
+  try {
+    return (await execute({ kind: 'FindCaller', name })).callerId;
+  } catch (error) {
+    if (!(error instanceof FieldsRefused)) throw error;
+    const violations = error.violations.map(({ rule }) => ({ field: 'platform', rule }));
+    throw new FieldsRefused(error.reason, violations);
+  }
+}
+
+const numberOf = (after: bigint | undefined) => (after === undefined ? undefined : Number(after));
+
+function checkAfter(after = 0n): Violation[] {
+  if (after >= 0n && after <= BigInt(Number.MAX_SAFE_INTEGER)) return [];
+  return [{ field: 'after', rule: `must be an integer from 0 to ${Number.MAX_SAFE_INTEGER}` }];
+}
+
+function checkWait(seconds: number): Violation[] {
+  if (seconds >= 0 && seconds <= waitSMax) return [];
+  return [{ field: 'waitSeconds', rule: `must be an integer from 0 to ${waitSMax}` }];
+}

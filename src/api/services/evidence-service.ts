@@ -1,0 +1,97 @@
+import { EvidenceService } from '../../../gen/artseal/v1/evidence_pb.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { transfersMax } from '../../domain/provenance.ts';
+import type { Violation } from '../../domain/violation.ts';
+import type { Bundles } from '../../evidence/log/bundle.ts';
+import { type LinkTokens, linkLifeS } from '../../keys/link-tokens.ts';
+import { mintLinkId } from '../../keys/mint.ts';
+import type { StoredLink } from '../../store/evidence-commands.ts';
+import { type Implementation, implement, operation, parsed } from '../operation.ts';
+import { ownerScope, sharerOf } from '../principal.ts';
+import type { Paging } from './paging.ts';
+
+/** What the operations on evidence need. */
+export interface EvidenceDependencies {
+  readonly bundles: Bundles;
+  readonly linkTokens: LinkTokens;
+  /** Where links lead to at the public door; a token follows. */
+  readonly linkPath: string;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  /** RFC 3339 of Unix milliseconds, in the business time zone. */
+  readonly timestamp: (atMs: number) => string;
+  readonly paging: Paging;
+}
+
+/** The last place that a record of a filing can have: it is the filing itself, and its transfers. */
+const sequenceMax = 1 + transfersMax;
+
+/**
+ * The operations of EvidenceService. A platform has evidence of its own filings, an internal system of all of them. A link gives it to
+ * anybody, so making one needs a scope of its own.
+ */
+export function createEvidenceService({
+  bundles,
+  linkTokens,
+  linkPath,
+  clock,
+  timestamp,
+  paging,
+}: EvidenceDependencies): Implementation {
+  const at = (atS: number) => timestamp(atS * 1000);
+  const linkMessage = ({ linkId, sequence, createdAtS, expiresAtS, revokedAtS }: StoredLink) => ({
+    ...{ linkId, sequence, createdAt: at(createdAtS), expiresAt: at(expiresAtS) },
+    ...(revokedAtS !== null && { revokedAt: at(revokedAtS) }),
+  });
+  return implement(EvidenceService, 'link', {
+    getEvidence: operation({
+      parse: ({ filingNo, sequence = 1 }, principal) =>
+        parsed(checkRange('sequence', sequence, 1, sequenceMax), () => {
+          return { filingNo, sequence, owner: ownerScope(principal) };
+        }),
+      run: async (named, call) => ({ bundle: await bundles.bundleOf(named, call.execute, call.pause) }),
+    }),
+    createEvidenceLink: operation({
+      parse: ({ filingNo, sequence = 1, expiresInSeconds = linkLifeS.default }, principal) => {
+        const violations = [
+          ...checkRange('sequence', sequence, 1, sequenceMax),
+          ...checkRange('expiresInSeconds', expiresInSeconds, linkLifeS.min, linkLifeS.max),
+        ];
+        const named = { filingNo, sequence, owner: ownerScope(principal) };
+        return parsed(violations, () => ({ named, expiresInSeconds }));
+      },
+      run: async ({ named, expiresInSeconds }, call) => {
+        const by = sharerOf(call, clock);
+        const { callerId } = call.principal;
+        const [linkId, expiresAtS] = [mintLinkId(), by.atS + expiresInSeconds];
+        const path = `${linkPath}${linkTokens.seal({ ...named, linkId }, expiresAtS)}`;
+        const link = { linkId, path, expiresAt: timestamp(expiresAtS * 1000) };
+        return await call.execute({ kind: 'ShareRecord', ...named, by, callerId, link, expiresAtS });
+      },
+    }),
+    listEvidenceLinks: operation({
+      parse: (request, principal) =>
+        parsed(paging.check(request, principal), () => ({
+          page: paging.query(request, principal),
+          request,
+        })),
+      run: async ({ page, request }, { execute, principal }) => {
+        const [owner, nowS] = [ownerScope(principal), Math.floor(clock.nowMs() / 1000)];
+        const links = await execute({ kind: 'ListLinks', filingNo: request.filingNo, owner, nowS, page });
+        const nextPageToken = paging.token(links, request, principal);
+        return { links: links.items.map(linkMessage), nextPageToken };
+      },
+    }),
+    revokeEvidenceLink: operation({
+      parse: ({ filingNo, linkId }, principal) =>
+        parsed([], () => ({ filingNo, linkId, owner: ownerScope(principal) })),
+      run: async (named, call) => {
+        await call.execute({ kind: 'RevokeLink', by: sharerOf(call, clock), ...named });
+        return {};
+      },
+    }),
+  });
+}
+
+function checkRange(field: string, value: number, min: number, max: number): Violation[] {
+  return value >= min && value <= max ? [] : [{ field, rule: `must be an integer from ${min} to ${max}` }];
+}

@@ -1,0 +1,95 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Filing_Status, type FilingSchema, FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
+import type { Calendar } from '../../domain/calendar.ts';
+import {
+  checkArtwork,
+  evidenceChain,
+  type Filing,
+  filingNotFound,
+  filingsHalted,
+} from '../../domain/filing.ts';
+import { refusalData, type Violation } from '../../domain/violation.ts';
+import type { BusinessTime } from '../../store/filing-commands.ts';
+import { type Call, type Implementation, implement, operation, parsed } from '../operation.ts';
+import { callerOf, ownerScope } from '../principal.ts';
+import type { Paging } from './paging.ts';
+
+/** What the filing operations need. */
+export interface FilingDependencies {
+  readonly now: () => BusinessTime;
+  readonly calendar: Pick<Calendar, 'yearEndsAtMs'>;
+  /** As `ClockReading.setByS`. */
+  readonly clockSetByS: () => number;
+  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  readonly isRolledBack: () => boolean;
+  /** ISO 4217 code of all prices. */
+  readonly currency: string;
+  readonly paging: Paging;
+}
+
+/** The operations of FilingService. A platform sees its own filings, an internal system all of them. */
+export function createFilingService({
+  now,
+  calendar,
+  clockSetByS,
+  isRolledBack,
+  currency,
+  paging,
+}: FilingDependencies): Implementation {
+  /** The cap of the platform that a call is for, in the year of a time; undefined if it has none. */
+  function capOf({ principal: { filingCap } }: Call, { atMs }: BusinessTime) {
+    if (filingCap === undefined) return undefined;
+    return { filings: filingCap, endsInS: Math.ceil((calendar.yearEndsAtMs(atMs) - atMs) / 1_000) };
+  }
+  const shown = (filing: Filing) => toMessage(filing, currency);
+  return implement(FilingService, 'file', {
+    createFiling: operation({
+      parse: ({ author, era, size, material, condition, price }) => {
+        const artwork = { author, era, size, material, condition, price };
+        return parsed(checkArtwork(artwork), () => ({ ...artwork, price: price ?? 0n }));
+      },
+      run: async (artwork, call) => {
+        const at = now();
+        const file = { kind: 'FileArtwork', artwork, at, by: callerOf(call), cap: capOf(call, at) } as const;
+        // In the store, so that a repetition is given what was answered before.
+        const filed = await (isRolledBack()
+          ? call.execute({ kind: 'Refuse', refusal: refusalData(filingsHalted()) })
+          : call.execute({ ...file, clockSetByS: clockSetByS() }));
+        const { filingNo, hash, timestamp } = filed;
+        return { filingNo, status: Filing_Status.SUBMITTED, chain: evidenceChain, hash, timestamp };
+      },
+    }),
+    getFiling: operation({
+      parse: ({ filingNo }) => parsed([], () => filingNo),
+      run: async (filingNo, call) => {
+        const filing = await call.execute({ kind: 'GetFiling', filingNo, owner: ownerScope(call.principal) });
+        if (filing === undefined) throw filingNotFound();
+        return { filing: shown(filing) };
+      },
+    }),
+    listFilings: operation({
+      parse: (request, principal) => {
+        const violations = [...paging.check(request, principal), ...checkYear(request.year)];
+        return parsed(violations, () => ({
+          filter: { owner: ownerScope(principal), year: request.year || undefined },
+          page: paging.query(request, principal),
+          request,
+        }));
+      },
+      run: async ({ filter, page, request }, call) => {
+        const filings = await call.execute({ kind: 'ListFilings', filter, page });
+        const nextPageToken = paging.token(filings, request, call.principal);
+        return { filings: filings.items.map(shown), nextPageToken };
+      },
+    }),
+  });
+}
+
+function checkYear(year: number): Violation[] {
+  if (year >= 0 && year <= 9_999) return [];
+  return [{ field: 'year', rule: 'must be an integer from 1 to 9999, or 0 for all' }];
+}
+
+function toMessage(filing: Filing, currency: string): MessageInitShape<typeof FilingSchema> {
+  return { ...filing, currency, status: Filing_Status.SUBMITTED, chain: evidenceChain };
+}

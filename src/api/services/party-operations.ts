@@ -1,0 +1,126 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type AddPartyRequest,
+  type AdminService,
+  Party_Role,
+  type PartySchema,
+} from '../../../gen/artseal/v1/admin_pb.ts';
+import { checkReason } from '../../domain/audit-entry.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { PartyRole } from '../../domain/escrow-terms.ts';
+import { checkParty, checkRole, type NewParty, type PartyRules, partyRoles } from '../../domain/party.ts';
+import type { Violation } from '../../domain/violation.ts';
+import type { Party } from '../../store/party-commands.ts';
+import { type Operations, operation, parsed } from '../operation.ts';
+import { actorOf } from '../principal.ts';
+import type { Paging } from './paging.ts';
+import { utc } from './timestamps.ts';
+
+/** What registering parties needs. */
+export interface PartyDependencies {
+  /** What parties are registered with at the institution; undefined where anybody is one. */
+  readonly partyRules: PartyRules | undefined;
+  readonly clock: Clock;
+  readonly paging: Paging;
+}
+
+type PartyOperations = Pick<
+  Operations<typeof AdminService>,
+  'addParty' | 'removeParty' | 'listParties' | 'importParties'
+>;
+
+/** The operations of AdminService that register the parties of platforms. */
+export function createPartyOperations({ partyRules, clock, paging }: PartyDependencies): PartyOperations {
+  return {
+    addParty: operation({
+      parse: (request) => {
+        const { violations, party } = readParty(request, partyRules);
+        return parsed([...violations, ...checkReason(request.reason)], () => ({ party, request }));
+      },
+      run: async ({ party, request: { caller, reason } }, call) => {
+        const by = actorOf(call, clock, reason);
+        return { party: partyMessage(await call.execute({ kind: 'AddParty', by, caller, party })) };
+      },
+    }),
+    removeParty: operation({
+      parse: ({ caller, role: word, partyId, reason }) => {
+        const role = roleOf(word);
+        const violations = [...checkRole(role), ...checkReason(reason)];
+        return parsed(violations, () => ({ caller, role: role as PartyRole, partyId, reason }));
+      },
+      run: async ({ reason, ...named }, call) => {
+        const by = actorOf(call, clock, reason);
+        return { party: partyMessage(await call.execute({ kind: 'RemoveParty', by, ...named })) };
+      },
+    }),
+    listParties: operation({
+      parse: (request, principal) => {
+        const role = roleOf(request.role);
+        const isAny = request.role === Party_Role.ROLE_UNSPECIFIED;
+        const violations = [...paging.check(request, principal), ...(isAny ? [] : checkRole(role))];
+        return parsed(violations, () => ({
+          filter: { caller: request.caller || undefined, role },
+          page: paging.query(request, principal),
+          request,
+        }));
+      },
+      run: async ({ filter, page, request }, { execute, principal }) => {
+        const parties = await execute({ kind: 'ListParties', filter, page });
+        const nextPageToken = paging.token(parties, request, principal);
+        return { parties: parties.items.map(partyMessage), nextPageToken };
+      },
+    }),
+    importParties: operation({
+      parse: ({ parties: messages, dryRun: isTrial, reason }) => {
+        const read = messages.map((message, place) => {
+          const at = (field: string) => `parties[${place}].${field}`;
+          const { violations, party } = readParty(message, partyRules);
+          return {
+            party: { ...party, caller: message.caller },
+            caller: { caller: message.caller, field: at('caller') },
+            violations: violations.map(({ field, rule }) => ({ field: at(field), rule })),
+          };
+        });
+        const parties = read.map(({ party }) => party);
+        const callers = read.map(({ caller }) => caller);
+        const violations = [
+          ...checkReason(reason),
+          ...read.flatMap((one) => one.violations),
+          ...repeated(parties),
+        ];
+        return parsed([], () => ({ parties, callers, violations, isTrial, reason }));
+      },
+      run: async ({ reason, ...given }, call) => {
+        const by = actorOf(call, clock, reason);
+        return call.execute({ kind: 'ImportParties', by, ...given });
+      },
+    }),
+  };
+}
+
+/** A party as sent; what is wrong with it, its role included, is among the violations. */
+function readParty(
+  { role, partyId, names }: Pick<AddPartyRequest, 'role' | 'partyId' | 'names'>,
+  rules: PartyRules | undefined,
+): { readonly party: NewParty; readonly violations: readonly Violation[] } {
+  const party = { role: roleOf(role), partyId, names };
+  return { party: party as NewParty, violations: checkParty(party, rules) };
+}
+
+const roleOf = (word: Party_Role): PartyRole | undefined =>
+  partyRoles.find((known) => Party_Role[known] === word);
+
+/** The parties that are given a second time. */
+function repeated(parties: readonly (NewParty & { readonly caller: string })[]): Violation[] {
+  const first = new Map<string, number>();
+  return parties.flatMap(({ caller, role, partyId }, place) => {
+    const key = JSON.stringify([caller, role, partyId]);
+    const before = first.get(key);
+    if (before === undefined) first.set(key, place);
+    return before === undefined ? [] : [{ field: `parties[${place}]`, rule: `is parties[${before}] again` }];
+  });
+}
+
+function partyMessage({ role, names, addedAtS, ...party }: Party): MessageInitShape<typeof PartySchema> {
+  return { ...party, role: Party_Role[role], names: { ...names }, addedAt: utc(addedAtS) };
+}

@@ -1,0 +1,170 @@
+import type { Logger } from 'pino';
+import { createDispatcher, type Dispatcher } from '../api/dispatcher.ts';
+import { createAdminService } from '../api/services/admin-service.ts';
+import { createEscrowService } from '../api/services/escrow-service.ts';
+import { createEventService } from '../api/services/event-service.ts';
+import { createEvidenceService } from '../api/services/evidence-service.ts';
+import { createFilingService } from '../api/services/filing-service.ts';
+import { createPaging } from '../api/services/paging.ts';
+import { createProvenanceService } from '../api/services/provenance-service.ts';
+import { createSharedEvidence } from '../api/services/shared-evidence.ts';
+import { webhookMessage } from '../api/services/webhook-message.ts';
+import { createWebhookService } from '../api/services/webhook-service.ts';
+import type { WebhookSettings } from '../config/config.ts';
+import type { Calendar } from '../domain/calendar.ts';
+import type { Environment } from '../domain/caller.ts';
+import type { Clock } from '../domain/clock.ts';
+import { membersOf, type PartyRules } from '../domain/party.ts';
+import { createFeed } from '../events/feed.ts';
+import { createPolls } from '../events/polls.ts';
+import { createJudge } from '../events/webhooks/addresses.ts';
+import { createAttempts } from '../events/webhooks/attempt.ts';
+import { createOutgoing } from '../events/webhooks/outgoing.ts';
+import { createSender, type SenderFigures } from '../events/webhooks/sender.ts';
+import { checkTarget } from '../events/webhooks/target.ts';
+import { createBundles } from '../evidence/log/bundle.ts';
+import { createOpenReads } from '../evidence/log/open-reads.ts';
+import type { Publication } from '../evidence/log/publication.ts';
+import { createTiles } from '../evidence/log/tiles.ts';
+import { linkPath, type PublicLog, type SharedEvidence } from '../http/rest/log-routes.ts';
+import type { KeyRing } from '../keys/key-ring.ts';
+import { createLinkTokens } from '../keys/link-tokens.ts';
+import { buildInfo } from '../packaging/build-info.ts';
+import type { Institution } from '../payments/provider.ts';
+import { createHoldWarnings } from '../payments/reconciliation/hold-warnings.ts';
+import type { ReconciliationLimits } from '../payments/reconciliation/limits.ts';
+import { createNotifications, type Notifications } from '../payments/reconciliation/notifications.ts';
+import { createReconciler } from '../payments/reconciliation/reconciler.ts';
+import { createRecovery } from '../payments/reconciliation/recovery.ts';
+import { createReleasedLookUps } from '../payments/reconciliation/released-lookups.ts';
+import { executorOf, type Store, shares } from '../store/store.ts';
+
+/** What the service is made of. */
+export interface ServiceParts {
+  readonly store: Store;
+  readonly keyRing: KeyRing;
+  readonly environment: Environment;
+  readonly institution: Institution;
+  /** What parties are registered with at the institution; undefined where anybody is one. */
+  readonly partyRules: PartyRules | undefined;
+  readonly clock: Clock;
+  readonly calendar: Calendar;
+  /** By how much the wall clock was set, as `ClockReading.setByS`. */
+  readonly clockSetByS: () => number;
+  /** Whether filings are refused since a witness finds that the evidence log was rolled back. */
+  readonly isRolledBack: () => boolean;
+  /** ISO 4217 code of all amounts. */
+  readonly currency: string;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  /** A name for an instruction, unique for ever. */
+  readonly newInstructionId: () => string;
+  readonly limits: ReconciliationLimits;
+  /** How endpoints of webhooks are reached. */
+  readonly webhooks: WebhookSettings;
+  /** What is published of the evidence log. */
+  readonly publication: Publication;
+  readonly log: Logger;
+}
+
+/** The service without doors. */
+export interface Service {
+  readonly dispatcher: Dispatcher;
+  readonly notifications: Notifications;
+  /** What anybody may ask for of the evidence log. */
+  readonly publicLog: PublicLog;
+  readonly sharedEvidence: SharedEvidence;
+  /** Looks after the orders that an earlier process left, and from then on after all; so it does after what webhooks are sent. */
+  start(): Promise<void>;
+  /** Takes up at once what commands changed of webhooks. */
+  refresh(): Promise<void>;
+  /** Ends the waiting of calls for events, for the process is about to take no more of them. */
+  endWaiting(): void;
+  /** Calls that wait for events. */
+  waitingCalls(): number;
+  /** Of what is sent to webhooks. */
+  sending(): SenderFigures;
+  /**
+   * Begins nothing more, waits for no answer of the institution any more and but shortly for those of webhooks, and for what is
+   * under way to be written down.
+   */
+  stop(): Promise<void>;
+}
+
+/** Puts the service together, between its store and its institution. */
+export function createService(parts: ServiceParts): Service {
+  const { store, institution, clock, calendar, publication } = parts;
+  const execute = executorOf(store);
+  const paging = createPaging(store.keyFor('page tokens'));
+  const timestamp = (atMs: number) => calendar.timestamp(atMs);
+  const now = () => {
+    const atMs = clock.nowMs();
+    return { atMs, timestamp: timestamp(atMs) };
+  };
+  const parties = membersOf(parts.partyRules);
+  const reconciler = createReconciler({ ...parts, execute, now });
+  const recovery = createRecovery({ ...parts, execute, reconciler });
+  const releasedLookUps = createReleasedLookUps({ ...parts, execute, reconciler });
+  const holdWarnings = createHoldWarnings(execute, clock, parts.log);
+  const openReads = createOpenReads(executorOf(store, shares.publicReads));
+  const tiles = createTiles({ execute: openReads, publication });
+  const bundles = createBundles(publication);
+  const feed = createFeed(store, clock);
+  const polls = createPolls();
+  const idKey = store.keyFor('event ids');
+  const linkTokens = createLinkTokens(store.keyFor('evidence links'));
+  const targets = { ...parts.webhooks, judge: createJudge(parts.webhooks.networks) };
+  const outgoing = createOutgoing({ ...parts.webhooks, clock });
+  const attempt = createAttempts({ ...parts, outgoing, version: buildInfo.version });
+  const sender = createSender({
+    ...{
+      execute: executorOf(store, shares.webhooks),
+      onEvents: store.onEvents,
+      unitsInFlight: store.unitsInFlight,
+      attempt,
+      clock,
+      random: parts.random,
+      log: parts.log,
+    },
+    message: (event) => webhookMessage(event, { idKey, timestamp }),
+  });
+  return {
+    dispatcher: createDispatcher([
+      createFilingService({ ...parts, now, paging }),
+      createProvenanceService(),
+      createEvidenceService({ bundles, linkTokens, linkPath, clock, timestamp, paging }),
+      createEscrowService({ ...parts, parties, reconciler, now, timestamp, paging }),
+      createEventService({ feed, polls, clock, idKey, timestamp }),
+      createWebhookService({
+        ...{ ...parts, attempt, timestamp, paging, idKey },
+        checkTarget: (url) => checkTarget(url, targets),
+        onChange: () => void sender.look(),
+      }),
+      createAdminService({ ...parts, paging }),
+    ]),
+    notifications: createNotifications({ institution, execute, clock }),
+    publicLog: {
+      checkpoint: () => publication.current()?.note,
+      verifierKeys: publication.verifierKeys,
+      tile: tiles.read,
+    },
+    sharedEvidence: createSharedEvidence({ bundles, linkTokens, clock, execute: openReads }),
+    start: async () => {
+      await recovery.start();
+      await holdWarnings.start();
+      releasedLookUps.start();
+      await sender.start();
+    },
+    refresh: sender.look,
+    endWaiting: feed.end,
+    waitingCalls: polls.waiting,
+    sending: sender.figures,
+    stop: async () => {
+      holdWarnings.stop();
+      releasedLookUps.stop();
+      recovery.stop();
+      await Promise.all([reconciler.stop(), sender.stop()]);
+      outgoing.close();
+    },
+  };
+}

@@ -1,0 +1,63 @@
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Actor } from '../domain/audit-entry.ts';
+import type { Issuance } from '../keys/issuance.ts';
+import { perform, type Store } from '../store/store.ts';
+
+/** What a sandbox gives its first developer: a platform without quota, and a token that may do everything. */
+export interface SandboxCredentials {
+  readonly keyId: string;
+  readonly apiKey: string;
+  readonly apiSecret: string;
+  readonly caller: string;
+  readonly tier: string;
+  /** Operator token of the internal door. */
+  readonly token: string;
+}
+
+const names = { platform: 'sandbox-platform', service: 'sandbox-operator' } as const;
+
+/** The file of a sandbox's credentials in its data folder. */
+export const sandboxCredentialsName = 'sandbox-credentials.json';
+
+/** Where the credentials of a sandbox are kept, mode 0600. */
+export function sandboxCredentialsFile(dataDir: string): string {
+  return join(dataDir, sandboxCredentialsName);
+}
+
+/** Issues a key and an operator token to a store that has no callers yet; false if it has some. */
+export async function issueSandboxCredentials(
+  { store, issuance }: { readonly store: Store; readonly issuance: Issuance },
+  dataDir: string,
+  by: Actor,
+): Promise<boolean> {
+  if (await perform(store, { kind: 'HasCallers' })) return false;
+  const file = sandboxCredentialsFile(dataDir);
+  // Before anything is issued: with a caller in the store there is no second first start.
+  writeFileSync(`${file}.new`, '', { mode: 0o600 });
+  const agreement = {
+    name: names.platform,
+    tier: 'ENTERPRISE',
+    monthlyQuota: undefined,
+    unlimited: true,
+  } as const;
+  const { name: caller, tier } = agreement;
+  await issuance.issueFirst(agreement, names.service, by, (first) => {
+    const credentials: SandboxCredentials = { ...first, caller, tier };
+    const text = `${JSON.stringify(credentials, undefined, 2)}\n`;
+    writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
+    renameSync(`${file}.new`, file);
+  });
+  return true;
+}
+
+/** Reads the credentials of a sandbox; undefined if there are none. Throws if they cannot be read. */
+export function readSandboxCredentials(dataDir: string): SandboxCredentials | undefined {
+  const file = sandboxCredentialsFile(dataDir);
+  if (!existsSync(file)) return undefined;
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new Error(`${file} cannot be read`, { cause: error });
+  }
+}

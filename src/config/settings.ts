@@ -1,0 +1,93 @@
+import { readFileSync } from 'node:fs';
+import type { Environment } from '../domain/caller.ts';
+import { errorText } from '../lib/file-errors.ts';
+import { type Setting, SettingRefused } from '../payments/provider.ts';
+
+/** The settings cannot be used; each fault is a sentence that names a variable and what it must be. */
+export class ConfigRefused extends Error {
+  override name = 'ConfigRefused';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+/** A setting as the environment has it, or what it is when unset; not checked. */
+export function textOf(env: NodeJS.ProcessEnv, { variable, fallback }: Setting): string {
+  return env[variable] || fallback;
+}
+
+/** The settings that one environment has. */
+export interface Source {
+  isSet(setting: Setting): boolean;
+  /** Throws ConfigRefused. */
+  read<Value>(setting: Setting<Value>): Value;
+}
+
+/** Reads from process.env or the like. Some settings depend on what `environment` reads. */
+export function readFrom(env: NodeJS.ProcessEnv, environment: () => Environment): Source {
+  return {
+    isSet: (setting) => textOf(env, setting) !== '',
+    read: (setting) => readSetting(setting, textOf(env, setting), environment),
+  };
+}
+
+function readSetting<Value>(setting: Setting<Value>, text: string, environment: () => Environment): Value {
+  try {
+    return setting.read(setting.namesFile ? readFileSync(text, 'utf8') : text, environment);
+  } catch (error) {
+    if (error instanceof ConfigRefused) throw error;
+    if (!(error instanceof SettingRefused)) return refuse(setting, `cannot be used: ${errorText(error)}`);
+    return refuse(setting, setting.secret ? error.message : `${error.message}, not ${JSON.stringify(text)}`);
+  }
+}
+
+/** The reading of a setting that is one of these, by its name. */
+export function oneOf<Value>(
+  allowed: readonly Value[],
+  nameOf: (value: Value) => string = String,
+): (text: string) => Value {
+  return (text) => {
+    const found = allowed.find((value) => nameOf(value) === text);
+    if (found === undefined) throw new SettingRefused(`must be ${allowed.map(nameOf).join(' or ')}`);
+    return found;
+  };
+}
+
+/** Refuses a setting for the rule that it breaks. Throws ConfigRefused. */
+export function refuse(setting: Setting, rule: string): never {
+  throw new ConfigRefused([faultOf(setting, rule)]);
+}
+
+/** The sentence for a setting that breaks a rule, which is worded as in SettingRefused. */
+export function faultOf({ variable }: Setting, rule: string): string {
+  return `${variable} ${rule}.`;
+}
+
+/** How to read each member of something. What is read throws ConfigRefused. */
+export type Readers<T> = { readonly [Member in keyof T]: () => T[Member] };
+
+/**
+ * Reads all members, and asks `faultsBesides` for the faults of those that could be read, taken together. Throws
+ * ConfigRefused with every fault, each once.
+ */
+export function readAll<T extends object>(
+  readers: Readers<T>,
+  faultsBesides: (read: Partial<T>) => readonly string[] = () => [],
+): T {
+  const read: Partial<T> = {};
+  const faults: string[] = [];
+  for (const member of Object.keys(readers) as (keyof T)[]) {
+    try {
+      read[member] = readers[member]();
+    } catch (error) {
+      if (!(error instanceof ConfigRefused)) throw error;
+      faults.push(...error.faults);
+    }
+  }
+  faults.push(...faultsBesides(read));
+  if (faults.length > 0) throw new ConfigRefused([...new Set(faults)]);
+  return read as T;
+}

@@ -1,0 +1,73 @@
+import type { DueDelivery, SendingWebhook } from '../../store/webhook-commands.ts';
+
+/** An endpoint that is sent to, and what is known of it in memory. Times are of the monotonic clock where nothing else is said. */
+export interface Lane {
+  readonly id: number;
+  readonly callerId: number;
+  /** As it was read last. */
+  webhook: SendingWebhook;
+  /** Taken and not begun. */
+  readonly queue: DueDelivery[];
+  /** Sequences of what was taken and is not written down: those of the queue among them. */
+  readonly underWay: Set<number>;
+  /** When the first delivery that is not under way is due, Unix milliseconds; null if none is PENDING. */
+  nextDueAtMs: number | null;
+  /** Whether there may be something to take, whatever is due. */
+  isBehind: boolean;
+  /** Whether the store is being asked. */
+  isLooking: boolean;
+  /** Attempts that failed in a row. */
+  failures: number;
+  /** When it may be looked again, and when it may be sent something again, in milliseconds. */
+  lookAtMs: number;
+  sendAtMs: number;
+  /** Whether the log was told last that it fails, and when, in milliseconds. */
+  isToldFailing: boolean;
+  toldAtMs: number;
+  /** Calls off its next turn. */
+  callOff: () => void;
+}
+
+/** The endpoints that are sent to, by their ids and by their callers. */
+export interface Lanes {
+  get(id: number): Lane | undefined;
+  all(): Iterable<Lane>;
+  of(callerId: number): Iterable<Lane>;
+  add(webhook: SendingWebhook): Lane;
+  remove(lane: Lane): void;
+}
+
+export function createLanes(): Lanes {
+  const lanes = new Map<number, Lane>();
+  const byCaller = new Map<number, Set<Lane>>();
+  return {
+    get: (id) => lanes.get(id),
+    all: () => lanes.values(),
+    of: (callerId) => byCaller.get(callerId) ?? [],
+    add: (webhook) => {
+      const lane = newLane(webhook);
+      lanes.set(lane.id, lane);
+      const own = byCaller.get(lane.callerId);
+      if (own === undefined) byCaller.set(lane.callerId, new Set([lane]));
+      else own.add(lane);
+      return lane;
+    },
+    remove: (lane) => {
+      lane.callOff();
+      lanes.delete(lane.id);
+      const own = byCaller.get(lane.callerId);
+      own?.delete(lane);
+      if (own?.size === 0) byCaller.delete(lane.callerId);
+    },
+  };
+}
+
+function newLane(webhook: SendingWebhook): Lane {
+  const isFailing = webhook.failingSinceS !== null;
+  return {
+    ...{ id: webhook.id, callerId: webhook.callerId, webhook, queue: [], underWay: new Set() },
+    ...{ nextDueAtMs: webhook.nextDueAtMs, isBehind: true, isLooking: false, failures: isFailing ? 1 : 0 },
+    ...{ lookAtMs: Number.NEGATIVE_INFINITY, sendAtMs: Number.NEGATIVE_INFINITY },
+    ...{ isToldFailing: isFailing, toldAtMs: Number.NEGATIVE_INFINITY, callOff: () => {} },
+  };
+}

@@ -1,0 +1,62 @@
+import { base64Decode } from '@bufbuild/protobuf/wire';
+import { Refusal } from '../../domain/reason.ts';
+import { shownName } from '../../lib/json/strict-json.ts';
+
+/** The longest target of a Connect GET, path and query, in bytes; what is longer goes with POST. */
+const targetBytesMax = 4_096;
+
+/** The parameters of a Connect GET (Connect protocol, "Unary-Get-Request"). */
+const parameters = ['connect', 'encoding', 'message', 'base64', 'compression'];
+
+/**
+ * Checks the target of a Connect GET, whose query the library reads as a browser does: with U+FFFD for bytes that are
+ * not UTF-8, and the first of repeated parameters. Throws BAD_REQUEST_TARGET; UNSUPPORTED_MEDIA_TYPE for an encoding that is
+ * neither json nor proto.
+ */
+export function checkGetQuery(target: string): void {
+  if (target.length > targetBytesMax) {
+    throw refused(
+      `The target of a GET must have at most ${targetBytesMax} bytes; send a longer message with POST`,
+    );
+  }
+  const values = new Map<string, string>();
+  const query = target.split('?').slice(1).join('?');
+  for (const part of query === '' ? [] : query.split('&')) {
+    const [name = '', ...value] = part.split('=');
+    if (!parameters.includes(name)) {
+      const shown = name === '' ? 'a parameter without a name' : `the parameter ${shownName(name)}`;
+      throw refused(`The query has ${shown}; it takes ${parameters.join(', ')}`);
+    }
+    if (values.has(name)) throw refused(`The query parameter ${name} is repeated`);
+    values.set(name, decoded(name, value.join('=')));
+  }
+  const { connect = 'v1', encoding = '', message, base64 } = Object.fromEntries(values);
+  if (connect !== 'v1') throw refused('The query parameter connect must be v1');
+  if (message === undefined) throw refused('The query parameter message is required');
+  if (base64 !== undefined && !(base64 === '1' && isBase64(message))) {
+    throw refused('The query parameter base64 must be 1, and message must be base64 then');
+  }
+  if (!['json', 'proto'].includes(encoding)) {
+    throw new Refusal('UNSUPPORTED_MEDIA_TYPE', 'The query parameter encoding must be json or proto.');
+  }
+}
+
+function refused(what: string): Refusal {
+  return new Refusal('BAD_REQUEST_TARGET', `${what}.`);
+}
+
+function decoded(name: string, value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    throw refused(`The query parameter ${name} must be UTF-8, with escapes of two hex digits`);
+  }
+}
+
+function isBase64(text: string): boolean {
+  try {
+    return base64Decode(text) !== undefined;
+  } catch {
+    return false;
+  }
+}

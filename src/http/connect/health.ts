@@ -1,0 +1,96 @@
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { createContextKey } from '@connectrpc/connect';
+import {
+  type Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../../gen/health/v1/health_pb.ts';
+import { Refusal } from '../../domain/reason.ts';
+import type { Readiness } from '../../health/readiness.ts';
+import { aborted } from './aborted.ts';
+
+/** What the health service works with. */
+export interface HealthDependencies {
+  /** Full names of the services that are asked about; the empty name is the process. */
+  readonly services: readonly string[];
+  readonly readiness: Pick<Readiness, 'check' | 'onChange'>;
+  /** Aborted when the process takes no more calls. */
+  readonly draining: AbortSignal;
+}
+
+/** The connection that a call came over, for what is bounded by connection. */
+export const connectionKey = createContextKey<object>({});
+
+/** Watch streams at the same time on one connection; a client needs one for each service that it calls. */
+const watchesPerConnectionMax = 6;
+
+/**
+ * grpc.health.v1: SERVING as long as the process is ready, for the process and for each service. A Watch tells each
+ * change, and ends with NOT_SERVING when the process takes no more calls, so that it holds up no end.
+ */
+export function createHealth({
+  services,
+  readiness,
+  draining,
+}: HealthDependencies): ServiceImpl<typeof Health> {
+  const names = ['', ...services];
+  const watches = new WeakMap<object, number>();
+
+  async function status(): Promise<Status> {
+    const isReady = !draining.aborted && (await readiness.check()).length === 0;
+    return isReady ? Status.SERVING : Status.NOT_SERVING;
+  }
+
+  async function* watchKnown(signal: AbortSignal) {
+    let told: Status | undefined;
+    while (!signal.aborted) {
+      // From before the check, so that no change is missed.
+      const change = new AbortController();
+      const ignore = readiness.onChange(() => change.abort());
+      try {
+        const now = await status();
+        if (now !== told) yield { status: now };
+        told = now;
+        if (draining.aborted && now === Status.NOT_SERVING) return;
+        await aborted(change.signal, draining, signal);
+      } finally {
+        ignore();
+      }
+    }
+  }
+
+  async function* watchUnknown(signal: AbortSignal) {
+    yield { status: Status.SERVICE_UNKNOWN };
+    await aborted(draining, signal);
+  }
+
+  const watch = ({ service }: { service: string }, { signal }: HandlerContext) =>
+    names.includes(service) ? watchKnown(signal) : watchUnknown(signal);
+
+  return {
+    check: async ({ service }) => {
+      if (names.includes(service)) return { status: await status() };
+      throw new Refusal('NOT_FOUND', 'There is no such service; List names them all.');
+    },
+    list: async () => {
+      const now = await status();
+      return { statuses: Object.fromEntries(names.map((name) => [name, { status: now }])) };
+    },
+    watch: async function* (request, context) {
+      const connection = context.values.get(connectionKey);
+      const open = watches.get(connection) ?? 0;
+      if (open >= watchesPerConnectionMax) {
+        throw new Refusal(
+          'RATE_LIMITED',
+          `At most ${watchesPerConnectionMax} Watch streams on one connection.`,
+          { retryAfterS: 1 },
+        );
+      }
+      watches.set(connection, open + 1);
+      try {
+        yield* watch(request, context);
+      } finally {
+        watches.set(connection, (watches.get(connection) ?? 1) - 1);
+      }
+    },
+  };
+}

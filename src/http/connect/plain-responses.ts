@@ -1,0 +1,82 @@
+import { Code, type ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
+import type { RequestEvent } from '../../api/request-event.ts';
+import { Refusal, reasons } from '../../domain/reason.ts';
+import type { AnyRequest, AnyResponse } from '../listen/any-http.ts';
+import { toConnectError } from './errors.ts';
+
+/** A method with what the library knows of it. */
+export type Handler = ConnectRouter['handlers'][number];
+
+/** How an answer differs from what the dictionary says of its reason. */
+interface Difference {
+  /** The HTTP status of an answer that is of no protocol of RPC. */
+  readonly status?: number;
+  readonly code?: Code;
+}
+
+/**
+ * Refuses a call before the library takes it. In gRPC and gRPC-Web it is answered in headers alone ("Trailers-Only" of
+ * gRPC over HTTP/2), else as an error of Connect. What follows of the request is thrown away.
+ */
+export function answerRefusal(
+  request: AnyRequest,
+  response: AnyResponse,
+  event: RequestEvent,
+  refusal: Refusal,
+  { status, code }: Difference = {},
+): void {
+  event.refusal = refusal;
+  const error = toConnectError(refusal, event.requestId, code);
+  const type = request.headers['content-type'] ?? '';
+  if (status === undefined && type.startsWith('application/grpc')) answerInHeaders(response, type, error);
+  else writeError(response, status ?? reasons[refusal.reason].http, error);
+  request.resume();
+}
+
+/** Refuses a call of what is not there: UNIMPLEMENTED in gRPC; 404 in Connect, which its clients read as the same. */
+export function answerUnknownMethod(request: AnyRequest, response: AnyResponse, event: RequestEvent): void {
+  const refusal = new Refusal('NOT_FOUND', 'There is no such service or method.');
+  answerRefusal(request, response, event, refusal, { code: Code.Unimplemented });
+}
+
+function answerInHeaders(response: AnyResponse, type: string, error: ConnectError): void {
+  response.statusCode = 200;
+  for (const [name, value] of setTrailerStatus(new Headers({ 'Content-Type': type }), error)) {
+    response.setHeader(name, value);
+  }
+  // Headers that are not written before the end go out with it, in one HEADERS frame that ends the stream.
+  response.end();
+}
+
+/** What the library means that answers with a status and an empty body; throws for a status that it is not known to give. */
+export function refusalOfEmptyAnswer(
+  status: number,
+  { allowedMethods }: Pick<Handler, 'allowedMethods'>,
+): Refusal {
+  const methods = allowedMethods.join(' and ');
+  switch (status) {
+    case 405:
+      return new Refusal('METHOD_NOT_ALLOWED', `This method takes ${methods}.`, { allow: allowedMethods });
+    case 505: {
+      const message = `This method streams both ways: it takes ${methods} over HTTP/2 alone.`;
+      return new Refusal('METHOD_NOT_ALLOWED', message, { allow: allowedMethods });
+    }
+    case 415: {
+      const types = 'application/json or application/proto, or a type of gRPC or gRPC-Web';
+      return new Refusal('UNSUPPORTED_MEDIA_TYPE', `The header Content-Type must be ${types}.`);
+    }
+    default:
+      throw new Error(`The library answered with HTTP ${status} and no body.`);
+  }
+}
+
+function writeError(response: AnyResponse, status: number, error: ConnectError): void {
+  response.statusCode = status;
+  response.setHeader('Content-Type', 'application/json');
+  for (const [name, value] of error.metadata) response.setHeader(name, value);
+  const body = errorToJsonBytes(error, undefined);
+  response.setHeader('Content-Length', body.length);
+  response.end(body);
+}

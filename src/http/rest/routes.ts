@@ -1,0 +1,156 @@
+import {
+  type DescField,
+  type DescMethodUnary,
+  type DescService,
+  getOption,
+  hasOption,
+  type Message,
+} from '@bufbuild/protobuf';
+import { free_of_quota, may_be_empty } from '../../../gen/artseal/v1/options_pb.ts';
+import { http } from '../../../gen/google/api/annotations_pb.ts';
+import type { HttpRule } from '../../../gen/google/api/http_pb.ts';
+import type { Reading } from '../../api/incoming-call.ts';
+import { isUnary } from '../../api/operation.ts';
+import { Refusal } from '../../domain/reason.ts';
+import type { Violation } from '../../domain/violation.ts';
+import { parseJsonObject } from '../../lib/json/strict-json.ts';
+import {
+  documentedFields,
+  emptyRule,
+  type JsonOutput,
+  MessageReader,
+  textValue,
+  writeMessage,
+} from './message-json.ts';
+import type { RequestTarget } from './request-target.ts';
+
+/** A way in over REST: what one google.api.http annotation says of one method. */
+export interface Route {
+  readonly method: DescMethodUnary;
+  /** GET, POST, … */
+  readonly verb: string;
+  /** As in the annotation: /api/v1/provenance/{filing_no}. */
+  readonly template: string;
+  /** What requests carry as JSON: an object with members, at most an empty one, or nothing. */
+  readonly body: 'REQUIRED' | 'OPTIONAL' | 'NONE';
+  /** Whether calls are not counted against the quota. */
+  readonly isFreeOfQuota: boolean;
+  /** Whether the path of a target is one of the template. */
+  matches(target: RequestTarget): boolean;
+  /** Reads the request message from a target that matches, and a body. Throws INVALID_JSON. */
+  read(target: RequestTarget, body: Uint8Array): Reading;
+  /** Writes the documented JSON of an answer. */
+  write(answer: Message): JsonOutput;
+}
+
+/** The routes of the annotated methods; throws for an annotation that cannot be served. */
+export function createRoutes(services: readonly DescService[]): Route[] {
+  const methods = services.flatMap((service) => service.methods);
+  const routes = methods
+    .filter((method) => hasOption(method, http))
+    .flatMap((method) => {
+      if (!isUnary(method)) throw new Error(`${method} streams; the public door serves unary methods.`);
+      const rule = getOption(method, http);
+      return [rule, ...rule.additionalBindings].map((binding) => createRoute(method, binding));
+    });
+  // A literal segment is tried before a variable one, whatever the order of the schema.
+  return routes.sort((a, b) =>
+    a.template.replaceAll('{', '\x7f') < b.template.replaceAll('{', '\x7f') ? -1 : 1,
+  );
+}
+
+/** Finds the route of a request. Throws NOT_FOUND, and METHOD_NOT_ALLOWED with the verbs that the path has. */
+export function findRoute(routes: readonly Route[], verb: string, target: RequestTarget): Route {
+  const found = routes.find((route) => route.verb === verb && route.matches(target));
+  if (found !== undefined) return found;
+  const others = routes.filter((route) => route.matches(target));
+  if (others.length === 0)
+    throw new Refusal('NOT_FOUND', 'There is no such route; /openapi.yaml lists them all.');
+  const verbs = [...new Set(others.map((route) => route.verb))].sort();
+  throw new Refusal('METHOD_NOT_ALLOWED', `This route takes ${verbs.join(', ')}.`, { allow: verbs });
+}
+
+const variable = /^\{([a-z0-9_]+)\}$/;
+
+function createRoute(method: DescMethodUnary, rule: HttpRule): Route {
+  const { case: kind, value: template } = rule.pattern;
+  if (
+    kind === undefined ||
+    kind === 'custom' ||
+    !template.startsWith('/') ||
+    !['', '*'].includes(rule.body)
+  ) {
+    throw new Error(`${method} has an annotation that the public door cannot serve.`);
+  }
+  const writeAnswer = answerWriter(method, rule.responseBody);
+  const fields = new Map(documentedFields(method.input));
+  const pattern = template
+    .slice(1)
+    .split('/')
+    .map((segment) => {
+      const name = variable.exec(segment)?.[1];
+      if (name === undefined) return { literal: segment };
+      const field = method.input.fields.find((candidate) => candidate.name === name);
+      if (field?.fieldKind !== 'scalar')
+        throw new Error(`${template} has no scalar field ${name} in ${method.input}.`);
+      fields.delete(field.jsonName);
+      return { field };
+    });
+  const variables = pattern.flatMap(({ field }, place) => (field === undefined ? [] : [{ field, place }]));
+  const body = rule.body === '*' ? 'REQUIRED' : kind === 'get' ? 'NONE' : 'OPTIONAL';
+  const noFields: ReadonlyMap<string, DescField> = new Map();
+  const [bodyFields, queryFields] = body === 'REQUIRED' ? [fields, noFields] : [noFields, fields];
+
+  return {
+    method,
+    verb: kind.toUpperCase(),
+    template,
+    body,
+    isFreeOfQuota: getOption(method, free_of_quota),
+    matches: ({ segments }) =>
+      segments.length === pattern.length &&
+      pattern.every(({ literal }, place) =>
+        literal === undefined ? segments[place] !== '' : segments[place] === literal,
+      ),
+    read: ({ segments, query }, bytes) => {
+      const reader = new MessageReader(method.input);
+      for (const { field, place } of variables) {
+        reader.take(field.jsonName, field, textValue(field, segments[place] ?? ''));
+      }
+      for (const [name, text] of query) {
+        const field = queryFields.get(name);
+        if (name === '') reader.refuse(namelessParameter);
+        else if (text === '' && field !== undefined && !getOption(field, may_be_empty))
+          reader.refuse({ field: name, rule: emptyRule });
+        else reader.take(name, field, field === undefined ? text : textValue(field, text));
+      }
+      if (readsJson(body, bytes)) reader.takeMembers(bodyFields, parseJsonObject(bytes));
+      else if (bytes.length > 0) reader.refuse({ field: 'body', rule: 'must be empty' });
+      return reader.reading();
+    },
+    write: writeAnswer,
+  };
+}
+
+/** Whether the bytes of a body are JSON to be read. */
+export function readsJson(body: Route['body'], bytes: Uint8Array): boolean {
+  return body === 'REQUIRED' || (body === 'OPTIONAL' && bytes.length > 0);
+}
+
+const namelessParameter: Violation = {
+  field: 'the query',
+  rule: 'has a parameter without a name: look for a stray & or ?',
+};
+
+/** Writes an answer, or the one message of it that the annotation names as the body. */
+function answerWriter({ output }: DescMethodUnary, responseBody: string): Route['write'] {
+  documentedFields(output);
+  if (responseBody === '') return (answer) => writeMessage(output, answer);
+  const field = output.fields.find(({ name }) => name === responseBody);
+  if (field?.fieldKind !== 'message') throw new Error(`${output} has no message ${responseBody}.`);
+  return (answer) => {
+    const body = (answer as unknown as Record<string, Message | undefined>)[field.localName];
+    if (body === undefined) throw new Error(`${field} is not set.`);
+    return writeMessage(field.message, body);
+  };
+}

@@ -1,0 +1,171 @@
+import { Refusal } from '../../domain/reason.ts';
+
+/** A JSON number as it was written, so that no digit is lost. */
+export class JsonNumber {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** A JSON object; members in the order written. */
+export type JsonObject = ReadonlyMap<string, JsonValue>;
+
+/** A JSON value. */
+export type JsonValue = string | JsonNumber | boolean | null | readonly JsonValue[] | JsonObject;
+
+/** The refusal of what is not one JSON object. */
+export class JsonRefused extends Refusal {
+  /** Goes on after a name for what was read and a colon: "the member price is repeated". */
+  readonly what: string;
+  /** Where, in UTF-16 units from the beginning; undefined if it is all of it. */
+  readonly at: number | undefined;
+
+  constructor(what: string, at?: number) {
+    super('INVALID_JSON', `The body is refused: ${what}.`);
+    this.what = what;
+    this.at = at;
+  }
+}
+
+/** How deep arrays and objects may nest. */
+export const jsonDepthMax = 16;
+
+/** How much of a member's name a message shows. */
+const nameShownMax = 64;
+
+const invalid = (what: string, at?: number) => new JsonRefused(what, at);
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+// biome-ignore lint/suspicious/noControlCharactersInRegex: RFC 8259 forbids just these in a string.
+const stringToken = /"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"/y;
+const numberToken = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+const wordToken = /true|false|null/y;
+const whiteSpace = ' \t\n\r';
+
+/**
+ * Reads one JSON object (RFC 8259, UTF-8 without BOM). Throws INVALID_JSON where JSON.parse would guess: a
+ * repeated member, bytes that are not UTF-8; and for anything but an object.
+ */
+export function parseJsonObject(bytes: Uint8Array): JsonObject {
+  const text = decodeUtf8(bytes);
+  if (text.startsWith('\ufeff')) throw invalid('it begins with a byte order mark');
+  const value = new Reader(text).document();
+  if (!(value instanceof Map)) throw invalid('it must be one JSON object');
+  return value;
+}
+
+/** The JSON text of a value, numbers with the digits that they were written with. */
+export function jsonText(value: JsonValue): string {
+  if (value instanceof JsonNumber) return value.text;
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(',')}]`;
+  if (!(value instanceof Map)) return JSON.stringify(value);
+  return `{${Array.from(value, ([name, member]) => `${JSON.stringify(name)}:${jsonText(member)}`).join(',')}}`;
+}
+
+/** A member's name as a message may show it: clipped, and without what a terminal or a log could trip over. */
+export function shownName(name: string): string {
+  const clipped = name.length > nameShownMax ? `${name.slice(0, nameShownMax)}…` : name;
+  return clipped.toWellFormed().replaceAll(/\p{C}/gu, '\ufffd');
+}
+
+function decodeUtf8(bytes: Uint8Array): string {
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw invalid('it is not UTF-8');
+  }
+}
+
+class Reader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  document(): JsonValue {
+    const value = this.#value(0);
+    if (this.#next() !== undefined) throw this.#unexpected();
+    return value;
+  }
+
+  #value(depth: number): JsonValue {
+    const first = this.#next();
+    if (first === '{' || first === '[') {
+      if (depth >= jsonDepthMax) throw invalid(`it nests deeper than ${jsonDepthMax} levels`, this.#at);
+      this.#at += 1;
+      return first === '{' ? this.#object(depth + 1) : this.#array(depth + 1);
+    }
+    if (first === '"') return this.#string();
+    const word = this.#token(wordToken);
+    if (word !== undefined) return word === 'null' ? null : word === 'true';
+    const number = this.#token(numberToken);
+    if (number === undefined) throw this.#unexpected();
+    return new JsonNumber(number);
+  }
+
+  #object(depth: number): JsonObject {
+    const members = new Map<string, JsonValue>();
+    if (this.#skip('}')) return members;
+    do {
+      if (this.#next() !== '"') throw this.#unexpected();
+      const begin = this.#at;
+      const name = this.#string();
+      if (members.has(name)) throw invalid(`the member ${shownName(name)} is repeated`, begin);
+      if (!this.#skip(':')) throw this.#unexpected();
+      members.set(name, this.#value(depth));
+    } while (this.#skip(','));
+    if (!this.#skip('}')) throw this.#unexpected();
+    return members;
+  }
+
+  #array(depth: number): JsonValue[] {
+    const items: JsonValue[] = [];
+    if (this.#skip(']')) return items;
+    do items.push(this.#value(depth));
+    while (this.#skip(','));
+    if (!this.#skip(']')) throw this.#unexpected();
+    return items;
+  }
+
+  #string(): string {
+    const token = this.#token(stringToken);
+    if (token === undefined)
+      throw invalid(`the string at position ${this.#at} is not a JSON string`, this.#at);
+    return token.includes('\\') ? JSON.parse(token) : token.slice(1, -1);
+  }
+
+  /** The next character that is not white space; undefined at the end. */
+  #next(): string | undefined {
+    for (;;) {
+      const character = this.#text[this.#at];
+      if (character === undefined || !whiteSpace.includes(character)) return character;
+      this.#at += 1;
+    }
+  }
+
+  #skip(character: string): boolean {
+    if (this.#next() !== character) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  #token(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    if (!pattern.test(this.#text)) return undefined;
+    const token = this.#text.slice(this.#at, pattern.lastIndex);
+    this.#at = pattern.lastIndex;
+    return token;
+  }
+
+  #unexpected(): JsonRefused {
+    const at = this.#at;
+    return invalid(
+      at < this.#text.length ? `the JSON is broken at position ${at}` : 'the JSON ends too early',
+      at,
+    );
+  }
+}

@@ -1,0 +1,74 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setPriority, tmpdir } from 'node:os';
+import { text } from 'node:stream/consumers';
+import type { RegularBackups } from '../../config/config.ts';
+import { ownCommand } from '../../packaging/packaged-files.ts';
+import type { Rotated } from './rotate.ts';
+import type { TakeIfOld } from './schedule.ts';
+
+/** How long one backup may take, in milliseconds: six hours. */
+const limitMs = 6 * 3_600_000;
+/** How long a child that is given up may clean up, in milliseconds. */
+const cleanUpMs = 1_000;
+/** Behind the service, which has the machine first. */
+const niceness = 10;
+
+/**
+ * Takes backups by `artseal backup rotate` in a process of its own: neither the disk that they go to nor the work holds up
+ * a thread of this one. It is told the data folder, the folder for temporary files, which SQLite is loaded from, and
+ * nothing secret.
+ */
+export function inChild(
+  dataDir: string,
+  { folder, keep, everyMs }: RegularBackups & { readonly folder: string },
+  [program = '', ...words]: readonly string[] = ownCommand(),
+): TakeIfOld {
+  const options = [
+    '--into',
+    folder,
+    '--keep',
+    String(keep),
+    '--if-older-than',
+    `${everyMs / 1000}s`,
+    '--json',
+  ];
+  return async (signal) => {
+    const child = spawn(program, [...words, 'backup', 'rotate', ...options], {
+      env: { ARTSEAL_DATA_DIR: dataDir, TMPDIR: tmpdir() },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+    const stop = () => end(child);
+    const limit = setTimeout(stop, limitMs);
+    signal.addEventListener('abort', stop);
+    try {
+      lower(child);
+      const [output, errors, [code, killedBy]] = await Promise.all([
+        text(child.stdout),
+        text(child.stderr),
+        ended,
+      ]);
+      if (code !== 0) throw new Error(errors.trim() || `it ended with ${code ?? killedBy}`);
+      return JSON.parse(output) as Rotated;
+    } finally {
+      clearTimeout(limit);
+      signal.removeEventListener('abort', stop);
+    }
+  };
+}
+
+/** Ends a child; it removes what it has not finished, if that does not take long. */
+function end(child: ChildProcess): void {
+  child.kill('SIGTERM');
+  const force = setTimeout(() => child.kill('SIGKILL'), cleanUpMs);
+  child.once('close', () => clearTimeout(force));
+}
+
+function lower({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) setPriority(pid, niceness);
+  } catch {
+    // It has ended already, or the system has no such thing: it then runs as it is.
+  }
+}

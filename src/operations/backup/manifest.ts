@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { DatabaseFacts, NotedGap } from '../../store/sqlite/snapshot.ts';
+
+/** The first file of a backup: what is in it and what it was taken from. */
+export interface Manifest {
+  readonly format: 'artseal-backup';
+  /** 2 has checksums behind the manifest; 1, of earlier programs, has none of the manifest. */
+  readonly formatVersion: 1 | 2;
+  /** RFC 3339 in UTC. */
+  readonly takenAt: string;
+  /** Version and commit of the program that made it. */
+  readonly artseal: string;
+  readonly database: DatabaseFacts;
+  /** Names of the master keys that the API secrets are sealed under. */
+  readonly masterKeys: readonly string[];
+  /** Whether they are in the backup, which those of a production never are. */
+  readonly holdsMasterKeys: boolean;
+  /** All files of the data folder in the archive, in their order. */
+  readonly files: readonly BackedUpFile[];
+}
+
+/** A file of the data folder in a backup. */
+export interface BackedUpFile {
+  readonly name: string;
+  readonly bytes: number;
+  /** Of the content, lower-case hex. */
+  readonly sha256: string;
+}
+
+/** As it is called in the archive. */
+export const manifestName = 'manifest.json';
+/** What the checksums behind it are called in the archive. */
+export const checksumsName = 'SHA256SUMS';
+/** Bytes of a manifest, at most. */
+export const manifestBytesMax = 1_048_576;
+
+/** The checksums of a manifest, as its bytes are in the archive, and of its files: a line each, which `sha256sum -c` reads. */
+export function checksumsOf(manifest: Uint8Array, files: readonly BackedUpFile[]): Buffer {
+  const sha256 = createHash('sha256').update(manifest).digest('hex');
+  const lines = [{ name: manifestName, sha256 }, ...files].map((file) => `${file.sha256}  ${file.name}\n`);
+  return Buffer.from(lines.join(''));
+}
+
+/** Reads the text of a manifest. Throws Error with what is wrong, worded to follow the name of the backup. */
+export function parseManifest(text: string): Manifest {
+  const read: unknown = attempt(() => JSON.parse(text));
+  if (!isRecord(read)) throw new Error('has a damaged manifest');
+  const { format, formatVersion } = read;
+  if (format !== 'artseal-backup') throw new Error('is no backup of artseal');
+  if (formatVersion !== 1 && formatVersion !== 2)
+    throw new Error(`was made by a newer artseal (format ${formatVersion})`);
+  if (!isManifest(read)) throw new Error('has a damaged manifest');
+  return read;
+}
+
+type Check = (value: unknown) => boolean;
+
+/** Whether a value has all members of a shape, each as its check wants it. */
+function hasShape<Shape>(checks: { readonly [Name in keyof Shape]-?: Check }) {
+  return (value: unknown): value is Shape =>
+    isRecord(value) && Object.entries<Check>(checks).every(([name, isSound]) => isSound(value[name]));
+}
+
+const isText: Check = (value) => typeof value === 'string';
+const isTextOrNull: Check = (value) => value === null || isText(value);
+const isCount: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
+const isFlag: Check = (value) => typeof value === 'boolean';
+const isSha256: Check = (value) => /^[0-9a-f]{64}$/.test(String(value));
+const isInstant: Check = (value) =>
+  /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(String(value)) && !Number.isNaN(Date.parse(String(value)));
+const listOf =
+  (isSound: Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.every(isSound);
+const byYear =
+  (isSound: Check): Check =>
+  (value) =>
+    isRecord(value) && Object.entries(value).every(([year, of]) => /^\d{4}$/.test(year) && isSound(of));
+
+const isManifest = hasShape<Manifest>({
+  format: isText,
+  formatVersion: isCount,
+  takenAt: isInstant,
+  artseal: isText,
+  database: hasShape<DatabaseFacts>({
+    schema: isCount,
+    environment: isText,
+    currency: isTextOrNull,
+    institution: isTextOrNull,
+    filings: isCount,
+    lastFilings: byYear(isText),
+    orders: isCount,
+    escrowIds: byYear(isCount),
+    numberGaps: listOf(
+      hasShape<NotedGap>({
+        kind: isText,
+        year: isCount,
+        after: isCount,
+        through: isCount,
+        restoredAtS: isCount,
+      }),
+    ),
+  }),
+  masterKeys: listOf(isText),
+  holdsMasterKeys: isFlag,
+  files: listOf(hasShape<BackedUpFile>({ name: isText, bytes: isCount, sha256: isSha256 })),
+});
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function attempt(parse: () => unknown): unknown {
+  try {
+    return parse();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,172 @@
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { ownMasterKeyName } from '../../config/config.ts';
+import { readCheckpoint } from '../../evidence/log/checkpoint.ts';
+import { NoteMalformed, readVerifierKey } from '../../evidence/log/note.ts';
+import { sealingKeyName } from '../../keys/key-ring.ts';
+import { fileErrorText } from '../../lib/file-errors.ts';
+import { privateMode } from '../../store/sqlite/durable-files.ts';
+import { databaseName } from '../../store/sqlite/location.ts';
+import { faultsInLog } from '../../store/sqlite/log-check.ts';
+import { logSchema, migrationNames } from '../../store/sqlite/migrations.ts';
+import {
+  checkpointsOf,
+  damagesIn,
+  factsOf,
+  falsifiedIn,
+  sealedSecretsOf,
+} from '../../store/sqlite/snapshot.ts';
+import { BackupRefused, type Progress } from './backup-error.ts';
+import {
+  type BackedUpFile,
+  checksumsName,
+  checksumsOf,
+  type Manifest,
+  manifestBytesMax,
+  manifestName,
+  parseManifest,
+} from './manifest.ts';
+import { isDatabase, memberNames } from './members.ts';
+import { listTar, readMember, type TarMember, TarRefused } from './tar.ts';
+
+/** A backup whose parts are where its manifest says; their contents are not looked at yet. */
+export interface OpenBackup {
+  readonly manifest: Manifest;
+  /** With the files of the manifest, in their order. */
+  readonly members: readonly TarMember[];
+}
+
+/**
+ * Opens a backup. Throws BackupRefused if it is none, cut off, holds other files than a backup has, or any byte but those
+ * of its files changed; in a backup of format 1 the manifest may have.
+ */
+export async function openBackup(file: string): Promise<OpenBackup> {
+  try {
+    const [first, ...others] = listTar(file);
+    if (first?.name !== manifestName || first.bytes > manifestBytesMax)
+      throw new TarRefused('is no backup of artseal');
+    const text = await contentOf(file, first);
+    const manifest = parseManifest(text.toString('utf8'));
+    const { files, takenAt, formatVersion, holdsMasterKeys } = manifest;
+    if (formatVersion === 2) await refuseUnlessHolding(checksumsOf(text, files), file, others[0]);
+    const members = formatVersion === 2 ? others.slice(1) : others;
+    const takenAtS = Math.floor(Date.parse(takenAt) / 1000);
+    // The names are a closed list, so none of them leads out of the folder that they are unpacked into.
+    const isAsManifested =
+      members.length === files.length &&
+      files.every(
+        ({ name, bytes }, place) => name === members[place]?.name && bytes === members[place].bytes,
+      ) &&
+      files.every(({ name }) => memberNames.includes(name)) &&
+      new Set(files.map(({ name }) => name)).size === files.length &&
+      files.some(({ name }) => name === databaseName) &&
+      files.some(({ name }) => name === ownMasterKeyName) === holdsMasterKeys &&
+      [first, ...others].every(({ mtimeS }) => mtimeS === takenAtS);
+    if (!isAsManifested) throw new TarRefused('holds something else than its manifest says');
+    return { manifest, members };
+  } catch (error) {
+    const why = fileErrorText(error) ?? `${file} ${error instanceof Error ? error.message : error}`;
+    throw new BackupRefused(`${why}.`, { cause: error });
+  }
+}
+
+async function refuseUnlessHolding(
+  checksums: Buffer,
+  file: string,
+  member: TarMember | undefined,
+): Promise<void> {
+  const isHeld =
+    member?.name === checksumsName &&
+    member.bytes === checksums.length &&
+    checksums.equals(await contentOf(file, member));
+  if (!isHeld) throw new TarRefused(`is damaged: its ${manifestName} and ${checksumsName} do not agree`);
+}
+
+async function contentOf(file: string, member: TarMember): Promise<Buffer> {
+  return Buffer.concat(await Array.fromAsync(readMember(file, member)));
+}
+
+/** Unpacks a backup into a folder that is empty: the files whose content is not what the manifest says. */
+export async function unpack(
+  file: string,
+  { manifest, members }: OpenBackup,
+  folder: string,
+  progress: Progress,
+): Promise<readonly string[]> {
+  const total = members.reduce((sum, { bytes }) => sum + bytes, 0);
+  const changed: string[] = [];
+  let done = 0;
+  for (const [place, member] of members.entries()) {
+    const sha256 = createHash('sha256');
+    const into = createWriteStream(join(folder, member.name), {
+      flags: 'wx',
+      mode: privateMode,
+    });
+    await pipeline(
+      readMember(file, member),
+      async function* (chunks: AsyncIterable<Buffer>) {
+        for await (const chunk of chunks) {
+          sha256.update(chunk);
+          done += chunk.length;
+          progress('unpacking', done, total);
+          yield chunk;
+        }
+      },
+      into,
+    );
+    if (sha256.digest('hex') !== manifest.files[place]?.sha256) changed.push(member.name);
+  }
+  return changed;
+}
+
+/** Checks what was unpacked: what is wrong with it, a line each. */
+export function checkUnpacked(folder: string, manifest: Manifest, progress: Progress): readonly string[] {
+  return manifest.files
+    .filter(({ name }) => isDatabase(name))
+    .flatMap((file) => checkDatabase(folder, file, manifest, progress));
+}
+
+function checkDatabase(
+  folder: string,
+  { name }: BackedUpFile,
+  manifest: Manifest,
+  progress: Progress,
+): readonly string[] {
+  progress(`checking ${name}`, 0, 0);
+  const file = join(folder, name);
+  const damages = damagesIn(file, 'FULL').map((damage) => `${name} is damaged: ${damage}`);
+  if (damages.length > 0 || name !== databaseName) return damages;
+  const facts = factsOf(file);
+  const known = migrationNames().length;
+  if (facts.schema > known)
+    return [`${name} was made by a newer artseal (schema ${facts.schema}; this one knows ${known})`];
+  const keys = [...new Set(sealedSecretsOf(file).map(sealingKeyName))].sort();
+  const isAsManifested =
+    JSON.stringify([facts, keys]) === JSON.stringify([manifest.database, manifest.masterKeys]);
+  return [
+    ...(isAsManifested ? [] : [`${name} holds something else than its manifest says`]),
+    ...(facts.schema < logSchema
+      ? falsifiedIn(file).map(isFalsified)
+      : [...faultsInLog(file), ...unsignedIn(file)]),
+  ];
+}
+
+/** The kept checkpoints that no key of the log has signed, a line each. */
+function unsignedIn(file: string): readonly string[] {
+  const { notes, vkeys } = checkpointsOf(file);
+  const isSigned = (note: string) => {
+    try {
+      return readCheckpoint(note, vkeys.map(readVerifierKey)).isSigned;
+    } catch (error) {
+      if (error instanceof NoteMalformed) return false;
+      throw error;
+    }
+  };
+  return notes
+    .filter(({ note }) => !isSigned(note))
+    .map(({ size }) => `the kept checkpoint of ${size} leaves is not signed by a key of the evidence log`);
+}
+
+const isFalsified = (filingNo: string): string => `${filingNo} is not what its evidence hash was made of`;

@@ -1,0 +1,157 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { type Calendar, yearOf } from '../../domain/calendar.ts';
+import type { Environment } from '../../domain/caller.ts';
+import { yearOfFiling } from '../../domain/filing.ts';
+import { openDatabase } from '../../store/sqlite/database.ts';
+import {
+  existingFolder,
+  freeBytes,
+  megabytes,
+  syncFile,
+  syncFolder,
+} from '../../store/sqlite/durable-files.ts';
+import { databaseName, unfinishedRestoreName } from '../../store/sqlite/location.ts';
+import { type NumberGap, noteRestoration } from '../../store/sqlite/restorations.ts';
+import { logCheckpoint } from '../../store/sqlite/schema.ts';
+import { growthOf } from '../../store/sqlite/upgrade.ts';
+import { BackupRefused, type Progress } from './backup-error.ts';
+import type { Manifest } from './manifest.ts';
+import { openBackup } from './open.ts';
+import { faultsOf } from './verify.ts';
+
+/** What is to be restored, where, and what was given out since. */
+export interface RestoreOrder {
+  readonly file: string;
+  /** A folder that is empty or not there. */
+  readonly into: string;
+  readonly nowMs: number;
+  /** That of the deployment. */
+  readonly calendar: Calendar;
+  /** The last filing number that was given out, AS-<year>-<6 digits>; undefined if nobody knows. */
+  readonly numbersAfter: string | undefined;
+  /** For a backup from before databases were stamped with theirs. */
+  readonly currency: string;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly progress: Progress;
+}
+
+/** What a restored folder holds. */
+export interface Restored {
+  readonly manifest: Manifest;
+  readonly gaps: readonly NumberGap[];
+  /** Whether checkpoints of its evidence log were published, of which the newest is in no backup. */
+  readonly isPublished: boolean;
+}
+
+/** The root of a file system of its own has this one. */
+const systemFolders = ['lost+found'];
+/** The database may grow when it is brought to the schema of this version. */
+const roomFactor = 2;
+
+/**
+ * Restores a backup: verifies it, brings its database to the schema of this version, and leaves out all numbers that may
+ * have been given out since it was taken. The database is put into its place last, so that a folder which was
+ * not finished is never served. Throws BackupRefused and DatabaseRefused.
+ */
+export async function restoreBackup(order: RestoreOrder): Promise<Restored> {
+  const { file, progress } = order;
+  const into = resolve(order.into);
+  refuseUsed(into);
+  const backup = await openBackup(file);
+  const { manifest } = backup;
+  const years = yearsSince(manifest, order);
+  refuseWithoutRoom(manifest, into);
+  mkdirSync(into, { recursive: true, mode: 0o700 });
+  const work = join(into, unfinishedRestoreName);
+  mkdirSync(work, { mode: 0o700 });
+  try {
+    const faults = await faultsOf(file, backup, work, progress);
+    if (faults.length > 0) throw new BackupRefused(`${file} is not sound: ${faults.join('; ')}.`);
+    progress('restoring', 0, 0);
+    const noted = note(work, manifest, years, order);
+    for (const name of readdirSync(work).sort(databaseLast)) {
+      syncFile(join(work, name));
+      // Whatever the disk does: where the database is, the others are.
+      if (name === databaseName) syncFolder(into);
+      renameSync(join(work, name), join(into, name));
+    }
+    syncFolder(into);
+    syncFolder(dirname(into));
+    return { manifest, ...noted };
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+function refuseUsed(into: string): void {
+  const stats = statSync(into, { throwIfNoEntry: false });
+  if (stats === undefined) return;
+  const isEmpty = stats.isDirectory() && readdirSync(into).every((name) => systemFolders.includes(name));
+  if (!isEmpty)
+    throw new BackupRefused(`${into} is not an empty folder: name one that is, or that is not there.`);
+}
+
+function refuseWithoutRoom({ files, database }: Manifest, into: string): void {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const needed = bytes * roomFactor + growthOf(database.schema, database.filings);
+  const free = freeBytes(existingFolder(into));
+  if (free < needed)
+    throw new BackupRefused(
+      `${into} needs ${megabytes(needed)} free, and ${megabytes(free)} are: make room.`,
+    );
+}
+
+/** The years whose numbers may have been given out since the backup was taken. */
+function yearsSince(
+  { takenAt, database }: Manifest,
+  { nowMs, calendar, numbersAfter }: RestoreOrder,
+): readonly number[] {
+  const yearAt = (atMs: number) => yearOf(calendar.timestamp(atMs));
+  const [takenIn, restoredIn] = [yearAt(Date.parse(takenAt)), yearAt(nowMs)];
+  // The clock was ahead, and may have been set to any year since that the backup has filings of.
+  const wasAhead = takenIn > restoredIn;
+  const first = wasAhead ? Math.min(restoredIn, ...Object.keys(database.lastFilings).map(Number)) : takenIn;
+  // A clock that is behind makes no gap smaller.
+  const last = Math.max(takenIn, restoredIn);
+  const years = Array.from({ length: last - first + 1 }, (_, place) => first + place);
+  if (numbersAfter !== undefined && !years.includes(yearOfFiling(numbersAfter))) {
+    throw new BackupRefused(
+      `--numbers-after ${numbersAfter} is of no year since the backup was taken, on ${takenAt}: ${years.join(', ')}.`,
+    );
+  }
+  return years;
+}
+
+function note(
+  work: string,
+  { takenAt, database: stamped }: Manifest,
+  years: readonly number[],
+  { nowMs, numbersAfter, currency, random }: RestoreOrder,
+): Omit<Restored, 'manifest'> {
+  const stamps = {
+    environment: stamped.environment as Environment,
+    currency: stamped.currency ?? currency,
+  };
+  const database = openDatabase(
+    { dataDir: work, opening: 'EXISTING', ...stamps },
+    { isBehindLock: true, keepsCopy: false },
+  );
+  try {
+    const gaps = noteRestoration(database, {
+      takenAtS: Math.floor(Date.parse(takenAt) / 1000),
+      restoredAtS: Math.floor(nowMs / 1000),
+      years,
+      numbersAfter,
+      random,
+    });
+    return { gaps, isPublished: database.select().from(logCheckpoint).limit(1).get() !== undefined };
+  } finally {
+    // The last connection writes the log into the database.
+    database.$client.close();
+  }
+}
+
+const databaseLast = (one: string, other: string): number =>
+  Number(one === databaseName) - Number(other === databaseName);

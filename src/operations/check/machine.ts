@@ -1,0 +1,173 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { type Config, settings } from '../../config/config.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { clockFaultText, findClockFault } from '../../domain/filing-clock.ts';
+import { utcTimestamp } from '../../domain/utc.ts';
+import { createClockPart } from '../../health/clock-part.ts';
+import { addressText, type ListenAddress, listen } from '../../http/listen/address.ts';
+import { changeableByOthers, readableByOthers } from '../../lib/file-access.ts';
+import { freeBytes } from '../../store/sqlite/durable-files.ts';
+import { confidentialFiles, trustedFiles } from '../registry.ts';
+import type { ServingRecord } from '../serving-record.ts';
+import { type Finding, findingsOf, messageOf } from './finding.ts';
+
+/** Free disk below which it is a fault or a warning, in MiB; the log of the database alone takes 16 before it is folded. */
+const freeMiB = { fault: 64, warning: 1_024 } as const;
+/** How long a write may take to be on disk before it is a warning, in milliseconds. */
+const slowWriteMs = 1_000;
+/** Touched by systemd-timesyncd each time that it has set the clock. */
+const timesyncFile = '/run/systemd/timesync/synchronized';
+/** Bytes of a MiB, which sizes are told in. */
+export const bytesOfMiB = 1_048_576;
+const root = 0;
+
+/** Who may change or read the folder and the files that the deployment trusts. */
+export function checkFiles(config: Config): Finding[] {
+  const { ok, warning, fault, unchecked } = findingsOf('files');
+  const user = process.geteuid?.();
+  if (user === undefined) return [unchecked('this system has no users and modes as they are meant here')];
+  const owner = statSync(config.dataDir, { throwIfNoEntry: false })?.uid ?? user;
+  const faults = changeableByOthers(trustedFiles(config), user === root ? owner : user).map(fault);
+  const warnings = readableByOthers(confidentialFiles(config)).map(({ path, mode }) =>
+    warning(`${path} (mode ${mode}) may be read by every user of this machine: chmod o-r '${path}'`),
+  );
+  if (user === root && owner !== root)
+    warnings.push(
+      warning(
+        `run this as the user with id ${owner}, who owns the folder: root may do what that user may not`,
+      ),
+    );
+  const found = [...faults, ...warnings];
+  return found.length > 0
+    ? found
+    : [ok('no other user of this machine may change or read what the service trusts')];
+}
+
+/** Whether there is room on the disk, and whether a write arrives there. */
+export function checkDisk(dataDir: string, { monotonicMs }: Clock): Finding {
+  const { ok, warning, fault, unchecked } = findingsOf('disk');
+  if (statSync(dataDir, { throwIfNoEntry: false }) === undefined)
+    return unchecked(`there is no folder ${dataDir} yet`);
+  try {
+    const free = Math.floor(freeBytes(dataDir) / bytesOfMiB);
+    const startedMs = monotonicMs();
+    writeThrough(dataDir);
+    const ms = Math.ceil(monotonicMs() - startedMs);
+    const text = `${free} MiB are free under ${dataDir}, and a write was on disk in ${ms} ms`;
+    if (free < freeMiB.fault) return fault(`${text}: make room, or writes are refused soon`);
+    if (free < freeMiB.warning) return warning(`${text}: make room`);
+    return ms > slowWriteMs ? warning(`${text}: calls wait as long, so look at the disk`) : ok(text);
+  } catch (error) {
+    return fault(`${dataDir} cannot be written: ${messageOf(error)}`);
+  }
+}
+
+/** Writes a file of its own, has it synchronised and removes it. */
+function writeThrough(dataDir: string): void {
+  const file = join(dataDir, `.check-${randomUUID()}`);
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    writeSync(descriptor, Buffer.alloc(4_096));
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+    rmSync(file);
+  }
+}
+
+const wasAhead = '; if it is right and was ahead before: artseal clock accept, and the next filing ends this';
+
+/** The newest of what a clock is held against, each undefined if there is none. */
+export interface Newest {
+  /** Unix milliseconds. */
+  readonly newestFilingMs: number | undefined;
+  /** Of all that is in the evidence log, Unix seconds. */
+  readonly newestLeafS: number | undefined;
+  /** Of the newest filing, or what an operator accepted since, Unix seconds. */
+  readonly datedS: number | undefined;
+}
+
+/** Whether the clock can be right, by what was recorded last, and filings are dated by it. */
+export async function checkClock(
+  clock: Clock,
+  { newestFilingMs, newestLeafS: newestS, datedS }: Partial<Newest> = {},
+): Promise<Finding> {
+  const { ok, warning, fault } = findingsOf('clock');
+  const doubt = await createClockPart(clock, newestFilingMs).findFault();
+  const nowMs = clock.nowMs();
+  const isBehind = newestFilingMs !== undefined && nowMs < newestFilingMs;
+  const toDo = `set it if it is wrong, and have NTP keep it${isBehind ? wasAhead : ''}`;
+  if (doubt !== undefined) return fault(`${doubt}: ${toDo}`);
+  const refused = findClockFault({ nowS: Math.floor(nowMs / 1_000), newestS, datedS, setByS: 0 });
+  if (refused?.kind === 'AHEAD')
+    return fault(
+      `${clockFaultText(refused)}, and filings are refused: set it if it is wrong; if it is right: artseal clock accept`,
+    );
+  if (isBehind)
+    return warning(
+      `it says ${utcTimestamp(nowMs)}, and the newest filing is of ${utcTimestamp(newestFilingMs)}: ${toDo}`,
+    );
+  const order = newestFilingMs === undefined ? '' : ', after the newest filing';
+  return ok(`it says ${utcTimestamp(nowMs)}${order}; ${keptBy()}`);
+}
+
+/** Whether something keeps the clock right, as far as it can be known from here. */
+function keptBy(): string {
+  const synchronised = statSync(timesyncFile, { throwIfNoEntry: false });
+  return synchronised === undefined
+    ? 'whether NTP keeps it right was not checked: timedatectl or chronyc tracking tells'
+    : `systemd-timesyncd set it last at ${utcTimestamp(synchronised.mtimeMs)}`;
+}
+
+/** Whether the addresses of both doors and of the figures are free, or held by the process that serves this folder. */
+export async function checkAddresses(config: Config, serving: ServingRecord | undefined): Promise<Finding[]> {
+  const listeners = [
+    [config.publicAddress, settings.publicAddress.variable],
+    [config.internalAddress, settings.internalAddress.variable],
+    [config.metricsAddress, settings.metricsAddress.variable],
+  ] as const;
+  return Promise.all(
+    listeners.flatMap(([address, variable]) =>
+      address === undefined ? [] : [checkAddress(address, variable, serving)],
+    ),
+  );
+}
+
+async function checkAddress(
+  address: ListenAddress,
+  variable: string,
+  serving: ServingRecord | undefined,
+): Promise<Finding> {
+  const { ok, fault } = findingsOf('address');
+  const named = `${addressText(address)} of ${variable}`;
+  if ('port' in address && address.port === 0) return ok(`${named}: the system chooses a free port`);
+  const held = serving?.addresses.find((bound) => isBoundAt(bound, address));
+  // Not tried then: what serves is not to be disturbed.
+  if (held !== undefined)
+    return ok(`${named} is held by the process ${serving?.pid} that serves this folder, as ${held}`);
+  try {
+    await listenOnce(address);
+    return ok(`${named} is free`);
+  } catch (error) {
+    return fault(
+      `${named} cannot be listened on: ${messageOf(error)}; stop what holds it, or set another address`,
+    );
+  }
+}
+
+/** Whether an address as bound may be this one: of a host by name, the port alone tells. */
+function isBoundAt(bound: string, address: ListenAddress): boolean {
+  return 'path' in address ? bound === addressText(address) : bound.endsWith(`:${address.port}`);
+}
+
+async function listenOnce(address: ListenAddress): Promise<void> {
+  const server = createServer((socket) => socket.destroy());
+  await listen(server, address);
+  const closed = once(server, 'close');
+  server.close();
+  await closed;
+}

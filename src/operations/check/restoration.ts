@@ -1,0 +1,23 @@
+import { refusedThroughS, takenFrom } from '../../api/nonce-gap.ts';
+import type { Restoration } from '../../store/restoration-commands.ts';
+import { type Finding, findingsOf } from './finding.ts';
+
+/** Whether signed calls are refused since the database was restored from a backup; nothing if it never was. */
+export function checkRestoration(restoration: Restoration | undefined, nowMs: number): Finding[] {
+  const { ok, warning, fault } = findingsOf('restored');
+  if (restoration === undefined) return [];
+  const { servedAtS } = restoration;
+  if (servedAtS === undefined)
+    return [
+      warning(
+        'it was restored from a backup and not served since: signed calls are refused for five minutes after the first ' +
+          'start; serve no other folder that was restored',
+      ),
+    ];
+  const untilS = refusedThroughS(servedAtS);
+  if (Math.floor(nowMs / 1_000) > untilS)
+    return [ok('it was restored from a backup, and signed calls are taken again')];
+  return [
+    fault(`signed calls are refused until ${takenFrom(untilS)}, since it was restored from a backup: wait`),
+  ];
+}

@@ -1,0 +1,101 @@
+import type { Environment } from '../../domain/caller.ts';
+import type { PartyNameRule } from '../../domain/party.ts';
+import { type InstitutionKind, SettingRefused } from '../provider.ts';
+import { matching, readOrigin } from '../setting-readers.ts';
+import type { MangopaySettings } from './client.ts';
+
+const origins = {
+  sandbox: 'https://api.sandbox.mangopay.com',
+  production: 'https://api.mangopay.com',
+} as const satisfies Record<Environment, string>;
+
+/** What ARTSEAL_MANGOPAY_URL is where it is left out. */
+const originOfEnvironment = 'auto';
+
+/** Currencies that there are wallets in, of those that ISO 4217 knows. */
+const currencies: readonly string[] = [
+  ...[
+    'AED',
+    'AUD',
+    'CAD',
+    'CHF',
+    'CZK',
+    'DKK',
+    'EUR',
+    'GBP',
+    'HKD',
+    'HUF',
+    'ILS',
+    'JPY',
+    'MXN',
+    'NOK',
+    'NZD',
+  ],
+  ...['PLN', 'RON', 'SAR', 'SEK', 'SGD', 'TRY', 'USD', 'ZAR'],
+];
+
+/** An id as Mangopay gives them: digits, or a prefix and letters; at most 128 characters. */
+const idPattern = /^[A-Za-z0-9_-]{1,128}$/;
+const user: PartyNameRule = { pattern: idPattern, what: 'a user, user_…' };
+const wallet: PartyNameRule = { pattern: idPattern, what: 'a wallet of that user, wlt_…' };
+
+/** Mangopay, as a deployment chooses it. */
+export const mangopay: InstitutionKind<MangopaySettings> = {
+  name: 'mangopay',
+  movesMoney: true,
+  otherUnits: [],
+  currencies,
+  parties: { BUYER: { user, wallet }, SELLER: { user, wallet } },
+  ownFiles: [],
+  settings: {
+    clientId: {
+      variable: 'ARTSEAL_MANGOPAY_CLIENT_ID',
+      fallback: '',
+      meaning: 'ClientId of the account',
+      read: (id) => matching(id, /^[A-Za-z0-9_-]{1,64}$/, 'must be a ClientId: letters, digits, - and _'),
+    },
+    apiKey: {
+      variable: 'ARTSEAL_MANGOPAY_API_KEY',
+      fallback: '',
+      meaning: 'API key of that ClientId',
+      secret: true,
+      read: (key) => matching(key, /^[\x21-\x7e]{16,256}$/, 'must be an API key, 16 characters or more'),
+    },
+    escrowUser: {
+      variable: 'ARTSEAL_MANGOPAY_ESCROW_USER',
+      fallback: '',
+      meaning: 'user who owns the wallets that orders are held in, of the category PLATFORM',
+      read: (id) => matching(id, idPattern, 'must be the id of a user, user_…'),
+    },
+    hookSecret: {
+      variable: 'ARTSEAL_MANGOPAY_HOOK_SECRET',
+      fallback: '',
+      meaning: 'what stands behind ?secret= in the URL of every hook, made up by you',
+      secret: true,
+      read: (secret) =>
+        matching(secret, /^[A-Za-z0-9_-]{32,128}$/, 'must be 32 to 128 letters, digits, - and _'),
+    },
+    url: {
+      variable: 'ARTSEAL_MANGOPAY_URL',
+      fallback: originOfEnvironment,
+      meaning: `where Mangopay is: ${originOfEnvironment}, ${origins.production} in production and ${origins.sandbox} in a sandbox; another place, such as a stand-in, in a sandbox only`,
+      // It may hold a password.
+      secret: true,
+      read: readUrl,
+    },
+  },
+  open: async (settings, { clock }) => {
+    const { createMangopayInstitution } = await import('./provider.ts');
+    return createMangopayInstitution(settings, clock.nowMs);
+  },
+};
+
+function readUrl(text: string, environment: () => Environment): string {
+  const own = origins[environment()];
+  if (text === originOfEnvironment) return own;
+  const origin = readOrigin(text, own, environment);
+  if (environment() === 'sandbox' && origin === origins.production) {
+    throw new SettingRefused(`must not be ${origin} in a sandbox: that moves real money`);
+  }
+  return origin;
+}

@@ -1,0 +1,170 @@
+import { isPage } from '../../domain/address.ts';
+import type { Declined, PaymentSnapshot } from '../../domain/payment.ts';
+import { InstitutionFailure, type PaymentOrder } from '../provider.ts';
+import { declinedFor } from './client.ts';
+
+/** A sum as Mangopay writes it. */
+export interface Money {
+  readonly Currency: string;
+  /** Minor units. */
+  readonly Amount: number;
+}
+
+/** A transaction of a wallet: a transfer, a payout, or the refund of one; what of it is looked at. */
+export interface Transfer {
+  readonly Id: string;
+  /** Unix seconds. */
+  readonly CreationDate: number;
+  readonly Tag?: string | null;
+  readonly AuthorId: string;
+  /** What leaves the debited wallet. */
+  readonly DebitedFunds: Money;
+  /** What arrives: what was debited without the fees. */
+  readonly CreditedFunds: Money;
+  readonly Status: 'CREATED' | 'SUCCEEDED' | 'FAILED';
+  readonly Type: 'PAYIN' | 'TRANSFER' | 'CONVERSION' | 'PAYOUT';
+  readonly Nature: 'REGULAR' | 'REFUND' | 'REPUDIATION' | 'SETTLEMENT';
+  /** Null of a pay-in. */
+  readonly DebitedWalletId: string | null;
+  /** Null of a payout. */
+  readonly CreditedWalletId: string | null;
+  /** Of a refund, what it is of; lists leave it out. */
+  readonly InitialTransactionId?: string;
+  readonly ResultCode?: string | null;
+  readonly ResultMessage?: string | null;
+  readonly PendingUserAction?: { readonly RedirectUrl?: string | null } | null;
+}
+
+/** The wallet of an order, and what went from and to it; the refunds into it say what they are of. */
+export interface OrderLedger {
+  readonly walletId: string;
+  /** Whether it was closed: no money is to come into it any more. */
+  readonly isClosed: boolean;
+  readonly transfers: readonly Transfer[];
+}
+
+/** The transfer that an order is held by, or was to be: the first from the buyer's wallet into that of the order. */
+export function holdOf({ walletId, transfers }: OrderLedger): Transfer | undefined {
+  const into = transfers.filter(
+    ({ Type, Nature, CreditedWalletId }) =>
+      Type === 'TRANSFER' && Nature === 'REGULAR' && CreditedWalletId === walletId,
+  );
+  return into.find(({ Status }) => Status !== 'FAILED') ?? into[0];
+}
+
+/** What of an order decides where its money is. */
+type OrderTerms = Pick<PaymentOrder, 'holdId' | 'amount' | 'seller'>;
+
+/**
+ * Where the money of an order is, by what went into its wallet and out of it. Throws InstitutionFailure where that is
+ * still being decided.
+ *
+ * A release is a transfer to the seller's own wallet that has the order's tag. Whatever else leaves the wallet, but to the
+ * buyer's wallet, makes the amount that is HELD smaller than what was agreed, which stops the order for a person; `declined`
+ * says what was found. Staff can copy the tag, which achieves nothing: an order is RELEASED only while a RELEASE of ours is open.
+ *
+ * After a release, money that Mangopay was told to take back from the seller is in the order's wallet first, and with the
+ * buyer only when the hold was refunded as well: RETURNED is said of the second alone.
+ */
+export function snapshotOf(ledger: OrderLedger, order: OrderTerms): PaymentSnapshot {
+  const hold = holdOf(ledger);
+  if (hold === undefined) return { status: ledger.isClosed ? 'VOID' : 'ABSENT' };
+  if (hold.Status === 'FAILED') return { status: 'VOID', reference: hold.Id, declined: declinedBy(hold) };
+  if (hold.Status === 'CREATED') return awaiting(hold);
+  return heldSnapshot(hold, ledger, order);
+}
+
+function heldSnapshot(
+  hold: Transfer,
+  { walletId, transfers }: OrderLedger,
+  order: OrderTerms,
+): PaymentSnapshot {
+  const sellerWallet = order.seller?.wallet;
+  const told = { currency: hold.DebitedFunds.Currency, reference: hold.Id };
+  const moved = transfers.filter(hasMoved);
+  const into = moved.filter(({ CreditedWalletId }) => CreditedWalletId === walletId);
+  const out = moved.filter(({ DebitedWalletId }) => DebitedWalletId === walletId);
+  const isToBuyer = ({ CreditedWalletId }: Transfer) => CreditedWalletId === hold.DebitedWalletId;
+  const isRelease = ({ CreditedWalletId, Tag }: Transfer) =>
+    CreditedWalletId === sellerWallet && Tag === order.holdId;
+  const backOf = (initial: Transfer) =>
+    credited(into.filter(({ InitialTransactionId }) => InitialTransactionId === initial.Id));
+  const released = out.filter(isRelease);
+  const gone = debited(out);
+  const received = credited(into.filter(({ Nature }) => Nature !== 'REFUND'));
+  const left = credited(into) - gone;
+  const returned = credited(out.filter(isToBuyer));
+  const paid = credited(released);
+  const takenBack = released.reduce((sum, transfer) => sum + backOf(transfer), 0n);
+  const isAllBack = returned >= received || returned >= order.amount;
+  if (returned > 0n && left <= 0n && paid === takenBack && isAllBack) {
+    return { status: 'RETURNED', amount: received, ...told };
+  }
+  const isOver = gone >= credited([hold]);
+  if (paid > 0n && isOver && takenBack > 0n)
+    return { status: 'PARTLY_RETURNED', amount: paid - takenBack, ...told };
+  if (paid > 0n && isOver) return { status: 'PAID_OUT', amount: paid, ...told };
+  const strange = out.filter((one) => !isToBuyer(one) && backOf(one) < credited([one]));
+  const declined = strange.length > 0 ? movedElsewhere(strange, sellerWallet, isRelease) : undefined;
+  return { status: 'HELD', amount: left, ...told, ...(declined && { declined }) };
+}
+
+/** Whether money has moved; a payout takes it from the wallet when it is made. */
+const hasMoved = ({ Status, Type }: Transfer): boolean =>
+  Status === 'SUCCEEDED' || (Status === 'CREATED' && Type === 'PAYOUT');
+
+const debited = (some: readonly Transfer[]): bigint =>
+  some.reduce((sum, { DebitedFunds }) => sum + BigInt(DebitedFunds.Amount), 0n);
+const credited = (some: readonly Transfer[]): bigint =>
+  some.reduce((sum, { CreditedFunds }) => sum + BigInt(CreditedFunds.Amount), 0n);
+
+/** What took money out of the wallet of an order without being its release, for the person who has to look. */
+function movedElsewhere(
+  strange: readonly Transfer[],
+  sellerWallet: string | undefined,
+  isRelease: (transfer: Transfer) => boolean,
+): Declined {
+  const whereTo = (transfer: Transfer) => {
+    const { CreditedWalletId: to } = transfer;
+    if (to === null) return 'to a bank account';
+    if (to !== sellerWallet) return `to wallet ${to}, which is not the seller's`;
+    const why = isRelease(transfer) ? 'a part of what is held' : 'without the tag of the order';
+    return `to the seller's wallet ${to}, ${why}`;
+  };
+  const found = strange.map((transfer) => {
+    const { Id, Type, DebitedFunds } = transfer;
+    const { Amount, Currency } = DebitedFunds;
+    return `${Type.toLowerCase()} ${Id} took ${Amount} ${Currency} ${whereTo(transfer)}`;
+  });
+  return declinedFor(
+    'moved_elsewhere',
+    `${found.join('; ')}.`,
+    'Money of this order left its wallet by other means than this service.',
+  );
+}
+
+/** How long a transfer waits for its buyer before it fails, in milliseconds. */
+const authenticationMs = 600_000;
+
+function awaiting({ Id, CreationDate, PendingUserAction }: Transfer): PaymentSnapshot {
+  const nextActionUrl = PendingUserAction?.RedirectUrl;
+  if (!isPage(nextActionUrl)) {
+    const why = nextActionUrl ? 'waits for the buyer at what is no page' : 'is still being processed';
+    throw new InstitutionFailure('FAILED', `Mangopay: transfer ${Id} ${why}`);
+  }
+  const nextActionExpiresAtMs = CreationDate * 1_000 + authenticationMs;
+  return { status: 'AWAITING_BUYER', reference: Id, nextActionUrl, nextActionExpiresAtMs };
+}
+
+/** What the buyer is told, by Mangopay's result code, where it is a matter of theirs. */
+const words: Readonly<Record<string, string>> = {
+  '001001': 'The wallet does not hold enough money for this order.',
+  '007101': 'The payment was not confirmed: authentication failed too often.',
+  '007102': 'The payment was not confirmed within ten minutes.',
+};
+
+/** Why a transfer failed. */
+export function declinedBy({ Id, ResultCode, ResultMessage }: Transfer): Declined {
+  const code = ResultCode ?? 'unknown';
+  return declinedFor(code, `${Id}, ${code}: ${ResultMessage ?? ''}`, words[code]);
+}

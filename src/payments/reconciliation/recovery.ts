@@ -1,0 +1,99 @@
+import type { Logger } from 'pino';
+import type { Clock } from '../../domain/clock.ts';
+import { Refusal } from '../../domain/reason.ts';
+import type { DueOrder } from '../../store/reconciliation-commands.ts';
+import type { Execute } from '../../store/store.ts';
+import { createTurns, type Turns } from './fair-queue.ts';
+import type { ReconciliationLimits } from './limits.ts';
+import { type Reconciler, reasonOf } from './reconciler.ts';
+
+/** Asks the institution about the orders that are due, until nothing is left to do for them. */
+export interface Recovery {
+  /** Makes all orders with an open instruction due, and looks after what is due from now on. */
+  start(): Promise<void>;
+  /** Begins nothing more. */
+  stop(): void;
+}
+
+/** What the recovery works with. */
+export interface RecoveryDependencies {
+  readonly execute: Execute;
+  readonly reconciler: Reconciler;
+  readonly clock: Clock;
+  readonly limits: ReconciliationLimits;
+  readonly log: Logger;
+}
+
+/** Recovery by polling: a notification, another process and the passing of time all just make an order due. */
+export function createRecovery(dependencies: RecoveryDependencies): Recovery {
+  const { execute, reconciler, clock, limits, log } = dependencies;
+  /** One for first attempts, so that none of them ever waits for an order that failed before. */
+  const lanes = [
+    { hasFailed: false, lane: createTurns(limits) },
+    { hasFailed: true, lane: createTurns(limits) },
+  ];
+  let callOff = () => {};
+  let isStopped = false;
+  /** Why the last look at what is due failed; undefined if it did not. */
+  let fault: string | undefined;
+
+  /** Logs when looking begins to fail, and when it succeeds again: it is done too often for a line each time. */
+  function noteFault(error?: unknown): void {
+    const why = error === undefined ? undefined : reasonOf(error);
+    const known = fault;
+    fault = why;
+    if (why === known) return;
+    if (why === undefined) log.info('the orders that are due are read again');
+    else if (isStoreAway(error)) log.warn({ why }, 'the orders that are due cannot be read');
+    else log.error({ err: error }, 'the orders that are due cannot be read');
+  }
+
+  async function recover(order: DueOrder, lane: Turns): Promise<void> {
+    const { escrowId } = order;
+    try {
+      await reconciler.recover(escrowId);
+    } catch (error) {
+      log.warn({ escrowId, why: reasonOf(error) }, 'an order is not settled yet');
+    } finally {
+      lane.end(order);
+    }
+  }
+
+  /** Begins the recovery of those orders that are due and have a slot. */
+  async function beginDue(): Promise<void> {
+    const nowMs = clock.nowMs();
+    // What is due later than anything is ever put off comes from a clock that was set back.
+    const horizonMs = nowMs + 2 * Math.max(limits.quietLookUpMs, limits.longestRetryMs);
+    const { atOnce: callers, atOncePerCaller: perCaller } = limits;
+    for (const { hasFailed, lane } of lanes) {
+      const after = lane.lastCaller();
+      const due = await execute({ kind: 'ListDue', hasFailed, nowMs, horizonMs, after, callers, perCaller });
+      const idle = due.filter(({ escrowId }) => !reconciler.isBusy(escrowId));
+      for (const order of lane.begin(idle)) void recover(order, lane);
+    }
+  }
+
+  async function poll(): Promise<void> {
+    try {
+      await beginDue();
+      noteFault();
+    } catch (error) {
+      noteFault(error);
+    }
+    if (!isStopped) callOff = clock.after(limits.pollMs, () => void poll());
+  }
+
+  return {
+    start: async () => {
+      await execute({ kind: 'ResumeOpen', nowMs: clock.nowMs() });
+      await poll();
+    },
+    stop: () => {
+      isStopped = true;
+      callOff();
+    },
+  };
+}
+
+/** Whether the store said that it cannot be used now, which needs no stack. */
+const isStoreAway = (error: unknown): boolean => error instanceof Refusal && error.reason === 'UNAVAILABLE';

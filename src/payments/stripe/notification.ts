@@ -1,0 +1,100 @@
+import Stripe from 'stripe';
+import { Refusal } from '../../domain/reason.ts';
+import type { Notification, NotificationSubject, SentNotification } from '../provider.ts';
+import { apiVersion, releaseOf } from './api-version.ts';
+import type { StripeSettings } from './client.ts';
+import { referenceOf } from './reference.ts';
+
+/** The metadata that ties a PaymentIntent to its order. */
+export const holdKey = 'artseal_hold';
+
+/** How old a notification may be, in seconds. */
+const toleranceS = 300;
+
+/** Reads a notification; see Institution.readNotification. */
+export function readStripeNotification(
+  sent: SentNotification,
+  { webhookSecret, apiKey }: Pick<StripeSettings, 'webhookSecret' | 'apiKey'>,
+): Notification {
+  checkSignature(sent, webhookSecret);
+  const event = parse(sent.body);
+  if (typeof event?.id !== 'string' || event.id === '') throw unreadable('has no id');
+  checkKind(event, /^\w\w_live_/.test(apiKey));
+  return { eventId: event.id, about: subjectOf(event) };
+}
+
+/** Refuses what a webhook endpoint would not send if it were set up for this deployment. */
+function checkKind({ object, livemode, api_version: version }: SentEvent, live: boolean): void {
+  if (object === 'v2.core.event')
+    throw unfit('is a thin event: let the webhook endpoint send snapshots (payload style "Snapshot")');
+  if (typeof livemode === 'boolean' && livemode !== live) {
+    const [its, ours] = live ? ['test', 'live'] : ['live', 'test'];
+    throw unfit(`is of ${its} mode: let a webhook endpoint of ${ours} mode, that of the API key, send here`);
+  }
+  if (typeof version === 'string' && releaseOf(version) !== releaseOf(apiVersion))
+    throw unfit(
+      `has the shape of API version ${version.slice(0, 40)}: let the webhook endpoint use ${apiVersion}`,
+    );
+}
+
+function unfit(why: string): Refusal {
+  return new Refusal('VALIDATION_FAILED', `The notification ${why}.`);
+}
+
+/** The order that an event is about: by our own metadata, or by the PaymentIntent of what it is about. */
+function subjectOf({ data, account }: SentEvent): NotificationSubject | undefined {
+  const { object, metadata, payment_intent: intentId } = data?.object ?? {};
+  const holdId = metadata?.[holdKey];
+  if (typeof holdId === 'string' && (object === 'payment_intent' || object === 'charge')) return { holdId };
+  if (typeof intentId !== 'string') return undefined;
+  const place = { account: typeof account === 'string' ? account : undefined, intentId };
+  return { reference: referenceOf(place) };
+}
+
+function checkSignature({ headers, body, nowS }: SentNotification, secret: string): void {
+  const [signature = '', ...more] = headers['stripe-signature'] ?? [];
+  try {
+    if (more.length > 0) throw new Error('repeated');
+    // The library's constructEvent would also parse, and then not tell a forged event from an unreadable one.
+    const { signature: check } = Stripe.webhooks;
+    if (!check?.verifyHeader(body, signature, secret, toleranceS, undefined, nowS * 1000)) throw new Error();
+  } catch (cause) {
+    // A malformed header makes the library throw errors of any kind.
+    throw new Refusal(
+      'SIGNATURE_INVALID',
+      `Stripe-Signature must be the signature of this body, at most ${toleranceS} seconds old.`,
+      {},
+      { cause: cause instanceof Error ? new Error(cause.message) : undefined },
+    );
+  }
+}
+
+/** What of an event is looked at; whatever else it is, a member that is not there reads as undefined. */
+interface SentEvent {
+  readonly id?: unknown;
+  readonly object?: unknown;
+  /** The connected account that it happened on. */
+  readonly account?: unknown;
+  readonly livemode?: unknown;
+  readonly api_version?: unknown;
+  readonly data?: { readonly object?: SentObject | null } | null;
+}
+
+interface SentObject {
+  readonly object?: unknown;
+  readonly metadata?: Readonly<Record<string, unknown>> | null;
+  /** Of a charge, a refund, a dispute. */
+  readonly payment_intent?: unknown;
+}
+
+function parse(body: Uint8Array): SentEvent | null {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    throw unreadable('is not JSON');
+  }
+}
+
+function unreadable(why: string): Refusal {
+  return new Refusal('INVALID_JSON', `The notification ${why}.`);
+}

@@ -1,0 +1,31 @@
+import type { PartyRules } from '../../domain/party.ts';
+import type { PaymentOrder } from '../provider.ts';
+
+/** Who pays and who is paid, at Stripe. */
+export interface StripeNames {
+  /** On the platform's own account, as is the card. */
+  readonly customer: string;
+  readonly paymentMethod: string;
+  /** The seller's connected account. */
+  readonly account: string;
+}
+
+/** How buyers and sellers are registered. */
+export const stripeParties: PartyRules = {
+  BUYER: {
+    customer: { pattern: /^cus_[A-Za-z0-9]+$/, what: 'a customer, cus_…' },
+    paymentMethod: { pattern: /^(pm|card)_[A-Za-z0-9_]+$/, what: 'a payment method, pm_…' },
+  },
+  SELLER: { account: { pattern: /^acct_[A-Za-z0-9]+$/, what: 'a connected account, acct_…' } },
+};
+
+/** The names of an order. Throws an Error where it has none, as one need not that is older than the registry of parties. */
+export function namesOf({ buyer, seller }: PaymentOrder): StripeNames {
+  const { customer, paymentMethod, account } = { ...buyer, ...seller };
+  if (!customer || !paymentMethod) throw unknown('buyer');
+  if (!account) throw unknown('seller');
+  return { customer, paymentMethod, account };
+}
+
+const unknown = (role: string) =>
+  new Error(`The ${role} of the order is not known: artseal party add registers buyers and sellers.`);

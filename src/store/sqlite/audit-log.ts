@@ -1,0 +1,63 @@
+import { and, desc, gte, lt } from 'drizzle-orm';
+import type { Actor } from '../../domain/audit-entry.ts';
+import type { ActCommands } from '../audit-commands.ts';
+import type { Database } from './connection.ts';
+import { type Handlers, reads } from './handlers.ts';
+import { pageOf, rowsFor } from './paging.ts';
+import { operatorAct } from './schema.ts';
+import { placeholdersFor, prepareRaw } from './statement.ts';
+
+/**
+ * Writes down what an operator did, inside the effect that does it. `before` and `after` are what of the subject can be
+ * told, never a secret; undefined where it was not there or is gone.
+ */
+export type NoteAct = (
+  by: Actor,
+  action: string,
+  subject: string,
+  change: { readonly before?: object | undefined; readonly after?: object | undefined },
+) => void;
+
+/** The log of a database. */
+export function createActLog(database: Database): NoteAct {
+  // An import notes thousands, which whatever the serving process has to write waits for.
+  const insert = prepareRaw(
+    database,
+    database.insert(operatorAct).values(placeholdersFor(operatorAct, 'id')),
+  );
+  return ({ actor, atS, reason = null }, action, subject, { before, after }) => {
+    insert.run({ atS, actor, action, subject, reason, before: jsonOf(before), after: jsonOf(after) });
+  };
+}
+
+/** Handlers of reading the log. */
+export function createActHandlers(database: Database): Handlers<keyof ActCommands> {
+  return {
+    ListActs: reads(({ sinceS, page }) => {
+      const rows = database
+        .select()
+        .from(operatorAct)
+        .where(
+          and(
+            sinceS === undefined ? undefined : gte(operatorAct.atS, sinceS),
+            page.from === undefined ? undefined : lt(operatorAct.id, page.from),
+          ),
+        )
+        .orderBy(desc(operatorAct.id))
+        .limit(rowsFor(page))
+        .all();
+      return pageOf(rows, page, ({ reason, before, after, ...row }) => ({
+        ...row,
+        reason: reason ?? undefined,
+        before: before ?? undefined,
+        after: after ?? undefined,
+      }));
+    }),
+  };
+}
+
+/** Amounts are told as numbers, as everywhere in JSON: none is beyond 2^53-1. */
+const jsonOf = (value: object | undefined): string | null =>
+  value === undefined
+    ? null
+    : JSON.stringify(value, (_, member) => (typeof member === 'bigint' ? Number(member) : member));

@@ -1,0 +1,268 @@
+import { and, asc, between, count, desc, eq, gt, isNotNull, lte, max, ne, sql } from 'drizzle-orm';
+import {
+  type CapUse,
+  type FigureCommands,
+  holdEndsS,
+  keyEndsS,
+  type OpenInstructions,
+  type OpenOrders,
+  openInstructionsMax,
+  orderAgesS,
+  type RegistryFigures,
+} from '../metric-commands.ts';
+import type { Database } from './connection.ts';
+import type { EventReads } from './events.ts';
+import { numbersOf } from './filings.ts';
+import { type Handlers, reads } from './handlers.ts';
+import { everybody, headReader } from './outbox.ts';
+import { numberFloors } from './restorations.ts';
+import { apiKey, caller, escrow, escrowInstruction, filing, latestFiling, numberSequence } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+import { createWebhookFigures } from './webhook-metrics.ts';
+
+const openStates = ['UNPAID', 'FROZEN'] as const satisfies readonly OpenOrders['state'][];
+const finalStates = ['RELEASED', 'REFUNDED', 'CLOSED'] as const;
+type FinalState = (typeof finalStates)[number];
+
+/** The handler of what an operator watches. */
+export function createFigureHandlers(database: Database, events: EventReads): Handlers<keyof FigureCommands> {
+  const orders = createOrderCounts(database);
+  const numbers = createNumberFigures(database);
+  const inReview = prepareRaw<{ rows: number }>(
+    database,
+    database
+      .select({ rows: count().as('rows') })
+      .from(escrow)
+      .where(isNotNull(escrow.review)),
+  );
+  const holdsEnding = prepareRaw<{ rows: number }>(
+    database,
+    database
+      .select({ rows: count().as('rows') })
+      .from(escrow)
+      // A literal, so that SQLite sees that the partial index answers this.
+      .where(and(sql`${escrow.state} = 'FROZEN'`, lte(escrow.holdExpiresAtS, sql.placeholder('untilS')))),
+  );
+  const nextLookUp = prepareRaw<{ look_up_at_ms: number }>(
+    database,
+    database
+      .select({ lookUpAtMs: escrow.lookUpAtMs })
+      .from(escrow)
+      .where(isNotNull(escrow.lookUpAtMs))
+      .orderBy(asc(escrow.lookUpAtMs))
+      .limit(1),
+  );
+  const keysEnding = prepareRaw<{ rows: number }>(
+    database,
+    database
+      .select({ rows: count().as('rows') })
+      .from(apiKey)
+      .where(
+        and(
+          ne(apiKey.status, 'REVOKED'),
+          gt(apiKey.expiresAtS, sql.placeholder('nowS')),
+          lte(apiKey.expiresAtS, sql.placeholder('untilS')),
+        ),
+      ),
+  );
+  const openInstructions = prepareOpenInstructions(database);
+  const webhooks = createWebhookFigures(database, events);
+  const headOf = headReader(database);
+
+  return {
+    ReadFigures: reads(({ nowMs, year }) => {
+      const nowS = Math.floor(nowMs / 1_000);
+      return {
+        ...numbers.used(year),
+        nearestCap: numbers.caps(year, 1)[0],
+        ...orders(nowMs),
+        ordersInReview: inReview.get({})?.rows ?? 0,
+        holdsEnding: holdsEnding.get({ untilS: nowS + holdEndsS })?.rows ?? 0,
+        openInstructions: openInstructions(),
+        nextLookUpAtMs: nextLookUp.get({})?.look_up_at_ms,
+        keysEnding: keyEndsS.map((s) => keysEnding.get({ nowS, untilS: nowS + s })?.rows ?? 0),
+        newestEvent: headOf(everybody).position,
+        webhooks: webhooks(),
+      };
+    }),
+  };
+}
+
+/** How many numbers of a year are used, of all and by the platforms that have a cap. */
+export interface NumberFigures {
+  used(year: number): Pick<RegistryFigures, 'filingNumbers' | 'escrowNumbers'>;
+  /** The platforms that have a cap on filings, those first that have used the greatest share of it; `limit` at most. */
+  caps(year: number, limit: number): readonly CapUse[];
+}
+
+/** Prepares the queries of numbers. */
+export function createNumberFigures(database: Database): NumberFigures {
+  const lastFiling = prepareRaw<{ last: string | null }>(
+    database,
+    database
+      .select({ last: max(filing.filingNo).as('last') })
+      .from(filing)
+      .where(between(filing.filingNo, sql.placeholder('from'), sql.placeholder('to'))),
+  );
+  const lastEscrow = prepareRaw<{ last: number }>(
+    database,
+    database
+      .select({ last: numberSequence.last })
+      .from(numberSequence)
+      .where(and(eq(numberSequence.kind, 'ESCROW'), eq(numberSequence.year, sql.placeholder('year')))),
+  );
+  const floors = numberFloors(database, 'FILING');
+  const share = sql<number>`1.0 * coalesce(${latestFiling.filings}, 0) / ${caller.filingCap}`;
+  const capUses = prepareRaw<CapUse>(
+    database,
+    database
+      .select({
+        platform: sql<string>`${caller.name}`.as('platform'),
+        filings: sql<number>`coalesce(${latestFiling.filings}, 0)`.as('filings'),
+        cap: sql<number>`${caller.filingCap}`.as('cap'),
+      })
+      .from(caller)
+      .leftJoin(
+        latestFiling,
+        and(eq(latestFiling.callerId, caller.id), eq(latestFiling.year, sql.placeholder('year'))),
+      )
+      .where(isNotNull(caller.filingCap))
+      .orderBy(desc(share))
+      .limit(sql.placeholder('limit')),
+  );
+  return {
+    used: (year) => ({
+      filingNumbers: Math.max(
+        Number(lastFiling.get(numbersOf(year))?.last?.slice(-6) ?? 0),
+        floors.get(year) ?? 0,
+      ),
+      escrowNumbers: lastEscrow.get({ year })?.last ?? 0,
+    }),
+    caps: (year, limit) => capUses.all({ year, limit }),
+  };
+}
+
+function prepareOpenInstructions(database: Database): () => OpenInstructions[] {
+  // Literals, so that SQLite sees that the partial index answers this.
+  const some = database
+    .select({
+      orderId: escrowInstruction.orderId,
+      kind: escrowInstruction.kind,
+      status: escrowInstruction.status,
+      preparedAtMs: escrowInstruction.preparedAtMs,
+    })
+    .from(escrowInstruction)
+    .where(sql`${escrowInstruction.status} IN ('PREPARED', 'SENT', 'UNKNOWN')`)
+    .orderBy(asc(escrowInstruction.orderId))
+    .limit(openInstructionsMax)
+    .as('some');
+  const statement = database
+    .select({
+      kind: some.kind,
+      status: sql<OpenInstructions['status']>`${some.status}`,
+      count: count(),
+      failedAttempts: sql<number>`sum(${escrow.failedAttempts})`,
+      oldestAtMs: sql<number>`min(${some.preparedAtMs})`,
+    })
+    .from(some)
+    .innerJoin(escrow, eq(escrow.id, some.orderId))
+    .groupBy(some.kind, some.status)
+    .prepare();
+  return () => statement.all();
+}
+
+/**
+ * Counts orders by state. A final state is never left, so what lies before the oldest open order is counted once; and ids
+ * are given in the order of opening, so an age is an id. Each count then is a range of the index of states.
+ */
+function createOrderCounts(
+  database: Database,
+): (nowMs: number) => Pick<RegistryFigures, 'settledOrders' | 'openOrders'> {
+  const dataVersion = database.$client.prepare<[], number>('PRAGMA data_version').pluck();
+  const lastId = database.$client.prepare<[], number>('SELECT coalesce(max(id), 0) FROM escrow').pluck();
+  const firstOf = prepareRaw<{ id: number }>(
+    database,
+    database
+      .select({ id: escrow.id })
+      .from(escrow)
+      .where(eq(escrow.state, sql.placeholder('state')))
+      .orderBy(asc(escrow.id))
+      .limit(1),
+  );
+  const countOf = prepareRaw<{ rows: number }>(
+    database,
+    database
+      .select({ rows: count().as('rows') })
+      .from(escrow)
+      .where(
+        and(
+          eq(escrow.state, sql.placeholder('state')),
+          gt(escrow.id, sql.placeholder('after')),
+          lte(escrow.id, sql.placeholder('through')),
+        ),
+      ),
+  );
+  const openedUpTo = prepareRaw<{ order_id: number; prepared_at_ms: number }>(
+    database,
+    database
+      .select({ orderId: escrowInstruction.orderId, preparedAtMs: escrowInstruction.preparedAtMs })
+      .from(escrowInstruction)
+      .where(
+        and(sql`${escrowInstruction.kind} = 'FREEZE'`, lte(escrowInstruction.orderId, sql.placeholder('id'))),
+      )
+      .orderBy(desc(escrowInstruction.orderId))
+      .limit(1),
+  );
+  const rowsOf = (state: string, after: number, through: number) =>
+    after < through ? (countOf.get({ state, after, through })?.rows ?? 0) : 0;
+
+  /** What was counted for good: the orders through this id, none of which is open. */
+  let settled = { version: dataVersion.get(), through: 0, counts: emptyCounts() };
+
+  /** Orders of the final states, the oldest open order being this one. */
+  function settledOrders(firstOpen: number, last: number): Record<FinalState, number> {
+    const version = dataVersion.get();
+    // Another process may have deleted some; and what was counted may have been rolled back with its batch.
+    if (version !== settled.version || settled.through >= firstOpen)
+      settled = { version, through: 0, counts: emptyCounts() };
+    const through = firstOpen - 1;
+    for (const state of finalStates) settled.counts[state] += rowsOf(state, settled.through, through);
+    settled.through = through;
+    const counts = { ...settled.counts };
+    for (const state of finalStates) counts[state] += rowsOf(state, through, last);
+    return counts;
+  }
+
+  /** The id of the last order through `high` that was opened by then, or one that lies before `low` if none was. */
+  function lastOpenedBy(atMs: number, low: number, high: number): number {
+    let [from, to] = [low, high];
+    while (from <= to) {
+      const found = openedUpTo.get({ id: Math.floor((from + to) / 2) });
+      if (found === undefined || found.order_id < from) from = Math.floor((from + to) / 2) + 1;
+      else if (found.prepared_at_ms <= atMs) from = Math.floor((from + to) / 2) + 1;
+      else to = found.order_id - 1;
+    }
+    return to;
+  }
+
+  return (nowMs) => {
+    const last = lastId.get() ?? 0;
+    const firsts = openStates.flatMap((state) => firstOf.get({ state })?.id ?? []);
+    const firstOpen = Math.min(last + 1, ...firsts);
+    // From the youngest to the oldest.
+    const edges = [last];
+    // Each within those before it, wherever the clock was set meanwhile.
+    for (const ageS of orderAgesS)
+      edges.push(lastOpenedBy(nowMs - ageS * 1_000, firstOpen, edges.at(-1) ?? last));
+    edges.push(firstOpen - 1);
+    return {
+      settledOrders: settledOrders(firstOpen, last),
+      openOrders: openStates.map((state) => ({
+        state,
+        counts: edges.slice(1).map((after, place) => rowsOf(state, after, edges[place] ?? 0)),
+      })),
+    };
+  };
+}
+
+const emptyCounts = (): Record<FinalState, number> => ({ RELEASED: 0, REFUNDED: 0, CLOSED: 0 });

@@ -1,0 +1,98 @@
+import { and, count, eq, gt, min, sql } from 'drizzle-orm';
+import { openDeliveriesMax, type WebhookFigures, webhooksBehindMax } from '../metric-commands.ts';
+import type { Database } from './connection.ts';
+import type { EventReads } from './events.ts';
+import { eventHead, webhook, webhookDelivery } from './schema.ts';
+import { prepareRaw } from './statement.ts';
+
+interface EndpointCounts {
+  readonly healthy: number;
+  readonly failing: number;
+  readonly disabled: number;
+  readonly failing_since_s: number | null;
+}
+
+/** Prepares what an operator watches of webhooks. */
+export function createWebhookFigures(database: Database, events: EventReads): () => WebhookFigures {
+  const isHealthy = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NULL`;
+  const isFailing = sql`${webhook.status} = 'ENABLED' AND ${webhook.failingSinceS} IS NOT NULL`;
+  const countEndpoints = prepareRaw<EndpointCounts>(
+    database,
+    database
+      .select({
+        healthy: sql`count(*) FILTER (WHERE ${isHealthy})`.as('healthy'),
+        failing: sql`count(*) FILTER (WHERE ${isFailing})`.as('failing'),
+        disabled: sql`count(*) FILTER (WHERE ${webhook.status} = 'DISABLED')`.as('disabled'),
+        failingSinceS: sql`min(${webhook.failingSinceS}) FILTER (WHERE ${isFailing})`.as('failing_since_s'),
+      })
+      .from(webhook),
+  );
+  const open = openCounts(database);
+  // A look into the index of each endpoint: all due deliveries together are no range of it.
+  const firstDue = prepareRaw<{ due_at_ms: number | null }>(
+    database,
+    database
+      .select({
+        dueAtMs: min(
+          sql`(${database
+            .select({ dueAtMs: min(webhookDelivery.nextAttemptAtMs) })
+            .from(webhookDelivery)
+            .where(
+              and(eq(webhookDelivery.webhook, webhook.id), sql`${webhookDelivery.status} = 'PENDING'`),
+            )})`,
+        ).as('due_at_ms'),
+      })
+      .from(webhook)
+      .where(isHealthy),
+  );
+  const behind = prepareRaw<{ caller_id: number; cursor: number }>(
+    database,
+    database
+      .select({ callerId: webhook.callerId, cursor: webhook.cursor })
+      .from(webhook)
+      .innerJoin(eventHead, eq(eventHead.callerId, webhook.callerId))
+      .where(and(isHealthy, gt(eventHead.sequence, webhook.cursor)))
+      .limit(webhooksBehindMax),
+  );
+
+  /** When the first event happened that a healthy endpoint was not looked at for, as of its cursor. */
+  const firstBehindAtMs = (): number[] =>
+    behind
+      .all({})
+      .flatMap(({ caller_id, cursor }) => events.behind(caller_id, cursor, 1).events[0]?.atMs ?? []);
+
+  return () => {
+    const counts = countEndpoints.get({});
+    const waitsSinceMs = [firstDue.get({})?.due_at_ms ?? [], ...firstBehindAtMs()].flat();
+    return {
+      healthy: counts?.healthy ?? 0,
+      failing: counts?.failing ?? 0,
+      disabled: counts?.disabled ?? 0,
+      failingSinceS: counts?.failing_since_s ?? undefined,
+      ...open(),
+      waitsSinceMs: waitsSinceMs.length === 0 ? undefined : Math.min(...waitsSinceMs),
+    };
+  };
+}
+
+/** Prepares the counts of the deliveries that are open, by their status. */
+function openCounts(database: Database): () => { readonly pending: number; readonly waiting: number } {
+  const some = database
+    .select({ status: webhookDelivery.status })
+    .from(webhookDelivery)
+    // A literal, so that SQLite sees that the partial index answers this.
+    .where(sql`${webhookDelivery.status} IN ('PENDING', 'WAITING')`)
+    .limit(openDeliveriesMax)
+    .as('some');
+  const counted = prepareRaw<{ status: string; rows: number }>(
+    database,
+    database
+      .select({ status: some.status, rows: count().as('rows') })
+      .from(some)
+      .groupBy(some.status),
+  );
+  return () => {
+    const rows = new Map(counted.all({}).map(({ status, rows }) => [status, rows]));
+    return { pending: rows.get('PENDING') ?? 0, waiting: rows.get('WAITING') ?? 0 };
+  };
+}

@@ -1,0 +1,111 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Logger } from 'pino';
+import { CountedResponse, endWith } from '../../http/listen/counted-response.ts';
+import type { OpenCalls, OpenConnection } from '../../http/listen/open-calls.ts';
+import { framingFault, isOwnHost } from '../../http/listen/request-head.ts';
+import type { Scrape } from './scrape.ts';
+
+/** What the listener works with. */
+export interface MetricsListenerDependencies {
+  readonly scrape: Scrape;
+  readonly openCalls: OpenCalls;
+  readonly log: Logger;
+  /** The host that it is to listen on: an address, or a name, which requests may name then. */
+  readonly host: string;
+}
+
+type Socket = IncomingMessage['socket'];
+
+/** Where figures are. */
+const metricsPath = '/metrics';
+
+/** Connections at the same time; with one more the oldest is cut off. A Prometheus has one. */
+const connectionsMax = 32;
+/** Bytes of the head of a request, at most. */
+const headBytesMax = 8_192;
+/**
+ * How long a request may take to arrive, and how long a connection may stay idle between two, in milliseconds. The second is
+ * longer than Prometheus usually waits between two scrapes.
+ */
+const timeouts = { requestMs: 5_000, keepAliveMs: 75_000, checkEveryMs: 5_000 } as const;
+
+/**
+ * The HTTP/1.1 server of figures, for anybody who reaches it. It does not listen yet. A connection has one request at a
+ * time: with a second one ahead of its answer it is cut off.
+ */
+export function createMetricsListener({ scrape, openCalls, log, host }: MetricsListenerDependencies): Server {
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const fault = framingFault(request);
+    if (fault !== undefined) {
+      response.setHeader('Connection', 'close');
+      return end(response, 400, `${fault}\n`);
+    }
+    if (!isOwnHost(request.headers.host ?? '', host)) {
+      return end(response, 421, 'The header Host must be an IP address or a name of this machine.\n');
+    }
+    if (request.url?.replace(/\?.*$/s, '') !== metricsPath) {
+      return end(response, 404, `Figures are at ${metricsPath}.\n`);
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.setHeader('Allow', 'GET, HEAD');
+      return end(response, 405, 'This route takes GET and HEAD.\n');
+    }
+    try {
+      const { contentType, text } = await scrape();
+      end(response, 200, text, contentType);
+    } catch (error) {
+      log.error({ err: error }, 'the figures cannot be read');
+      end(response, 500, 'The figures cannot be read; the log says why.\n');
+    }
+  }
+
+  /** The oldest first. */
+  const connections = new Map<Socket, OpenConnection>();
+  const server = createServer(
+    {
+      headersTimeout: timeouts.requestMs,
+      requestTimeout: timeouts.requestMs,
+      keepAliveTimeout: timeouts.keepAliveMs,
+      connectionsCheckingInterval: timeouts.checkEveryMs,
+      maxHeaderSize: headBytesMax,
+      ServerResponse: CountedResponse,
+    },
+    (request, response) => {
+      // What was read before its connection was cut off is still handed over.
+      if (connections.get(request.socket)?.begin(request, response) === undefined) return;
+      void answer(request, response);
+    },
+  );
+  server.on('connection', (socket: Socket) => {
+    const open = openCalls.connect({
+      callsMax: 1,
+      listener: 'metrics',
+      clientOf: () => undefined,
+      cutOff: () => socket.destroy(),
+    });
+    connections.set(socket, open);
+    socket.once('close', () => {
+      open.end();
+      connections.delete(socket);
+    });
+    // Were the new one refused instead, whoever fills the places would keep Prometheus out.
+    const [oldest] = connections.keys();
+    if (connections.size > connectionsMax) oldest?.destroy();
+  });
+  return server;
+}
+
+function end(
+  response: ServerResponse,
+  status: number,
+  text: string,
+  type = 'text/plain; charset=utf-8',
+): void {
+  const headers = {
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(text),
+    'Cache-Control': 'no-store',
+  };
+  response.writeHead(status, headers);
+  endWith(response, text);
+}

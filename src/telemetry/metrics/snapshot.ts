@@ -1,0 +1,79 @@
+import type { CallFigure, Door } from '../../api/call-metrics.ts';
+import type { ClockFault } from '../../domain/filing-clock.ts';
+import type { BuildInfo } from '../../packaging/build-info.ts';
+import type { RegistryFigures } from '../../store/metric-commands.ts';
+import type { StoreFigures } from '../../store/store.ts';
+import type { ProcessFigures } from './process-metrics.ts';
+import type { InstitutionFigure } from './provider-metrics.ts';
+
+/** Of the backups that are taken regularly. */
+export interface RegularBackupFigures {
+  readonly everyMs: number;
+  /** The last verified one; undefined until one is known. */
+  readonly last: { readonly takenAt: string } | undefined;
+  /** Why the last try failed, or the next one will; undefined if all is well. */
+  readonly failure: string | undefined;
+}
+
+/** Of the evidence log and what is published of it. */
+export interface EvidenceLogFigures {
+  /** Leaves as of the last look; undefined before the first. */
+  readonly leaves: number | undefined;
+  /** Those that the newest checkpoint covers; undefined if there is none. */
+  readonly publishedLeaves: number | undefined;
+  /** When it was published, Unix seconds; undefined where that is not known. */
+  readonly publishedAtS: number | undefined;
+  /** Tries to sign that failed. */
+  readonly failures: number;
+  /** How many witnesses find the log rolled back. */
+  readonly rolledBack: number;
+}
+
+/** Of those who wait for events. */
+export interface FeedFigures {
+  /** Streams of events that are open. */
+  readonly streams: number;
+  /** Calls that wait for an event. */
+  readonly polls: number;
+}
+
+/** Of what is sent to webhooks, since the process started. */
+export interface SendingFigures {
+  /** Attempts after which the event had arrived, and after which it had not. */
+  readonly delivered: number;
+  readonly failed: number;
+  /** Webhooks that were disabled since they failed. */
+  readonly disabled: number;
+  readonly requestsInFlight: number;
+}
+
+/** All figures at one moment. */
+export interface Snapshot {
+  /** Unix milliseconds. */
+  readonly nowMs: number;
+  readonly build: BuildInfo;
+  /** Whether each part of readiness is as it should be. */
+  readonly readiness: Readonly<Record<string, boolean>>;
+  /** Until when the certificates of the doors that speak TLS are good, Unix milliseconds. */
+  readonly certificateEnds: ReadonlyMap<Door, number>;
+  /** What the institution says of the credentials; undefined members until it was asked. */
+  readonly access: {
+    readonly credentials: 'ACCEPTED' | 'REJECTED' | undefined;
+    readonly isReached: boolean | undefined;
+  };
+  /** Why filings are refused because of the wall clock; undefined if they are not. */
+  readonly clockFault: ClockFault | undefined;
+  /** How the backups stand, those that commands take as well; undefined if none is known and none is required. */
+  readonly backups: RegularBackupFigures | undefined;
+  readonly evidenceLog: EvidenceLogFigures;
+  readonly feed: FeedFigures;
+  readonly sending: SendingFigures;
+  /** Connections that were closed for what their clients did, by the reason. */
+  readonly cutOffs: Readonly<Record<string, number>>;
+  readonly calls: readonly CallFigure[];
+  readonly institution: readonly InstitutionFigure[];
+  readonly process: ProcessFigures;
+  /** Undefined if the store did not tell. */
+  readonly store: StoreFigures | undefined;
+  readonly registry: RegistryFigures | undefined;
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createPlaces } from '../../src/api/concurrency-limit.ts';
+import { Refusal } from '../../src/domain/reason.ts';
+
+const rules = { ofAll: 3, ofEach: 2, tooMany: 'You have two.', full: 'All are taken.' };
+
+const refused = (reason: string, message: string) => (error: unknown) =>
+  error instanceof Refusal && error.reason === reason && error.message === message;
+
+test('one who has enough is refused, whoever else has places, and all when none is left', () => {
+  const { enter, taken } = createPlaces<string>(rules);
+  const leave = enter('a');
+  enter('a');
+  assert.throws(() => enter('a'), refused('RATE_LIMITED', 'You have two.'));
+  enter('b');
+  assert.throws(() => enter('b'), refused('UNAVAILABLE', 'All are taken.'));
+  assert.throws(() => enter('a'), refused('RATE_LIMITED', 'You have two.'));
+  assert.equal(taken(), 3);
+  leave();
+  assert.equal(taken(), 2);
+  enter('b');
+  assert.throws(() => enter('c'), refused('UNAVAILABLE', 'All are taken.'));
+});
+
+test('whoever gave back all has as many as before', () => {
+  const { enter, taken } = createPlaces<number>(rules);
+  for (let time = 0; time < 3; time += 1) {
+    const leaves = [enter(1), enter(1)];
+    assert.throws(() => enter(1), refused('RATE_LIMITED', 'You have two.'));
+    for (const leave of leaves) leave();
+    assert.equal(taken(), 0);
+  }
+});

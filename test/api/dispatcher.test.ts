@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { create } from '@bufbuild/protobuf';
+import { AdminService } from '../../gen/artseal/v1/admin_pb.ts';
+import { EscrowService } from '../../gen/artseal/v1/escrow_pb.ts';
+import {
+  EventService,
+  type WatchEventsRequest,
+  WatchEventsRequestSchema,
+  WatchEventsResponseSchema,
+} from '../../gen/artseal/v1/event_pb.ts';
+import {
+  GetProvenanceRequestSchema,
+  GetProvenanceResponseSchema,
+  ProvenanceService,
+} from '../../gen/artseal/v1/provenance_pb.ts';
+import { createDispatcher } from '../../src/api/dispatcher.ts';
+import { implement, type Operation, operation, parsed, streaming } from '../../src/api/operation.ts';
+import type { Principal } from '../../src/api/principal.ts';
+import type { Scope } from '../../src/domain/token.ts';
+import { FieldsRefused, refusalData, refusalOf, type Violation } from '../../src/domain/violation.ts';
+import { refusal } from '../support/rejected.ts';
+import { ledger } from '../support/tokens.ts';
+
+const { getProvenance: method } = ProvenanceService.method;
+type ProvenanceOperation = Operation<
+  typeof GetProvenanceRequestSchema,
+  typeof GetProvenanceResponseSchema,
+  string
+>;
+
+const platform: Principal = {
+  kind: 'platform',
+  callerId: 1,
+  caller: 'gallery',
+  tier: 'TRIAL',
+  monthlyQuota: 1_000,
+};
+const service: Principal = ledger;
+const operator: Principal = { ...ledger, scopes: ['operate'] };
+const execute = () => assert.fail('Nothing is stored here.');
+const pause = () => assert.fail('Nothing is waited for here.');
+
+/** Invokes one operation that counts how often it ran. */
+function dispatching(over: Partial<ProvenanceOperation>, scope: Scope = 'read') {
+  let runs = 0;
+  const parse: ProvenanceOperation['parse'] = ({ filingNo }) => ({ input: filingNo });
+  const run: ProvenanceOperation['run'] = async (filingNo) => {
+    runs += 1;
+    return { filingNo, author: 'Qi Baishi' };
+  };
+  const getProvenance = operation({ parse, run, ...over });
+  const dispatcher = createDispatcher([implement(ProvenanceService, scope, { getProvenance })]);
+  const request = create(GetProvenanceRequestSchema, { filingNo: 'AS-2026-000001' });
+  return {
+    runs: () => runs,
+    invoke: (principal: Principal = platform, violations?: readonly Violation[]) =>
+      dispatcher.invoke(method, request, { principal, execute, executeNext: execute, pause }, violations),
+  };
+}
+
+/** An operation that answers an empty message. */
+const empty = operation({ parse: () => parsed([], () => undefined), run: async () => ({}) });
+
+const broken = (field: string, rule: string): Violation => ({ field, rule });
+
+test('an operation is given its input and the call, and its answer becomes a message', async () => {
+  const seen: unknown[] = [];
+  const { invoke } = dispatching({
+    run: async (filingNo, call) => {
+      seen.push(filingNo, call.execute, call.principal);
+      return { filingNo, retentionYears: 5 };
+    },
+  });
+  const answer = await invoke(service);
+  assert.deepEqual(
+    answer,
+    create(GetProvenanceResponseSchema, { filingNo: 'AS-2026-000001', retentionYears: 5 }),
+  );
+  assert.deepEqual(seen, ['AS-2026-000001', execute, service]);
+});
+
+test("the violations of the door and of the operation are refused together, the door's first", async () => {
+  const { invoke, runs } = dispatching({
+    parse: () => ({ violations: [broken('price', 'is required'), broken('era', 'is x')] }),
+  });
+  const sent = [broken('colour', 'is not part of this request'), broken('size', 'must be a string')];
+  await assert.rejects(
+    invoke(platform, sent),
+    refusal(
+      'VALIDATION_FAILED',
+      /^colour is not part of this request; size must be a string; price is required; era is x$/,
+    ),
+  );
+  assert.equal(runs(), 0);
+});
+
+test('each field is named once, by the first of its violations', async () => {
+  const { invoke, runs } = dispatching({
+    parse: () => ({
+      violations: [broken('price', 'is required'), broken('era', 'is one'), broken('era', 'is two')],
+    }),
+  });
+  await assert.rejects(
+    invoke(platform, [broken('price', 'must be a whole number')]),
+    refusal('VALIDATION_FAILED', /^price must be a whole number; era is one$/),
+  );
+  assert.equal(runs(), 0);
+});
+
+test('a violation of the door alone keeps the operation from running', async () => {
+  const { invoke, runs } = dispatching({});
+  await assert.rejects(invoke(platform, [broken('x', 'is unknown')]), refusal('VALIDATION_FAILED'));
+  assert.equal(runs(), 0);
+  await invoke(platform, []);
+  assert.equal(runs(), 1);
+});
+
+test('a message names a limited number of fields and counts the rest', async () => {
+  const { invoke } = dispatching({});
+  const many = Array.from({ length: 1_000 }, (_, place) => broken(`field${place}`, 'is unknown'));
+  await assert.rejects(invoke(platform, many), (error: Error) => {
+    assert.ok(error.message.length < 1_000, error.message);
+    assert.match(error.message, /^field0 is unknown; .*; and \d+ more$/);
+    // What is stored of it is no longer than what is told.
+    assert.ok(error instanceof FieldsRefused);
+    const data = refusalData(error);
+    assert.ok(JSON.stringify(data).length < 5_000);
+    assert.deepEqual(refusalData(refusalOf(data)), data);
+    return true;
+  });
+});
+
+test('an operation for operators is refused to all others before its request is looked at', async () => {
+  const parse = () => assert.fail('The request of somebody who may not ask was parsed.');
+  const { invoke, runs } = dispatching({ parse }, 'operate');
+  for (const principal of [platform, service]) {
+    await assert.rejects(invoke(principal, [broken('x', 'is unknown')]), refusal('PERMISSION_DENIED'));
+  }
+  assert.equal(runs(), 0);
+  const { invoke: invokeAllowed } = dispatching({}, 'operate');
+  await invokeAllowed(operator);
+});
+
+test('a method that nobody implements is not found', async () => {
+  const dispatcher = createDispatcher([]);
+  const request = create(GetProvenanceRequestSchema);
+  await assert.rejects(
+    dispatcher.invoke(method, request, { principal: operator, execute, executeNext: execute, pause }),
+    refusal('NOT_FOUND'),
+  );
+});
+
+test('what an operation throws is passed on as it is', async () => {
+  const error = new TypeError('unforeseen');
+  const { invoke } = dispatching({ run: () => Promise.reject(error) });
+  await assert.rejects(invoke(), (thrown) => thrown === error);
+});
+
+test('a dispatcher knows the services that it was made of', () => {
+  const dispatcher = createDispatcher([implement(ProvenanceService, 'read', { getProvenance: empty })]);
+  assert.deepEqual(dispatcher.services, [ProvenanceService]);
+});
+
+for (const schema of [AdminService, EscrowService, ProvenanceService]) {
+  test(`${schema.name} cannot be implemented without each of its methods`, () => {
+    for (const { localName: missing } of schema.methods) {
+      const others = schema.methods.filter(({ localName }) => localName !== missing);
+      const operations = Object.fromEntries(others.map(({ localName }) => [localName, empty]));
+      assert.throws(() => implement(schema, 'read', operations as never), {
+        message: /has no operation/,
+      });
+    }
+  });
+}
+
+/** The operations of EventService, the second of which answers with a stream. */
+const eventOperations = {
+  listEvents: empty,
+  watchEvents: streaming({
+    parse: ({ after = 0n }: WatchEventsRequest) =>
+      parsed(after < 0n ? [broken('after', 'must not be below 0')] : [], () => after),
+    run: async function* (after: bigint) {
+      yield { next: after };
+      yield { next: after + 1n };
+    },
+  }),
+};
+
+test('the answers of a stream become messages, one by one', async () => {
+  const { stream } = createDispatcher([implement(EventService, 'read', eventOperations)]);
+  const call = { principal: service, execute, signal: new AbortController().signal };
+  const { watchEvents } = EventService.method;
+  const answers = await Array.fromAsync(
+    stream(watchEvents, create(WatchEventsRequestSchema, { after: 7n }), call),
+  );
+  assert.deepEqual(answers, [
+    create(WatchEventsResponseSchema, { next: 7n }),
+    create(WatchEventsResponseSchema, { next: 8n }),
+  ]);
+  const wrong = stream(watchEvents, create(WatchEventsRequestSchema, { after: -1n }), call);
+  await assert.rejects(wrong.next(), refusal('VALIDATION_FAILED', /^after must not be below 0$/));
+  const forbidden = stream(watchEvents, create(WatchEventsRequestSchema), {
+    ...call,
+    principal: { ...ledger, scopes: ['file'] },
+  });
+  await assert.rejects(forbidden.next(), refusal('PERMISSION_DENIED'));
+  const nobodys = createDispatcher([]).stream(watchEvents, create(WatchEventsRequestSchema), call);
+  await assert.rejects(nobodys.next(), refusal('NOT_FOUND'));
+});
+
+test('a method is implemented by an operation of its kind alone', () => {
+  const { listEvents, watchEvents } = eventOperations;
+  const swapped = [
+    { listEvents, watchEvents: empty },
+    { listEvents: watchEvents, watchEvents },
+  ];
+  for (const operations of swapped) {
+    assert.throws(() => implement(EventService, 'read', operations as never), {
+      message: /has no operation of its kind/,
+    });
+  }
+});

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createRateLimit } from '../../src/api/rate-limit.ts';
+
+/** A rate limit and the hands of its clock. */
+function limitAt(startMs = 0) {
+  const clock = { ms: startMs };
+  return { clock, limit: createRateLimit(() => clock.ms) };
+}
+
+for (const callsPerSecond of [10, 50, 200]) {
+  test(`${callsPerSecond} immediate calls are let in and the next one is refused`, () => {
+    const { limit } = limitAt();
+    for (let call = 1; call <= callsPerSecond; call += 1) {
+      const { allowed, remaining, retryAfterS } = limit.take(1, callsPerSecond);
+      assert.deepEqual(
+        { allowed, remaining, retryAfterS },
+        {
+          allowed: true,
+          remaining: callsPerSecond - call,
+          retryAfterS: 0,
+        },
+      );
+    }
+    const refused = limit.take(1, callsPerSecond);
+    assert.deepEqual(refused, { callsPerSecond, allowed: false, remaining: 0, resetS: 1, retryAfterS: 1 });
+  });
+
+  for (const startMs of [0, 1e-3, 123_456.789, 8.64e9 + 0.1]) {
+    test(`calls at an even ${callsPerSecond} a second are never refused, on a clock at ${startMs} ms`, () => {
+      const { clock, limit } = limitAt(startMs);
+      for (let call = 0; call < callsPerSecond * 600; call += 1) {
+        clock.ms = startMs + (call * 1_000) / callsPerSecond;
+        assert.equal(limit.take(1, callsPerSecond).allowed, true, `call ${call}`);
+      }
+    });
+
+    test(`after a burst, one call in each 1/${callsPerSecond} s is let in for ever, on a clock at ${startMs} ms`, () => {
+      const { clock, limit } = limitAt(startMs);
+      for (let call = 0; call < callsPerSecond; call += 1) limit.take(1, callsPerSecond);
+      for (let call = 1; call < callsPerSecond * 120; call += 1) {
+        clock.ms = startMs + (call * 1_000) / callsPerSecond;
+        assert.equal(limit.take(1, callsPerSecond).allowed, true, `call ${call}`);
+        assert.equal(limit.take(1, callsPerSecond).allowed, false, `call ${call}, twice`);
+      }
+    });
+  }
+}
+
+test('no second ever sees more calls than the burst and what came back in it', () => {
+  const { clock, limit } = limitAt();
+  const letIn: number[] = [];
+  for (let step = 0; step < 20_000; step += 1) {
+    clock.ms = step * 3.7;
+    if (limit.take(1, 10).allowed) letIn.push(clock.ms);
+  }
+  for (const [index, startMs] of letIn.entries()) {
+    const within = letIn.slice(index).filter((ms) => ms < startMs + 1_000).length;
+    assert.ok(within <= 20, `${within} calls in a second`);
+  }
+  const overallRate = letIn.length / (clock.ms / 1_000);
+  assert.ok(overallRate <= 10.2, `${overallRate} calls a second`);
+});
+
+test('a refused call costs nothing', () => {
+  const { clock, limit } = limitAt();
+  for (let call = 0; call < 1_000; call += 1) limit.take(1, 10);
+  clock.ms = 99.9;
+  assert.equal(limit.take(1, 10).allowed, false);
+  clock.ms = 100;
+  assert.equal(limit.take(1, 10).allowed, true);
+  assert.equal(limit.take(1, 10).allowed, false);
+});
+
+test('what remains is exact while the burst comes back', () => {
+  const { clock, limit } = limitAt();
+  for (let call = 0; call < 10; call += 1) limit.take(1, 10);
+  for (const [ms, remaining] of [
+    [250, 1],
+    [299, 0],
+    [700, 4],
+    [1_700, 9],
+  ] as const) {
+    clock.ms = ms;
+    assert.equal(limit.take(1, 10).remaining, remaining, `after ${ms} ms`);
+  }
+});
+
+test('rest restores the burst and no more than the burst', () => {
+  const { clock, limit } = limitAt();
+  limit.take(1, 10);
+  clock.ms = 3_600_000;
+  const allowed = Array.from({ length: 30 }, () => limit.take(1, 10)).filter((decision) => decision.allowed);
+  assert.equal(allowed.length, 10);
+});
+
+test('each caller has a rate of its own', () => {
+  const { limit } = limitAt();
+  for (let call = 0; call < 11; call += 1) limit.take(1, 10);
+  assert.equal(limit.take(1, 10).allowed, false);
+  assert.equal(limit.take(2, 10).allowed, true);
+  assert.equal(limit.take(2, 10).remaining, 8);
+});
+
+test('a caller is told whole seconds, at least one, to wait and until all is whole again', () => {
+  const { clock, limit } = limitAt();
+  for (let step = 0; step < 5_000; step += 1) {
+    clock.ms = step * 7;
+    const { allowed, resetS, retryAfterS } = limit.take(1, 10);
+    assert.equal(resetS, 1);
+    assert.equal(retryAfterS, allowed ? 0 : 1);
+  }
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import pino from 'pino';
+import { logCall, type RequestEvent } from '../../src/api/request-event.ts';
+import { type Reason, Refusal, reasons } from '../../src/domain/reason.ts';
+
+const { debug, info, warn, error } = pino.levels.values;
+
+const levels: readonly (readonly [reason: Reason, what: string, level: number | undefined])[] = [
+  ['SIGNATURE_INVALID', 'what a caller does wrong', info],
+  ['METHOD_NOT_ALLOWED', 'what a caller does wrong', info],
+  ['CANCELLED', 'a call that its client gives up', info],
+  ['TIMEOUT', 'time that a caller does not give', info],
+  ['PAYMENT_PENDING', 'what recovery is at work on', warn],
+  ['INTERNAL', 'a fault of the service', error],
+  ['UNAVAILABLE', 'a fault of the service', error],
+];
+
+/** The levels of the lines that a call leaves. */
+function levelsOf(event: RequestEvent, status: number): number[] {
+  const lines: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line) => lines.push(line) });
+  logCall(log, event, status, 1);
+  return lines.map((line) => JSON.parse(line).level);
+}
+
+for (const [reason, what, level] of levels) {
+  test(`${reason}, ${what}, is logged as ${pino.levels.labels[level ?? 0]}`, () => {
+    const refusal = new Refusal(reason, 'x');
+    assert.deepEqual(levelsOf({ requestId: '1', refusal }, reasons[reason].http), [level]);
+  });
+}
+
+test('a question for health leaves a line for debugging alone, unless it or its answer is wrong', () => {
+  const probe = { requestId: '1', isProbe: true };
+  assert.deepEqual(levelsOf(probe, 200), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [debug]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('METHOD_NOT_ALLOWED', 'x') }, 405), [info]);
+  assert.deepEqual(levelsOf({ ...probe, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+});
+
+test('that there was no room for what anybody may ask for is no error of the service', () => {
+  const open = { requestId: '1', isForAnybody: true };
+  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('UNAVAILABLE', 'x') }, 503), [info]);
+  assert.deepEqual(levelsOf({ ...open, refusal: new Refusal('INTERNAL', 'x') }, 500), [error]);
+});

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { create, type DescMethodUnary, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
+import pino from 'pino';
+import { AdminService, Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
+import { Escrow_Type, EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
+import { FilingService } from '../../../gen/artseal/v1/filing_pb.ts';
+import { createBearerCheck } from '../../../src/api/bearer.ts';
+import type { Principal } from '../../../src/api/principal.ts';
+import { createService } from '../../../src/app/service.ts';
+import { createCalendar } from '../../../src/domain/calendar.ts';
+import type { PartyRole } from '../../../src/domain/escrow-terms.ts';
+import type { PartyNames } from '../../../src/domain/party.ts';
+import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
+import { Refusal } from '../../../src/domain/reason.ts';
+import type { TokenTerms } from '../../../src/domain/token.ts';
+import { createIssuance } from '../../../src/keys/issuance.ts';
+import { createKeyRing } from '../../../src/keys/key-ring.ts';
+import type { Institution, PaymentInstruction, PaymentOrder } from '../../../src/payments/provider.ts';
+import { reconciliationLimits } from '../../../src/payments/reconciliation/limits.ts';
+import { stripe } from '../../../src/payments/stripe/settings.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
+import { executorOf } from '../../../src/store/store.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { createTestPublication } from '../../support/publication.ts';
+import { createRandom, type Random } from '../../support/random.ts';
+import { artwork } from '../../support/samples.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { operatorTerms, tokenTerms } from '../../support/tokens.ts';
+
+/** Calls of each kind that are under way together, 200 of them, so that their commits are shared; and how often. */
+const callsOf = { parties: 30, opening: 110, resolving: 40, filing: 30 } as const;
+const roundsMade = 55;
+/** Of as many instructions, one does not arrive and one is not answered. */
+const instructionsPerFault = 20;
+/** What every caller calls its buyers and sellers. */
+const ids = ['1', '2', '3', '4', '5', '6'];
+/** Turns of the event loop in which recovery is done with what was due. */
+const turnsToRecover = 60;
+
+/** Under whose names the institution was told something of an order. */
+interface Told extends Pick<PaymentOrder, 'escrowId' | 'buyer' | 'seller'> {}
+
+/** An institution that believes whatever names it is told, and loses requests and answers. */
+function openBank({ below }: Random): Institution & { readonly told: Told[] } {
+  const told: Told[] = [];
+  const holds = new Map<string, PaymentSnapshot['status']>();
+  const snapshot = ({ holdId, amount, currency }: PaymentOrder): PaymentSnapshot => {
+    const status = holds.get(holdId) ?? 'ABSENT';
+    return status === 'ABSENT' || status === 'VOID' ? { status } : { status, amount, currency };
+  };
+  const after = { FREEZE: 'HELD', RELEASE: 'PAID_OUT', REFUND: 'RETURNED', CANCEL: 'RETURNED' } as const;
+  const carryOut = ({ holdId, kind }: PaymentInstruction) => {
+    const status = holds.get(holdId);
+    if (status === undefined && kind === 'CANCEL') holds.set(holdId, 'VOID');
+    else if (status === (kind === 'FREEZE' ? undefined : 'HELD')) holds.set(holdId, after[kind]);
+  };
+  return {
+    told,
+    checkAccess: async () => ({ kind: 'ACCEPTED' }),
+    check: () => [],
+    instruct: async (instruction) => {
+      told.push(instruction);
+      const fault = below(instructionsPerFault);
+      if (fault === 0) throw new Error('The request was lost.');
+      carryOut(instruction);
+      if (fault === 1) throw new Error('The answer was lost.');
+      return snapshot(instruction);
+    },
+    lookUp: async (order) => {
+      told.push(order);
+      return snapshot(order);
+    },
+    notificationMethod: 'POST',
+    readNotification: () => assert.fail('nothing is notified'),
+    close: async () => {},
+  };
+}
+
+test('in 10,000 random calls, whoever calls its buyers as others do never touches the money of theirs', {
+  timeout: 300_000,
+}, async (t) => {
+  const random = createRandom();
+  const { seed, below, pick } = random;
+  const dataDir = temporaryFolder(t);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
+  const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
+  const keyRing = createKeyRing([{ name: 'main', key: Buffer.alloc(32, 9) }]);
+  const execute = executorOf(store);
+  const bank = openBank(random);
+  let named = 0;
+  const newName = () => {
+    named += 1;
+    return `n${named}`;
+  };
+  const service = createService({
+    ...{ store, keyRing, clock, institution: bank, partyRules: stripe.parties },
+    ...{ environment: 'sandbox', currency: 'CNY', random: () => 0.5, newInstructionId: newName },
+    calendar: createCalendar('UTC'),
+    clockSetByS: () => 0,
+    isRolledBack: () => false,
+    limits: reconciliationLimits,
+    webhooks: { networks: [], plainLoopback: false, proxy: undefined, authorities: undefined },
+    publication: createTestPublication(),
+    log: pino({ level: 'silent' }),
+  });
+  t.after(async () => {
+    await service.stop();
+    await store.close();
+  });
+  const issuance = createIssuance({ execute, keyRing, environment: 'sandbox', clock });
+  const platform = async (name: string): Promise<Principal> => {
+    const agreement = { name, tier: 'ENTERPRISE', monthlyQuota: undefined, unlimited: true } as const;
+    const { callerId, caller, tier } = (await issuance.issueKey(agreement, tester)).key;
+    return { kind: 'platform', callerId, caller, tier, monthlyQuota: undefined };
+  };
+  const internal = async (terms: TokenTerms) =>
+    createBearerCheck(store, clock)(`Bearer ${(await issuance.issueToken(terms, tester)).token}`);
+  const office = await internal(tokenTerms('office'));
+  const operator = await internal(operatorTerms('operator'));
+  const callers = [await platform('gallery'), await platform('museum'), await platform('auction'), office];
+  await service.start();
+
+  let made = 0;
+  /** What a call gives, or the Refusal that it meets. */
+  async function call<M extends DescMethodUnary>(
+    principal: Principal,
+    method: M,
+    request: MessageInitShape<M['input']>,
+  ): Promise<MessageShape<M['output']> | Refusal> {
+    const message = create(method.input, request);
+    made += 1;
+    try {
+      const call = { principal, execute, executeNext: execute, pause: <T>(wait: () => Promise<T>) => wait() };
+      const answer = await service.dispatcher.invoke(method, message, call);
+      return answer as MessageShape<M['output']>;
+    } catch (error) {
+      if (error instanceof Refusal) return error;
+      throw error;
+    }
+  }
+
+  /** The parties that are registered, by `keyOf`. */
+  const parties = new Map<string, PartyNames>();
+  const keyOf = (caller: string, role: PartyRole, partyId: string) => `${caller} ${role} ${partyId}`;
+  const filings: { readonly filingNo: string; readonly filedBy: Principal }[] = [];
+  /** The parties that each order may have been opened for: one pair of them, or the one before it changed. */
+  const orders = new Map<
+    string,
+    { readonly buyers: readonly unknown[]; readonly sellers: readonly unknown[] }
+  >();
+  /** Whom the institution was told of first. */
+  const firstTold = new Map<string, string>();
+  const seen = { opened: 0, pending: 0, unknown: 0, foreign: 0, resolved: 0, told: 0 };
+
+  const namesFor = (caller: string, role: PartyRole): PartyNames =>
+    role === 'BUYER'
+      ? { customer: `cus_${caller}${newName()}`, paymentMethod: `pm_${newName()}` }
+      : { account: `acct_${caller}${newName()}` };
+
+  /** A change of a party, what it is to be then, and the call that makes it. */
+  function partyChange() {
+    const [{ caller }, role, partyId] = [pick(callers), pick(['BUYER', 'SELLER'] as const), pick(ids)];
+    const key = keyOf(caller, role, partyId);
+    const [isKnown, names] = [parties.has(key), below(4) === 0 ? undefined : namesFor(caller, role)];
+    const request = { caller, role: Party_Role[role], partyId };
+    const { addParty, removeParty } = AdminService.method;
+    const make = async () => {
+      const answer = names
+        ? await call(operator, addParty, { ...request, names: { ...names } })
+        : await call(operator, removeParty, request);
+      assert.equal(answer instanceof Refusal, names === undefined && !isKnown, key);
+    };
+    return { key, names, make };
+  }
+
+  async function file(): Promise<void> {
+    const filedBy = pick(callers);
+    const answer = await call(filedBy, FilingService.method.createFiling, { ...artwork, price: 1n });
+    assert.ok(!(answer instanceof Refusal));
+    filings.push({ filingNo: answer.filingNo, filedBy });
+  }
+
+  /** Opens an order while parties change from what is registered to `next`. */
+  async function open(next: ReadonlyMap<string, PartyNames | undefined>): Promise<void> {
+    const { filingNo, filedBy } = pick(filings.slice(-300));
+    const opener = below(4) === 0 ? pick(callers) : filedBy;
+    const [buyerId, sellerId] = [pick(ids), pick(ids)];
+    const possible = (role: PartyRole, partyId: string) => {
+      const key = keyOf(filedBy.caller, role, partyId);
+      const names = [parties.get(key), next.has(key) ? next.get(key) : parties.get(key)];
+      return names.map((one): unknown => one && JSON.stringify(one));
+    };
+    const [buyers, sellers] = [possible('BUYER', buyerId), possible('SELLER', sellerId)];
+    const request = { filingNo, type: Escrow_Type.GUARANTEE, amount: 5_000n, buyerId, sellerId };
+    const answer = await call(opener, EscrowService.method.createEscrow, request);
+    if (answer instanceof Refusal && answer.reason !== 'PAYMENT_PENDING') {
+      if (opener.kind === 'platform' && opener !== filedBy) seen.foreign += 1;
+      else if (answer.reason === 'VALIDATION_FAILED') {
+        seen.unknown += 1;
+        assert.ok([...buyers, ...sellers].includes(undefined) || buyerId === sellerId, answer.message);
+      } else assert.equal(answer.reason, 'ESCROW_ACTIVE', answer.message);
+      return;
+    }
+    assert.ok(opener === filedBy || opener === office, `${opener.caller} sold what ${filedBy.caller} filed`);
+    const escrowId = answer instanceof Refusal ? escrowIdIn(answer.message) : answer.escrowId;
+    orders.set(escrowId, { buyers, sellers });
+    seen[answer instanceof Refusal ? 'pending' : 'opened'] += 1;
+  }
+
+  async function resolve(): Promise<void> {
+    const escrowId = pick([...orders.keys()].slice(-150));
+    const { releaseEscrow, refundEscrow } = EscrowService.method;
+    const answer = await call(pick(callers), pick([releaseEscrow, refundEscrow]), { escrowId });
+    if (!(answer instanceof Refusal)) seen.resolved += 1;
+  }
+
+  /** Lets time pass, so that what was left open is asked about and given again. */
+  async function pass(): Promise<void> {
+    clock.advance(5_000);
+    for (let count = 0; count < turnsToRecover; count += 1) await turn();
+  }
+
+  function checkTold(): void {
+    for (const { escrowId, buyer, seller } of bank.told.splice(0)) {
+      const order = orders.get(escrowId) ?? assert.fail(`${escrowId} was refused`);
+      assert.ok(order.buyers.includes(JSON.stringify(buyer)), `${escrowId} charges a buyer of its own`);
+      assert.ok(order.sellers.includes(JSON.stringify(seller)), `${escrowId} pays a seller of its own`);
+      const names = JSON.stringify([buyer, seller]);
+      assert.equal(firstTold.get(escrowId) ?? names, names, `${escrowId} goes on with them`);
+      firstTold.set(escrowId, names);
+      seen.told += 1;
+    }
+  }
+
+  /** Calls that are under way together. */
+  async function round(): Promise<void> {
+    const changes = new Map(
+      Array.from({ length: callsOf.parties }, partyChange).map((change) => [change.key, change]),
+    );
+    const next = new Map([...changes].map(([key, { names }]) => [key, names]));
+    await Promise.all([
+      ...[...changes.values()].map(({ make }) => make()),
+      ...Array.from({ length: callsOf.opening }, () => open(next)),
+      ...Array.from({ length: orders.size === 0 ? 0 : callsOf.resolving }, resolve),
+      ...Array.from({ length: callsOf.filing }, file),
+    ]);
+    for (const [key, names] of next)
+      if (names === undefined) parties.delete(key);
+      else parties.set(key, names);
+  }
+
+  let rounds = 0;
+  try {
+    await file();
+    for (; rounds < roundsMade; rounds += 1) {
+      await round();
+      if (below(2) === 0) await pass();
+      checkTold();
+    }
+    assert.ok(made >= 10_000, `${made} calls`);
+    for (const [what, count] of Object.entries(seen)) assert.ok(count > 50, `${what}: ${count}`);
+    t.diagnostic(`seed ${seed}: ${JSON.stringify(seen)}`);
+  } catch (error) {
+    throw new Error(`with ARTSEAL_TEST_SEED=${seed}, in round ${rounds}`, { cause: error });
+  }
+});
+
+function escrowIdIn(message: string): string {
+  const [escrowId] = /ES-\d{4}-\w{4}/.exec(message) ?? [];
+  assert.ok(escrowId, message);
+  return escrowId;
+}

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import { type Delivery_Status, type Webhook, Webhook_Status } from '../../../gen/artseal/v1/webhook_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { type Scope, scopes } from '../../../src/domain/token.ts';
+import { createKeyRing } from '../../../src/keys/key-ring.ts';
+import { resealSecrets } from '../../../src/keys/sealed-secrets.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { startService } from '../../support/service.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+
+const url = 'https://ledger.example/hooks';
+const hex = () => randomBytes(32).toString('hex');
+
+/** A service whose time stands still, and the webhooks of an internal system, and of one that acts for a platform. */
+async function startTyped(t: TestContext, env: Record<string, string> = {}) {
+  const clock = createManualClock(Date.UTC(2026, 10, 21, 12));
+  const service = await startService(t, { clock, env });
+  const gallery = await service.platform();
+  const webhooksOf = async (name: string, granted: readonly Scope[], platform?: string) => {
+    const terms = tokenTerms(name, { scopes: granted, platform });
+    const { token } = await service.issuance.issueToken(terms, tester);
+    return typedClients(createTypedTransport(service.internalUrl, token)).webhooks;
+  };
+  const ledger = await webhooksOf('ledger', ['read', 'webhook']);
+  const forGallery = await webhooksOf('shop', ['read', 'webhook'], gallery.caller);
+  return { clock, service, gallery, webhooksOf, ledger, forGallery };
+}
+
+const shown = ({ webhook }: { readonly webhook?: Webhook | undefined }) => webhook ?? assert.fail();
+
+test('an internal system has endpoints of its own and sees all, one that acts for a platform those of that', async (t) => {
+  const { gallery, ledger, forGallery } = await startTyped(t);
+  const own = shown(await ledger.createWebhook({ url }));
+  const theirs = shown(await forGallery.createWebhook({ url, eventTypes: ['*'] }));
+  assert.deepEqual([own.caller, theirs.caller], ['ledger', gallery.caller]);
+  assert.deepEqual((await ledger.listWebhooks({})).webhooks, [own, theirs]);
+  assert.deepEqual((await forGallery.listWebhooks({})).webhooks, [theirs]);
+  const { webhookId } = own;
+  for (const refused of [
+    forGallery.getWebhook({ webhookId }),
+    forGallery.updateWebhook({ webhookId, status: Webhook_Status.DISABLED }),
+    forGallery.rotateWebhookSecret({ webhookId }),
+    forGallery.deleteWebhook({ webhookId }),
+    forGallery.testWebhook({ webhookId }),
+    forGallery.listDeliveries({ webhookId }),
+    forGallery.redeliver({ webhookId, sequence: 1n }),
+  ])
+    await typedRefusal(refused, 'WEBHOOK_NOT_FOUND');
+  const disabled = await ledger.updateWebhook({
+    webhookId: theirs.webhookId,
+    status: Webhook_Status.DISABLED,
+  });
+  assert.equal(shown(disabled).disabledReason, 'a call disabled it');
+  await ledger.deleteWebhook({ webhookId: theirs.webhookId });
+  assert.deepEqual((await forGallery.listWebhooks({})).webhooks, []);
+});
+
+test('an empty list of types is the same as none: all for a new endpoint, no change for one that is there', async (t) => {
+  const { ledger } = await startTyped(t);
+  const { webhookId, eventTypes } = shown(await ledger.createWebhook({ url, eventTypes: [] }));
+  assert.deepEqual(eventTypes, ['*']);
+  await ledger.updateWebhook({ webhookId, eventTypes: ['key.rotated'] });
+  const changed = shown(await ledger.updateWebhook({ webhookId, eventTypes: [] }));
+  assert.deepEqual(changed.eventTypes, ['key.rotated']);
+});
+
+test('what reads needs read alone, what writes webhook alone', async (t) => {
+  const { webhooksOf } = await startTyped(t);
+  const others = (scope: Scope) => scopes.filter((one) => one !== scope);
+  const [reader, writer] = [await webhooksOf('reader', ['read']), await webhooksOf('writer', ['webhook'])];
+  const { webhookId } = shown(await writer.createWebhook({ url }));
+  const { origin } = new URL(url);
+  assert.deepEqual(
+    (await reader.listWebhooks({})).webhooks.map((webhook) => webhook.url),
+    [origin],
+  );
+  assert.equal(shown(await reader.getWebhook({ webhookId })).url, origin);
+  await typedRefusal(writer.getWebhook({ webhookId }), 'PERMISSION_DENIED');
+  await typedRefusal(reader.deleteWebhook({ webhookId }), 'PERMISSION_DENIED');
+  const operator = await webhooksOf('office', others('webhook'));
+  await typedRefusal(operator.testWebhook({ webhookId }), 'PERMISSION_DENIED');
+});
+
+test('numbers that stand for no status are refused, and what is left out stays', async (t) => {
+  const { ledger } = await startTyped(t);
+  const created = shown(await ledger.createWebhook({ url, description: 'orders' }));
+  const { webhookId } = created;
+  assert.deepEqual(shown(await ledger.updateWebhook({ webhookId })), created);
+  assert.deepEqual(shown(await ledger.updateWebhook({ webhookId, description: '' })).description, '');
+  for (const status of [3, -1] as Webhook_Status[]) {
+    const { message } = await typedRefusal(ledger.updateWebhook({ webhookId, status }), 'VALIDATION_FAILED');
+    assert.match(message, /^status must be ENABLED or DISABLED/);
+  }
+  const status = 9 as Delivery_Status;
+  const { message } = await typedRefusal(ledger.listDeliveries({ webhookId, status }), 'VALIDATION_FAILED');
+  assert.match(message, /^status must be PENDING or WAITING/);
+  const sequence = 2n ** 62n;
+  await typedRefusal(ledger.redeliver({ webhookId, sequence }), 'VALIDATION_FAILED');
+  await typedRefusal(ledger.rotateWebhookSecret({ webhookId, overlapSeconds: -1 }), 'VALIDATION_FAILED');
+});
+
+test('an endpoint that is added again, under its idempotency key, shows its secret though it was sealed anew', async (t) => {
+  const [k1, k2] = [hex(), hex()];
+  const { service, ledger } = await startTyped(t, { ARTSEAL_MASTER_KEY: `k1:${k1}` });
+  const headers = { 'Idempotency-Key': 'again' };
+  const first = await ledger.createWebhook({ url }, { headers });
+  const key = (name: string, text: string) => ({ name, key: Buffer.from(text, 'hex') });
+  const { execute, keyRing } = service;
+  const both = createKeyRing([key('k2', k2), key('k1', k1)]);
+  await resealSecrets(execute, both, tester, () => {});
+  keyRing.replace(createKeyRing([key('k2', k2)]));
+  const again = await ledger.createWebhook({ url }, { headers });
+  assert.deepEqual(again, first);
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { METHODS } from 'node:http';
+import { test } from 'node:test';
+import { type CanonicalRequest, canonicalMessage, signature } from '../../src/api/canonical-request.ts';
+import { checkTimestamp, clockDifferenceMaxS, readCredentials } from '../../src/api/credentials.ts';
+import { signedHeaders } from '../../src/client/sign.ts';
+import { parseRequestTarget } from '../../src/http/rest/request-target.ts';
+import { createRandom, type Random } from '../support/random.ts';
+import { documentedSignature } from '../support/signed-request.ts';
+import vectors from '../testdata/signature.json' with { type: 'json' };
+
+const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+for (const vector of vectors) {
+  test(`message and signature are those of an independent program: ${vector.name}`, () => {
+    const request = { ...vector, body: Buffer.from(vector.body) };
+    assert.equal(sha256(vector.body), vector.bodySha256);
+    assert.equal(canonicalMessage(request), vector.message);
+    assert.equal(signature(request, vector.apiSecret), vector.signature);
+    assert.equal(documentedSignature(vector.apiSecret, vector), vector.signature);
+  });
+}
+
+test('a request without a body is signed with the hash of no bytes', () => {
+  const request = {
+    method: 'GET',
+    target: '/api/v1/x',
+    body: new Uint8Array(),
+    timestamp: '1795222800',
+    nonce: 'n',
+  };
+  const ofNothing = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+  assert.equal(canonicalMessage(request), `GET/api/v1/x${ofNothing}1795222800n`);
+});
+
+test('the client signs as documented, anew each time', () => {
+  const credentials = { apiKey: 'ak', apiSecret: 'sk' };
+  const unsigned = { method: 'POST', target: '/api/v1/filing', body: '{"author":"齐白石"}' };
+  const sign = () => {
+    const headers = signedHeaders(credentials, unsigned);
+    const { 'X-Api-Key': apiKey, 'X-Timestamp': timestamp = '', 'X-Nonce': nonce = '' } = headers;
+    assert.equal(apiKey, credentials.apiKey);
+    const expected = documentedSignature(credentials.apiSecret, { ...unsigned, timestamp, nonce });
+    assert.equal(headers['X-Signature'], expected);
+    return nonce;
+  };
+  assert.notEqual(sign(), sign());
+});
+
+/** Bodies by their hash: those that a reading of a message may be about. */
+const bodies = Array.from({ length: 20_000 }, (_, index) => {
+  const body = Buffer.from(index === 0 ? '' : String(index));
+  return { body, hash: sha256(body) };
+});
+const bodyOfHash = new Map(bodies.map(({ body, hash }) => [hash, body]));
+
+/** Whether the service would look any further at a request, at this moment of its clock. */
+function isValid({ method, target, timestamp, nonce }: CanonicalRequest, nowMs: number): boolean {
+  try {
+    parseRequestTarget(target);
+    const sent = { apiKey: ['ak'], timestamp: [timestamp], nonce: [nonce], signature: ['0'.repeat(64)] };
+    checkTimestamp(readCredentials(sent).timestamp, nowMs);
+    return METHODS.includes(method);
+  } catch {
+    return false;
+  }
+}
+
+/** All valid requests, among those whose body is known, that a message can be read as. */
+function readings(message: string, nowMs: number): CanonicalRequest[] {
+  const methodEnd = message.indexOf('/');
+  const method = message.slice(0, methodEnd);
+  const lengths = Array.from({ length: message.length - methodEnd }, (_, length) => length);
+  return lengths.flatMap((length) => {
+    const targetEnd = methodEnd + length;
+    const body = bodyOfHash.get(message.slice(targetEnd, targetEnd + 64));
+    if (body === undefined) return [];
+    const target = message.slice(methodEnd, targetEnd);
+    const timestamp = message.slice(targetEnd + 64, targetEnd + 74);
+    const request = { method, target, body, timestamp, nonce: message.slice(targetEnd + 74) };
+    return isValid(request, nowMs) ? [request] : [];
+  });
+}
+
+function assertOneReading(request: CanonicalRequest, nowMs: number, random: Random): void {
+  const others = readings(canonicalMessage(request), nowMs).filter(({ target }) => target !== request.target);
+  const shown = [request, ...others].map((each) => ({ ...each, body: String(each.body) }));
+  const message = `seed ${random.seed}: one message, several requests: ${JSON.stringify(shown, undefined, 1)}`;
+  assert.deepEqual(others, [], message);
+}
+
+const hexDigits = '0123456789abcdef';
+const nonceCharacters = 'ABCXYZabcdefxyz0123456789._~+/=-';
+const targets = [
+  '/',
+  '/api/v1/filing',
+  '/api/v1/provenance/AS-2026-000001',
+  '/api/v1/provenance/',
+  '/api/v1/x?a=',
+];
+
+/** A valid request, its parts such that their borders are hard to find again. */
+function randomRequest(random: Random, nowMs: number): CanonicalRequest {
+  const { body } = random.pick(bodies);
+  const target =
+    random.pick(targets) +
+    random.pick([
+      () => '',
+      () => random.text(hexDigits, random.below(80)),
+      () => random.text('0123456789', random.below(24)),
+      () => random.pick(bodies).hash,
+      () => `${random.pick(bodies).hash}${Math.floor(nowMs / 1000)}`,
+    ])();
+  const timestamp = String(
+    Math.floor(nowMs / 1000) + random.below(2 * clockDifferenceMaxS + 1) - clockDifferenceMaxS,
+  );
+  const nonce = random.pick([
+    () => random.text(nonceCharacters, 1 + random.below(64)),
+    () => random.text(hexDigits, 1 + random.below(64)),
+    () => random.text('0123456789', 1 + random.below(64)),
+    () => random.pick(bodies).hash,
+    () => random.pick(bodies).hash.slice(random.below(64)),
+    () => `${random.pick(bodies).hash.slice(11)}${timestamp}${random.text(hexDigits, 1)}`,
+    () => `${timestamp}${random.text(hexDigits, 1 + random.below(54))}`,
+  ])();
+  return { method: random.pick(METHODS), target, body, timestamp, nonce };
+}
+
+test('a message can be read as no request but its own', () => {
+  const random = createRandom();
+  const nowMs = 1_795_222_800_000;
+  let valid = 0;
+  for (let count = 0; count < 20_000; count += 1) {
+    const request = randomRequest(random, nowMs);
+    if (!isValid(request, nowMs)) continue;
+    valid += 1;
+    assertOneReading(request, nowMs, random);
+  }
+  assert.ok(valid > 5_000, `only ${valid} of the requests made were valid`);
+});
+
+test('characters moved over a border between two parts change the message or make the request invalid', () => {
+  const random = createRandom();
+  const nowMs = 1_795_222_800_000;
+  const parts = ['method', 'target', 'timestamp', 'nonce'] as const;
+  for (let count = 0; count < 5_000; count += 1) {
+    const request = randomRequest(random, nowMs);
+    const [from, to] = [random.pick(parts), random.pick(parts)];
+    const moved = 1 + random.below(12);
+    const atEnd = random.below(2) === 0;
+    const taken = atEnd ? request[from].slice(-moved) : request[from].slice(0, moved);
+    const rest = atEnd ? request[from].slice(0, -moved) : request[from].slice(moved);
+    const received = atEnd ? taken + request[to] : request[to] + taken;
+    const other = { ...request, [from]: rest, [to]: received };
+    if (from === to || !isValid(request, nowMs) || !isValid(other, nowMs)) continue;
+    const context = `seed ${random.seed}: ${JSON.stringify([request, other])}`;
+    assert.notEqual(canonicalMessage(other), canonicalMessage(request), context);
+  }
+});
+
+/**
+ * Requests made so that the end of their message reads as another hash, timestamp and nonce: `kept` digits of
+ * the hash go on as the first digits of the other one, which the timestamp and the nonce complete.
+ */
+function* craftedRequests(
+  random: Random,
+  kept: number,
+): Generator<{ request: CanonicalRequest; nowMs: number }> {
+  const bodyByLastDigits = new Map(bodies.map(({ body, hash }) => [hash.slice(-kept), body]));
+  for (const { hash } of bodies) {
+    const timestamp = hash.slice(kept, kept + 10);
+    const body = bodyByLastDigits.get(hash.slice(0, kept));
+    if (!/^[1-9][0-9]{9}$/.test(timestamp) || body === undefined) continue;
+    const otherTimestamp = Number(timestamp) + random.below(2 * clockDifferenceMaxS) - clockDifferenceMaxS;
+    const nonce = `${hash.slice(kept + 10)}${otherTimestamp}${random.text(nonceCharacters, kept)}`;
+    const request = {
+      method: random.pick(['GET', 'POST']),
+      target: random.pick(targets),
+      body,
+      timestamp,
+      nonce,
+    };
+    yield { request, nowMs: Number(timestamp) * 1_000 };
+  }
+}
+
+for (const kept of [1, 2, 3]) {
+  test(`no choice of body and nonce makes a second request of a message: ${kept} digits of the hash kept`, () => {
+    const random = createRandom();
+    let tried = 0;
+    for (const { request, nowMs } of craftedRequests(random, kept)) {
+      tried += 1;
+      if (isValid(request, nowMs)) assertOneReading(request, nowMs, random);
+    }
+    assert.ok(tried > 0);
+  });
+}
+
+test('a nonce that is a whole hash with its timestamp is longer than nonces may be', () => {
+  const random = createRandom();
+  const request = randomRequest(random, 1_795_222_800_000);
+  const nonce = `${bodies[1]?.hash}1795222800n`.slice(10);
+  assert.equal(nonce.length, 65);
+  assert.equal(isValid({ ...request, nonce }, 1_795_222_800_000), false);
+});

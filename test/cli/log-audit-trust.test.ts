@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { createWitness, textOf, tokenOver } from '../evidence/verifier/attesting.ts';
+import { begunS, createKey, filingAt, SmallLog, smallLog } from '../evidence/verifier/small-log.ts';
+import { publicationOf } from '../evidence/verifier/small-publication.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { endedStampS, startTimeStampAuthority } from '../support/time-stamp-authority.ts';
+import { assertGood, assertRefused, auditedAtS, auditor } from './auditor.ts';
+
+/** What an audit is told of keys, witnesses, time stamps and age. */
+
+const origin = 'log.example/artworks';
+const dayS = 86_400;
+
+/** A log of three filings whose checkpoint these keys sign, and whose leaves say this of keys. */
+function keyedLog(keys: SmallLog['keys'], events: (log: SmallLog) => void): SmallLog {
+  const log = new SmallLog(origin, keys);
+  log.act('LOG_BEGUN', { adopted: 0 }, begunS);
+  for (const place of [1, 2, 3]) log.record(filingAt(begunS + place, place));
+  events(log);
+  return log;
+}
+
+const [old, next] = [createKey(origin), createKey(origin)];
+const add = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_ADDED', { vkey });
+const end = (log: SmallLog, { vkey }: { vkey: string }) => log.act('KEY_RETIRED', { vkey });
+const fork = (log: SmallLog) => log.act('LOG_FORKED', { origin, previous: '' });
+
+/** Who signs, what the leaves say of keys, and what is wrong with that; nothing if it is fine. */
+const lifetimes: Readonly<
+  Record<string, readonly [keys: SmallLog['keys'], events: (log: SmallLog) => void, fault?: RegExp]>
+> = {
+  'a key that was added': [[old], (log) => add(log, old)],
+  'a key that was never added': [[old], (log) => add(log, next), /signs it: .* \(never added\)$/],
+  'a key that was ended': [
+    [old],
+    (log) => [add(log, old), add(log, next), end(log, old)],
+    /checkpoint of 7 leaves is signed by no given key that the log says signs it: .* \(ended by leaf 6\)$/,
+  ],
+  'a key that was ended, and its successor': [
+    [old, next],
+    (log) => [add(log, old), add(log, next), end(log, old)],
+  ],
+  'a key from before a fork': [[old], (log) => [add(log, old), fork(log), add(log, next)], /ended by leaf 5/],
+  'a key that was added after a fork': [[next], (log) => [add(log, old), fork(log), add(log, next)]],
+};
+for (const [name, [keys, events, fault]] of Object.entries(lifetimes)) {
+  test(`a checkpoint that is signed by ${name} is ${fault === undefined ? 'good' : 'refused with 6'}`, async (t) => {
+    const { audit } = await auditor(t, keyedLog(keys, events));
+    const found = await audit();
+    if (fault === undefined) assert.equal(found.code, 0, found.errors.join());
+    else assertRefused(found, 6, fault);
+  });
+}
+
+test('a later audit knows from the earlier one which keys were ended', async (t) => {
+  const own = keyedLog([old, next], (log) => [add(log, old), add(log, next), end(log, old)]);
+  const { audit, pin, publish } = await auditor(t, own);
+  assertGood(await audit('--pin', pin));
+  own.keys.pop();
+  own.record(filingAt(begunS + 9, 4));
+  publish();
+  assertRefused(await audit('--pin', pin), 6, /ended by leaf 6/);
+});
+
+test('an event that names no key is a contradiction', async (t) => {
+  const own = keyedLog([old], (log) => log.act('KEY_ADDED', { key: old.vkey }));
+  assertRefused(await (await auditor(t, own)).audit(), 7, /leaf 4 of the log does not say which key/);
+});
+
+const [one, two] = [createWitness('one.example/w'), createWitness('two.example/w')];
+
+/** An auditor of a log whose checkpoint bears these lines besides. */
+async function cosignedAuditor(t: TestContext, log: SmallLog, ...lines: readonly string[]) {
+  const files = publicationOf(log);
+  const note = Buffer.concat([files.get('checkpoint') ?? assert.fail(), Buffer.from(lines.join(''))]);
+  return auditor(t, log, files.set('checkpoint', note));
+}
+
+const log = smallLog(5).addKeys();
+const text = log.checkpoint().split('\n\n')[0]?.concat('\n') ?? '';
+
+test('an audit names the witnesses that cosigned, and fails with 6 where they are too few', async (t) => {
+  const { audit } = await cosignedAuditor(t, log, one.line(text, begunS + 60));
+  const given = ['--witness', one.vkey, '--witness', two.vkey];
+  const found = await audit(...given);
+  assertGood(found);
+  assert.ok(
+    found.printed.includes(`cosigned by ${one.vkey} at 2026-11-21T01:16:00Z`),
+    found.printed.join('\n'),
+  );
+  assertRefused(
+    await audit(...given, '--witnesses-required', '2'),
+    6,
+    /cosigned by 1 of the given witnesses .*2 are required/,
+  );
+});
+
+test('an audit fails with 7 where leaves are dated after a cosignature, unless the clock was accepted since', async (t) => {
+  for (const aheadS of [20 * dayS, 400 * dayS]) {
+    const ahead = smallLog(5).addKeys();
+    ahead.record(filingAt(begunS + aheadS, aheadS > 100 * dayS ? 1 : 6));
+    const cosign = () => one.line(`${ahead.checkpoint().split('\n\n')[0]}\n`, begunS + 60);
+    const { audit } = await cosignedAuditor(t, ahead, cosign());
+    assertRefused(
+      await audit('--witness', one.vkey),
+      7,
+      /leaf 7 of the log is dated 202.*, after the cosignature of one\.example\/w/,
+    );
+    ahead.act('CLOCK_ACCEPTED', { timeS: begunS + 30 }, begunS + 30);
+    const { audit: auditAgain } = await cosignedAuditor(t, ahead, cosign());
+    assert.equal((await auditAgain('--witness', one.vkey)).code, 0);
+  }
+});
+
+const authority = await startTimeStampAuthority(fileScope, { hasEnded: true });
+
+/** A log of filings in the years of the authority that has ended, and the bundle of its record 3 with a stamp of so many leaves. */
+async function stampedLog(fromS: number, stampedSize: number) {
+  const stamped = smallLog(9, fromS).addKeys();
+  const proof = stamped.proof(3, stampedSize);
+  const token = await tokenOver(textOf(proof), authority);
+  return { stamped, bundle: { ...stamped.bundle(3), timeStamp: { proof, token } } };
+}
+
+/** The words that give a bundle with a time stamp, in a file beside the pin. */
+function stampWords(pin: string, bundle: unknown): readonly string[] {
+  const file = join(dirname(pin), 'bundle.json');
+  writeFileSync(file, JSON.stringify(bundle));
+  return ['--stamped', file, '--tsa-ca', authority.caFile];
+}
+
+test('an audit holds the log against a time stamp of an earlier tree', async (t) => {
+  const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
+  const { audit, pin } = await auditor(t, stamped);
+  const words = stampWords(pin, bundle);
+  const found = await audit(...words);
+  assertGood(found);
+  const lines = found.printed.join('\n');
+  assert.match(lines, /^the tree of 7 leaves existed before 2020-06-01T00:00:01Z according to CN=authority/m);
+  assert.match(lines, /^note: the time stamp relies on a certificate that ended 2021-01-01T00:00:00Z/m);
+  const { timeStamp } = JSON.parse((await audit(...words, '--json')).printed.join());
+  assert.equal(timeStamp.existedBefore, '2020-06-01T00:00:01Z');
+});
+
+test('an audit fails with 7 where the log does not continue what was stamped, or is dated after it', async (t) => {
+  const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
+  const rewritten = new SmallLog(stamped.origin, stamped.keys);
+  rewritten.leaves.push(...stamped.leaves);
+  rewritten.leaves.splice(5, 1);
+  for (const place of [10, 11]) rewritten.record(filingAt(endedStampS, place));
+  const { audit, pin, publish } = await auditor(t, rewritten);
+  const words = stampWords(pin, bundle);
+  assertRefused(await audit(...words), 7, /the first 7 leaves are not those of the time stamp/);
+  publish(publicationOf(stamped, 6));
+  assertRefused(await audit(...words), 7, /has 6 leaves, and had 11 in the checkpoint of the bundle/);
+
+  // The record itself is older than the stamp; the last leaf that was stamped is not.
+  const late = smallLog(3, endedStampS - dayS).addKeys();
+  late.record(filingAt(endedStampS + 20 * dayS, 4));
+  const proof = late.proof(3, 6);
+  const token = await tokenOver(textOf(proof), authority);
+  const lateAuditor = await auditor(t, late);
+  const lateWords = stampWords(lateAuditor.pin, { ...late.bundle(3), timeStamp: { proof, token } });
+  assertRefused(
+    await lateAuditor.audit(...lateWords),
+    7,
+    /leaf 5 of the log is dated 2020-06-21.*, after the time stamp of CN=authority/,
+  );
+});
+
+test('an audit that went further than a time stamp reads the log again for it', async (t) => {
+  const { stamped, bundle } = await stampedLog(endedStampS - dayS, 7);
+  const { audit, pin, asked } = await auditor(t, stamped);
+  assertGood(await audit('--pin', pin));
+  asked.length = 0;
+  const { code, printed } = await audit('--pin', pin, '--json', ...stampWords(pin, bundle));
+  assert.deepEqual([code, JSON.parse(printed.join()).from], [0, 0]);
+});
+
+test('an audit fails with 8 where nothing shows that the checkpoint is new', async (t) => {
+  const { audit } = await auditor(t, log);
+  const ageS = auditedAtS - log.newestS;
+  const hours = (s: number) => `${Math.floor(s / 3600)}h`;
+  assertGood(await audit('--max-age', hours(ageS + 3600)));
+  assertRefused(
+    await audit('--max-age', hours(ageS)),
+    8,
+    /NOT VERIFIED \(TOO_OLD\): nothing later than 2026-11-21T01:15:05Z shows how old the checkpoint of 7 leaves is/,
+  );
+  const json = await audit('--max-age', '1d', '--json');
+  assert.deepEqual([json.code, JSON.parse(json.printed.join()).kind], [8, 'TOO_OLD']);
+  // The log stands still, and a witness saw it an hour ago.
+  const { audit: auditCosigned } = await cosignedAuditor(t, log, one.line(text, auditedAtS - 3600));
+  assertGood(await auditCosigned('--max-age', '2h', '--witness', one.vkey));
+  assertRefused(await auditCosigned('--max-age', '59m', '--witness', one.vkey), 8, /nothing later than 2027/);
+});
+
+test('a leaf from the future does not show that the checkpoint is new', async (t) => {
+  const ahead = smallLog(5).addKeys();
+  ahead.record(filingAt(auditedAtS + dayS, 1));
+  assertRefused(
+    await (await auditor(t, ahead)).audit('--max-age', '1d'),
+    8,
+    /^NOT VERIFIED \(TOO_OLD\): nothing shows/,
+  );
+});
+
+test('what an audit cannot use of its command line is named', async (t) => {
+  const { audit } = await auditor(t, log);
+  for (const [words, told] of [
+    [['--stamped', 'bundle.json'], /log audit needs --stamped and --tsa-ca together/],
+    [['--tsa-ca', authority.caFile], /log audit needs --stamped and --tsa-ca together/],
+    [['--max-age', 'long'], /log audit takes --max-age as in 90m, 12h or 7d, not 'long'/],
+    [['--number', '7'], /log audit takes --number as in AS-2026-000001, not '7'/],
+    [['--witnesses-required', '1'], /log audit needs --witness/],
+  ] as const) {
+    const { code, errors } = await audit(...words);
+    assert.equal(code, 2, words.join(' '));
+    assert.match(errors.join(), told);
+  }
+});

@@ -1,0 +1,436 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import {
+  actAt,
+  begunS,
+  commit,
+  filingAt,
+  SmallLog,
+  smallLog,
+  transferAt,
+} from '../evidence/verifier/small-log.ts';
+import { type Publication, publicationOf } from '../evidence/verifier/small-publication.ts';
+import { assertGood, assertRefused, auditor } from './auditor.ts';
+
+/** A log of 700 leaves: three bundles, and one full tile at each of the lower places. */
+const log = smallLog(698).addKeys();
+
+/** A log with the same keys and the same leaves, to be changed. */
+function sameLog(of: SmallLog = log): SmallLog {
+  const same = new SmallLog(of.origin, of.keys);
+  same.leaves.push(...of.leaves);
+  return same;
+}
+
+test('a good log is audited: its tree, what it has of each year, who signed', async (t) => {
+  const { audit, asked, mostAtOnce } = await auditor(t, log);
+  const { code, printed, errors } = await audit();
+  assert.deepEqual([code, errors], [0, []]);
+  assert.deepEqual(printed.slice(0, 3), [
+    'VERIFIED: the 700 leaves of the log log.example/artworks are what it signed',
+    `signed by ${log.keys[0]?.vkey}`,
+    '2026: 698 filings, to number 698, 0 numbers left out',
+  ]);
+  // Each file once, a bounded number of them at a time.
+  assert.deepEqual(asked.toSorted(), Array.from(publicationOf(log).keys()).toSorted());
+  assert.ok(mostAtOnce() <= 16, `${mostAtOnce()} at once`);
+});
+
+test('what an audit finds is told to programs as JSON', async (t) => {
+  const { audit } = await auditor(t, log);
+  const { code, printed } = await audit('--json');
+  const found = JSON.parse(printed.join());
+  assert.deepEqual([code, found.verified, found.size, found.from], [0, true, 700, 0]);
+  assert.deepEqual(found.years, [{ year: 2026, filings: 698, last: 698 }]);
+  assert.deepEqual(found.acts, [
+    { leaf: 0, kind: 'LOG_BEGUN', time: '2026-11-21T01:15:00Z', detail: { adopted: 0 } },
+    { leaf: 699, kind: 'KEY_ADDED', time: '2026-11-21T01:26:38Z', detail: { vkey: log.keys[0]?.vkey } },
+  ]);
+});
+
+test('acts that let something pass are told, however many others were made behind them', async (t) => {
+  const own = smallLog(3);
+  const at = begunS + 10;
+  own.append(actAt('NUMBERS_SKIPPED', at, 2, { year: 2026, after: 3, through: 9 }));
+  own.append(actAt('CLOCK_ACCEPTED', begunS - 99, 3, { timeS: begunS - 99 }));
+  for (let added = 0; added < 60; added += 1) own.addKeys();
+  const { printed } = await (await auditor(t, own)).audit();
+  assert.ok(printed.includes('acts: 1 LOG_BEGUN, 1 NUMBERS_SKIPPED, 1 CLOCK_ACCEPTED, 60 KEY_ADDED'));
+  const acts = printed.filter((line) => line.startsWith('  leaf '));
+  assert.deepEqual(
+    acts.slice(0, 4).map((line) => / ([A-Z_]+) /.exec(line)?.[1]),
+    ['LOG_BEGUN', 'NUMBERS_SKIPPED', 'CLOCK_ACCEPTED', 'KEY_ADDED'],
+  );
+  assert.equal(acts.length, 53);
+});
+
+for (const size of [2, 3, 255, 256, 257, 511, 512, 513]) {
+  test(`a log of ${size} leaves is audited`, async (t) => {
+    const { audit } = await auditor(t, smallLog(size - 2).addKeys());
+    assertGood(await audit());
+  });
+}
+
+/** Changes what is served of a log in one place. */
+const served: Readonly<
+  Record<string, readonly [exitCode: number, told: RegExp, change: (publication: Publication) => void]>
+> = {
+  'a leaf that was changed': [
+    4,
+    /leaf 10 of the log is not the one/,
+    (files) => flip(files, 'tile/entries/000', 'commitment', 10),
+  ],
+  'a hash of a leaf that was changed': [
+    4,
+    /leaf 0 of the log is not the one/,
+    (files) => flipByte(files, 'tile/0/000', 5),
+  ],
+  'a hash above the leaves that was changed': [
+    4,
+    /tile 0 of level 1/,
+    (files) => flipByte(files, 'tile/1/000.p/2', 40),
+  ],
+  'a bundle without its last leaf': [3, /has 187 leaves, not 188/, dropLast],
+  'a bundle that ends within a leaf': [
+    3,
+    /ends within a leaf/,
+    (files) => cut(files, 'tile/entries/000', 10),
+  ],
+  'a tile that is too short': [
+    3,
+    /bytes, which are not 188 hashes/,
+    (files) => cut(files, 'tile/0/002.p/188', 10),
+  ],
+  'a tile that is gone': [3, /does not have tile\/0\/001, although/, (files) => files.delete('tile/0/001')],
+  'no checkpoint': [
+    3,
+    /there is no checkpoint: this is not the address of a log/,
+    (files) => files.delete('checkpoint'),
+  ],
+  'a checkpoint that is none': [
+    3,
+    /MALFORMED.*checkpoint/,
+    (files) => files.set('checkpoint', Buffer.from('good\n')),
+  ],
+  'a checkpoint of another log': [
+    6,
+    /BAD_SIGNATURE/,
+    (files) => files.set('checkpoint', Buffer.from(smallLog(3).checkpoint())),
+  ],
+};
+
+function flip(files: Publication, path: string, text: string, times: number): void {
+  const bytes = Buffer.from(files.get(path) ?? []);
+  let at = 0;
+  for (let found = 0; found < times; found += 1) at = bytes.indexOf(text, at + 1);
+  // A hex digit of the commitment.
+  const digit = at + text.length + 3;
+  bytes[digit] = bytes[digit] === 0x61 ? 0x62 : 0x61;
+  files.set(path, bytes);
+}
+
+function flipByte(files: Publication, path: string, at: number): void {
+  const bytes = Buffer.from(files.get(path) ?? assert.fail(path));
+  bytes[at] = (bytes[at] ?? 0) ^ 1;
+  files.set(path, bytes);
+}
+
+function cut(files: Publication, path: string, bytes: number): void {
+  files.set(path, (files.get(path) ?? assert.fail(path)).subarray(0, -bytes));
+}
+
+function dropLast(files: Publication): void {
+  cut(files, 'tile/entries/002.p/188', 2 + Buffer.byteLength(log.leaves[699] ?? ''));
+}
+
+for (const [name, [exitCode, told, change]] of Object.entries(served)) {
+  test(`${name}: exit code ${exitCode}`, async (t) => {
+    const publication = publicationOf(log);
+    change(publication);
+    assertRefused(await (await auditor(t, log, publication)).audit(), exitCode, told);
+  });
+}
+
+/** Logs that were changed and signed anew, against a pin of before. */
+const rewritten: Readonly<Record<string, readonly [told: RegExp, change: (leaves: string[]) => void]>> = {
+  'a changed leaf': [
+    /two different trees of 700 leaves/,
+    (leaves) => leaves.splice(10, 1, commit(filingAt(begunS + 10, 10)).data),
+  ],
+  'a dropped leaf': [/went back/, (leaves) => leaves.splice(699, 1)],
+  'a changed leaf, and another at the end': [
+    /the first 700 leaves are not those of the pin/,
+    (leaves) => {
+      leaves.splice(10, 1, commit(filingAt(begunS + 10, 10)).data);
+      leaves.push(commit(filingAt(begunS + 700, 700)).data);
+    },
+  ],
+  'a dropped leaf in the middle, and others at the end': [
+    /the first 700 leaves are not those of the pin/,
+    (leaves) => {
+      leaves.splice(10, 1);
+      leaves.push(commit(filingAt(begunS + 700, 700)).data, commit(filingAt(begunS + 701, 701)).data);
+    },
+  ],
+  'two leaves that were swapped': [
+    /two different trees of 700 leaves/,
+    (leaves) => leaves.splice(10, 2, leaves[11] ?? '', leaves[10] ?? ''),
+  ],
+  'a tree that was cut off': [/went back/, (leaves) => leaves.splice(500)],
+  'another last leaf': [
+    /two different trees of 700 leaves/,
+    (leaves) => leaves.splice(699, 1, commit(filingAt(begunS + 699, 699)).data),
+  ],
+};
+for (const [name, [told, change]] of Object.entries(rewritten)) {
+  test(`${name}, signed anew, is a fork for whoever has a pin: exit code 7`, async (t) => {
+    const { audit, pin, publish } = await auditor(t, log, publicationOf(log));
+    assertGood(await audit('--pin', pin));
+    const lying = sameLog();
+    change(lying.leaves);
+    publish(publicationOf(lying));
+    assertRefused(await audit('--pin', pin), 7, told);
+    assert.equal(readFileSync(pin, 'utf8'), log.checkpoint());
+  });
+}
+
+test('an older tree that was signed anew with another leaf is a fork', async (t) => {
+  const { audit, pin, publish } = await auditor(t, log, publicationOf(log));
+  assertGood(await audit('--pin', pin));
+  const lying = sameLog();
+  lying.leaves.splice(300, 400, commit(filingAt(begunS + 300, 300)).data);
+  publish(publicationOf(lying));
+  assertRefused(await audit('--pin', pin), 7, /the log has 301 leaves, and had 700/);
+});
+
+test('leaves and tiles that agree with each other, but not with what was signed, are a fork', async (t) => {
+  const lying = sameLog();
+  lying.leaves.splice(10, 1, commit(filingAt(begunS + 10, 10)).data);
+  const publication = publicationOf(lying).set('checkpoint', Buffer.from(log.checkpoint()));
+  assertRefused(await (await auditor(t, log, publication)).audit(), 7, /do not make the tree that it signed/);
+});
+
+/** What leaves may not say, in a log that is otherwise good: the lines behind LOG_BEGUN and three filings. */
+const contents: Readonly<Record<string, readonly [told: RegExp, leaves: readonly string[]]>> = {
+  'a gap of numbers': [/the numbers 4 to 5 of 2026 are missing/, [leaf(filingAt(begunS + 6, 6))]],
+  'a gap that is told in part': [
+    /the numbers 4 to 9 of 2026 are missing/,
+    [skip(2026, 3, 8), leaf(filingAt(begunS + 10, 10))],
+  ],
+  'a number twice': [/has the number AS-2026-000002 for a second filing/, [leaf(filingAt(begunS + 4, 2))]],
+  'a number behind a higher one': [
+    /AS-2026-000004, behind a higher one/,
+    [leaf(filingAt(begunS + 5, 5)), leaf(filingAt(begunS + 6, 4))],
+  ],
+  'a number that was said to be left out': [
+    /AS-2026-000005, which was said to be left out/,
+    [skip(2026, 3, 8), leaf(filingAt(begunS + 5, 5))],
+  ],
+  'numbers said to be left out that were given out': [
+    /number 3 of 2026 is left out, which was given out/,
+    [skip(2026, 2, 4)],
+  ],
+  'the number 0': [/numbers begin with 1/, [leaf(filingAt(begunS + 4, 0))]],
+  'a number of another year': [
+    /in another year/,
+    [leaf({ ...filingAt(begunS + 4, 1), number: 'AS-2036-000001' })],
+  ],
+  'a time that goes back': [/is from 2026-11-21T01:15:02Z, which is before/, [leaf(filingAt(begunS + 2, 4))]],
+  'a transfer of what was not filed': [
+    /not filed before it/,
+    [leaf(transferAt(begunS + 4, 'AS-2026-000004', 2))],
+  ],
+  'a transfer with a gap': [
+    /is record 3 of AS-2026-000001, behind record 1/,
+    [leaf(transferAt(begunS + 4, 'AS-2026-000001', 3))],
+  ],
+  'a transfer twice': [
+    /is record 2 of AS-2026-000001, behind record 2/,
+    [leaf(transferAt(begunS + 4, 'AS-2026-000001', 2)), leaf(transferAt(begunS + 5, 'AS-2026-000001', 2))],
+  ],
+  'an act out of its turn': [
+    /is act 3 of the log, behind act 1/,
+    [actAt('KEY_RETIRED', begunS + 4, 3, { vkey: 'a+b+c' })],
+  ],
+  'a second beginning': [/a second time/, [actAt('LOG_BEGUN', begunS + 4, 2, { adopted: 4 })]],
+};
+
+function leaf(record: Parameters<typeof commit>[0]): string {
+  return commit(record).data;
+}
+
+function skip(year: number, after: number, through: number): string {
+  return actAt('NUMBERS_SKIPPED', begunS + 4, 2, { year, after, through });
+}
+
+for (const [name, [told, leaves]] of Object.entries(contents)) {
+  test(`${name}: exit code 7`, async (t) => {
+    const own = smallLog(3);
+    own.leaves.push(...leaves);
+    assertRefused(await (await auditor(t, own)).audit(), 7, told);
+  });
+}
+
+/** What leaves may say: behind LOG_BEGUN and three filings. */
+const fine: Readonly<Record<string, readonly string[]>> = {
+  'a gap that a leaf tells before': [skip(2026, 3, 5), leaf(filingAt(begunS + 6, 6))],
+  'a gap that two leaves tell behind it': [
+    leaf(filingAt(begunS + 4, 8)),
+    actAt('NUMBERS_SKIPPED', begunS + 4, 2, { year: 2026, after: 3, through: 5 }),
+    actAt('NUMBERS_SKIPPED', begunS + 4, 3, { year: 2026, after: 5, through: 7 }),
+  ],
+  'an accepted clock, after which times begin anew': [
+    actAt('CLOCK_ACCEPTED', begunS - 100, 2, { timeS: begunS - 100 }),
+    leaf(filingAt(begunS - 90, 4)),
+  ],
+  'transfers in a row': [2, 3, 4].map((sequence) => leaf(transferAt(begunS + 4, 'AS-2026-000003', sequence))),
+  'a new year': [
+    leaf(filingAt(Date.UTC(2027, 0, 3) / 1000, 1)),
+    leaf(filingAt(Date.UTC(2027, 0, 3) / 1000, 2)),
+  ],
+  'an act that is not known': [actAt('MOON_SEEN', begunS + 4, 2, { phase: 'full' })],
+};
+for (const [name, leaves] of Object.entries(fine)) {
+  test(`${name} is fine`, async (t) => {
+    const own = smallLog(3);
+    own.leaves.push(...leaves);
+    own.addKeys();
+    assertGood(await (await auditor(t, own)).audit());
+  });
+}
+
+test('records of before the log are in any order of times, and counted by the leaf behind them', async (t) => {
+  const own = new SmallLog();
+  for (const [place, at] of [100, 50, 70].entries()) own.record(filingAt(begunS + at, place + 1));
+  own.record(transferAt(begunS + 60, 'AS-2026-000001', 2));
+  const { audit, publish } = await auditor(t, own, new Map());
+  publish();
+  assertRefused(await audit(), 7, /none says that the log was begun/);
+  own.append(actAt('LOG_BEGUN', begunS + 100, 1, { adopted: 4 }));
+  own.record(filingAt(begunS + 100, 4));
+  own.addKeys();
+  publish();
+  assertGood(await audit());
+  own.leaves.splice(3, 1);
+  publish();
+  assertRefused(await audit(), 7, /says that 4 records are from before/);
+});
+
+test('a leaf that is none, or of another version, is malformed', async (t) => {
+  for (const data of [
+    '',
+    '{}',
+    '{"version":2}',
+    ' '.repeat(10),
+    leaf(filingAt(begunS + 4, 4)).replace('}', ' }'),
+  ]) {
+    const own = smallLog(3);
+    own.append(data);
+    assertRefused(await (await auditor(t, own)).audit(), 3, /leaf|version/);
+  }
+});
+
+test('a later audit goes on from the earlier one, and moves the pin', async (t) => {
+  const own = smallLog(300).addKeys();
+  const { audit, pin, publish, asked } = await auditor(t, own);
+  assertGood(await audit('--pin', pin));
+  for (let place = 301; place <= 600; place += 1) own.record(filingAt(begunS + place, place));
+  own.record(transferAt(begunS + 700, 'AS-2026-000007', 2));
+  publish();
+  asked.length = 0;
+  const { code, printed } = await audit('--pin', pin, '--json');
+  const found = JSON.parse(printed.join());
+  assert.deepEqual([code, found.from, found.size, found.transfers], [0, 302, 603, 1]);
+  assert.deepEqual(found.years, [{ year: 2026, filings: 600, last: 600 }]);
+  assert.ok(!asked.includes('tile/entries/000'), asked.join(' '));
+  assert.equal(readFileSync(pin, 'utf8'), own.checkpoint());
+  // What the earlier audit knows still counts.
+  own.record(transferAt(begunS + 701, 'AS-2026-000007', 2));
+  publish();
+  assertRefused(await audit('--pin', pin), 7, /is record 2 of AS-2026-000007, behind record 2/);
+});
+
+test('an audit that was interrupted goes on where it was', async (t) => {
+  const own = smallLog(16_999).addKeys();
+  const { audit, pin, faults, asked } = await auditor(t, own);
+  faults.set('tile/entries/066.p/105', [410]);
+  const interrupted = await audit('--pin', pin);
+  assert.equal(interrupted.code, 1);
+  assert.match(interrupted.errors.join(), /tile\/entries\/066.p\/105 was answered with HTTP 410$/);
+  asked.length = 0;
+  const { code, printed } = await audit('--pin', pin, '--json');
+  const found = JSON.parse(printed.join());
+  assert.deepEqual([code, found.from, found.size], [0, 16_384, 17_001]);
+  assert.ok(!asked.includes('tile/entries/063'), asked.join(' '));
+  assert.deepEqual(found.years, [{ year: 2026, filings: 16_999, last: 16_999 }]);
+});
+
+test('a state that was damaged is no reason to accuse the log: the audit begins anew', async (t) => {
+  const { audit, pin, asked } = await auditor(t, log);
+  assertGood(await audit('--pin', pin));
+  const state = `${pin}.audit`;
+  const bytes = readFileSync(state);
+  for (const content of [Buffer.alloc(0), bytes.subarray(0, 100), Buffer.from('nonsense')]) {
+    writeFileSync(state, content);
+    asked.length = 0;
+    assertGood(await audit('--pin', pin));
+    assert.ok(asked.includes('tile/entries/000'));
+  }
+});
+
+test('the state of another log, or of another pin, is not gone on from', async (t) => {
+  const { audit, pin } = await auditor(t, log);
+  assertGood(await audit('--pin', pin));
+  const other = smallLog(800).addKeys();
+  const { audit: auditOther, asked } = await auditor(t, other);
+  // The pin of the other log, beside the state of this one, whose name is the same.
+  writeFileSync(pin, other.checkpoint(500));
+  assertGood(await auditOther('--pin', pin));
+  assert.ok(asked.includes('tile/entries/000'));
+});
+
+test('without a pin nothing is written', async (t) => {
+  const { audit, pin } = await auditor(t, log);
+  assertGood(await audit());
+  assert.deepEqual([existsSync(pin), existsSync(`${pin}.audit`)], [false, false]);
+});
+
+test('a partial tile that is gone is read from the full one', async (t) => {
+  const own = smallLog(0).addKeys();
+  for (let place = 1; place <= 698; place += 1) own.record(filingAt(begunS + place, place));
+  // The checkpoint is of a moment ago; since then the log has grown, and keeps full tiles alone.
+  const files = publicationOf(own).set('checkpoint', Buffer.from(own.checkpoint(500)));
+  const { audit, asked } = await auditor(
+    t,
+    own,
+    files.set('tile/1/000.p/1', publicationOf(own, 500).get('tile/1/000.p/1') ?? assert.fail()),
+  );
+  assertGood(await audit());
+  assert.ok(asked.includes('tile/entries/001.p/244') && asked.includes('tile/entries/001'));
+});
+
+test('a request that fails is sent again, until that does not help', async (t) => {
+  const { audit, faults } = await auditor(t, log);
+  faults.set('tile/0/001', ['end', 503]).set('checkpoint', [429]);
+  assertGood(await audit());
+  faults.set(
+    'tile/entries/001',
+    Array.from({ length: 5 }, () => 'end' as const),
+  );
+  const { code, errors } = await audit();
+  assert.equal(code, 1);
+  assert.match(errors.join(), /^artseal: http.*tile\/entries\/001 could not be fetched/);
+});
+
+test('redirects are not followed, and a body without end is not read', async (t) => {
+  const { audit, faults, publication } = await auditor(t, log);
+  faults.set('checkpoint', [302]);
+  const redirected = await audit();
+  assert.equal(redirected.code, 1);
+  assert.match(redirected.errors.join(), /HTTP 302, and redirects are not followed/);
+  publication.set('checkpoint', Buffer.alloc(2 ** 20, 'a'));
+  const long = await audit();
+  assert.equal(long.code, 1);
+  assert.match(long.errors.join(), /is longer than 524288 bytes/);
+});

@@ -1,0 +1,507 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import {
+  allSettings,
+  type Config,
+  clientVariables,
+  faultsForServing,
+  readConfig,
+  readServingConfig,
+  unknownSettings,
+} from '../../src/config/config.ts';
+import { institutions } from '../../src/config/payment-providers.ts';
+import { ConfigRefused } from '../../src/config/settings.ts';
+import { loopback } from '../../src/lib/networks.ts';
+import type { InstitutionKind, Setting } from '../../src/payments/provider.ts';
+import { simulated } from '../../src/payments/simulated/settings.ts';
+import { naming } from '../support/config-error.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const hex = '0123456789abcdef'.repeat(4);
+const otherHex = 'fedcba9876543210'.repeat(4);
+
+describe('without any setting', () => {
+  test('it is a sandbox on this machine alone', () => {
+    assert.deepEqual(readConfig({}), {
+      environment: 'sandbox',
+      publicAddress: { host: '127.0.0.1', port: 8080 },
+      publicTls: undefined,
+      internalAddress: { host: '127.0.0.1', port: 8081 },
+      internalTls: undefined,
+      trustedProxies: [],
+      metricsAddress: { host: '127.0.0.1', port: 9464 },
+      dataDir: './data',
+      timeZone: 'UTC',
+      currency: 'CNY',
+      masterKeys: { ownFile: join('data', 'master-key') },
+      logLevel: 'info',
+      logFormat: 'auto',
+      drainDelayS: 0,
+      buyerDeadlineMs: 3_600_000,
+      backups: { folder: undefined, everyMs: 86_400_000, keep: 7 },
+      logOrigin: undefined,
+      logWitnesses: undefined,
+      logTimeStamps: undefined,
+      webhooks: { networks: loopback, plainLoopback: true, proxy: undefined, authorities: undefined },
+      institution: simulated,
+      institutionSettings: {},
+      retired: [],
+      namedFiles: [],
+      publicFiles: [],
+    });
+  });
+
+  test('an empty variable is as good as none', () => {
+    const variables = allSettings.map(({ variable }) => [variable, '']);
+    assert.deepEqual(readConfig(Object.fromEntries(variables)), readConfig({}));
+  });
+
+  test('each default is the one that the help shows', () => {
+    const shown = allSettings.map(({ variable, fallback }) => [variable, fallback]);
+    assert.deepEqual(readConfig(Object.fromEntries(shown)), readConfig({}));
+  });
+});
+
+describe('a valid value is taken', () => {
+  const taken: [string, string, Partial<Config>][] = [
+    ['ARTSEAL_ENVIRONMENT', 'sandbox', { environment: 'sandbox' }],
+    ['ARTSEAL_PUBLIC_ADDR', '[::1]:80', { publicAddress: { host: '::1', port: 80 } }],
+    ['ARTSEAL_PUBLIC_ADDR', 'localhost:65535', { publicAddress: { host: 'localhost', port: 65_535 } }],
+    ['ARTSEAL_INTERNAL_ADDR', '[::1]:0', { internalAddress: { host: '::1', port: 0 } }],
+    ['ARTSEAL_INTERNAL_ADDR', 'unix:/run/a/b.sock', { internalAddress: { path: '/run/a/b.sock' } }],
+    [
+      'ARTSEAL_TRUSTED_PROXIES',
+      '127.0.0.1, 10.0.0.0/8,::1,FD00::/8, ::ffff:192.0.2.0/120,',
+      {
+        trustedProxies: [
+          { family: 'ipv4', address: '127.0.0.1', bits: 32 },
+          { family: 'ipv4', address: '10.0.0.0', bits: 8 },
+          { family: 'ipv6', address: '::1', bits: 128 },
+          { family: 'ipv6', address: 'fd00::', bits: 8 },
+          { family: 'ipv4', address: '192.0.2.0', bits: 24 },
+        ],
+      },
+    ],
+    ['ARTSEAL_METRICS_ADDR', '0.0.0.0:9100', { metricsAddress: { host: '0.0.0.0', port: 9_100 } }],
+    ['ARTSEAL_METRICS_ADDR', 'off', { metricsAddress: undefined }],
+    ['ARTSEAL_DATA_DIR', '/var/lib/art seal', { dataDir: '/var/lib/art seal' }],
+    ['ARTSEAL_TIME_ZONE', 'Asia/Shanghai', { timeZone: 'Asia/Shanghai' }],
+    ['ARTSEAL_TIME_ZONE', 'America/Argentina/Buenos_Aires', { timeZone: 'America/Argentina/Buenos_Aires' }],
+    ['ARTSEAL_TIME_ZONE', 'Etc/UTC', { timeZone: 'Etc/UTC' }],
+    ['ARTSEAL_CURRENCY', 'EUR', { currency: 'EUR' }],
+    ['ARTSEAL_DRAIN_DELAY', '0', { drainDelayS: 0 }],
+    ['ARTSEAL_DRAIN_DELAY', '60', { drainDelayS: 60 }],
+    ['ARTSEAL_BUYER_DEADLINE', '1m', { buyerDeadlineMs: 60_000 }],
+    ['ARTSEAL_BUYER_DEADLINE', '24h', { buyerDeadlineMs: 86_400_000 }],
+    ['ARTSEAL_PAYMENT_INSTITUTION', 'simulated', { institution: simulated }],
+    ...(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const).map(
+      (logLevel): [string, string, Partial<Config>] => ['ARTSEAL_LOG_LEVEL', logLevel, { logLevel }],
+    ),
+    ...(['auto', 'json', 'text'] as const).map((logFormat): [string, string, Partial<Config>] => [
+      'ARTSEAL_LOG_FORMAT',
+      logFormat,
+      { logFormat },
+    ]),
+  ];
+  for (const [variable, value, expected] of taken) {
+    test(`${variable}=${value}`, () => {
+      const config = readConfig({ [variable]: value });
+      const rest = expected.dataDir === undefined ? {} : { masterKeys: config.masterKeys };
+      assert.deepEqual(config, { ...readConfig({}), ...expected, ...rest });
+    });
+  }
+});
+
+test('backups are taken where a folder is named for them, each day and seven of them unless told otherwise', () => {
+  const backups = (env: Record<string, string>) =>
+    readConfig({ ARTSEAL_BACKUP_DIR: '/backup', ...env }).backups;
+  assert.deepEqual(backups({}), { folder: '/backup', everyMs: 86_400_000, keep: 7 });
+  for (const [text, everyMs] of [
+    ['60s', 60_000],
+    ['1m', 60_000],
+    ['20d', 1_728_000_000],
+  ] as const) {
+    assert.equal(backups({ ARTSEAL_BACKUP_EVERY: text }).everyMs, everyMs);
+  }
+  assert.equal(backups({ ARTSEAL_BACKUP_KEEP: '1' }).keep, 1);
+  assert.equal(readConfig({ ARTSEAL_BACKUP_KEEP: '1' }).backups.folder, undefined);
+});
+
+describe('another value is refused, naming the variable', () => {
+  const refused: [string, string[]][] = [
+    ['ARTSEAL_BACKUP_EVERY', ['0', '24', '59s', '1441h', '21d', '-1d', '1.5h', '24 h', '1w', '1H']],
+    ['ARTSEAL_BACKUP_KEEP', ['0', '1001', '-1', '1.5', '7 ', 'all', '00000007']],
+    ['ARTSEAL_ENVIRONMENT', ['Sandbox', 'staging', 'sandbox ', ' ']],
+    ['ARTSEAL_TIME_ZONE', ['Mars/Olympus', 'local', '+08:00', '2026-01-01T00:00[Asia/Shanghai]', ' UTC']],
+    ['ARTSEAL_CURRENCY', ['cny', 'CN', 'CNYX', '¥', 'C1Y', 'CNY\n']],
+    ['ARTSEAL_PAYMENT_INSTITUTION', ['bank', 'Simulated', 'Stripe', 'simulated,stripe']],
+    ['ARTSEAL_LOG_LEVEL', ['loud', 'INFO', '30']],
+    ['ARTSEAL_BUYER_DEADLINE', ['59s', '25h', '0', '-1h', '1']],
+    ['ARTSEAL_DRAIN_DELAY', ['61', '-1', '1.5', '5s', '1e1', ' 5', '١']],
+    ['ARTSEAL_PUBLIC_ADDR', ['unix:/run/artseal/public.sock']],
+    [
+      'ARTSEAL_INTERNAL_ADDR',
+      ['unix:', 'unix:artseal.sock', 'unix:/run/a b', `unix:/${'x'.repeat(103)}`, '/run/artseal.sock'],
+    ],
+    [
+      'ARTSEAL_TRUSTED_PROXIES',
+      [
+        'proxy',
+        '10.0.0.0/33',
+        '::/129',
+        '10.0.0',
+        '10.0.0.0/',
+        '/8',
+        'fe80::1%eth0',
+        '127.0.0.1 ::1',
+        '10.0.0.0/8/8',
+      ],
+    ],
+    ...['ARTSEAL_PUBLIC_ADDR', 'ARTSEAL_INTERNAL_ADDR', 'ARTSEAL_METRICS_ADDR'].map(
+      (variable): [string, string[]] => [
+        variable,
+        [
+          '8080',
+          ':8080',
+          'localhost',
+          'localhost:',
+          'localhost:65536',
+          'localhost:-1',
+          'localhost:http',
+          '::1',
+        ],
+      ],
+    ),
+  ];
+  for (const [variable, values] of refused) {
+    for (const value of values) {
+      test(`${variable}=${JSON.stringify(value)}`, () => {
+        assert.throws(() => readConfig({ [variable]: value }), naming(variable));
+      });
+    }
+  }
+});
+
+describe('master keys', () => {
+  const keysOf = (env: NodeJS.ProcessEnv): string[] => {
+    const { masterKeys } = readConfig(env);
+    assert.ok('keys' in masterKeys);
+    return masterKeys.keys.map(({ name, key }) => `${name}:${Buffer.from(key).toString('hex')}`);
+  };
+
+  test('are read from the variable, the first one sealing', () => {
+    assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY: hex }), [`main:${hex}`]);
+    const ring = `next:${otherHex},main:${hex}`;
+    assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY: ring }), ring.split(','));
+  });
+
+  test('are read from the file, a line each, with comments', (t) => {
+    const file = join(temporaryFolder(t), 'keys');
+    writeFileSync(file, `# of 2026\nnext:${otherHex}\n\nmain:${hex} # the old one\n`);
+    const expected = [`next:${otherHex}`, `main:${hex}`];
+    assert.deepEqual(keysOf({ ARTSEAL_MASTER_KEY_FILE: file }), expected);
+  });
+
+  test('are a file of its own in the folder of a sandbox that names none', () => {
+    const { masterKeys } = readConfig({ ARTSEAL_DATA_DIR: '/srv/artseal' });
+    assert.deepEqual(masterKeys, { ownFile: join('/srv/artseal', 'master-key') });
+  });
+
+  for (const text of [
+    'secret',
+    hex.slice(2),
+    hex.toUpperCase(),
+    `${hex}00`,
+    `Main:${hex}`,
+    `a:${hex},a:${otherHex}`,
+    ',',
+  ]) {
+    test(`are refused as ${text.slice(0, 12)}… of ${text.length} characters, which the message does not repeat`, (t) => {
+      const file = join(temporaryFolder(t), 'keys');
+      writeFileSync(file, text);
+      for (const [variable, value] of [
+        ['ARTSEAL_MASTER_KEY', text],
+        ['ARTSEAL_MASTER_KEY_FILE', file],
+      ] as const) {
+        assert.throws(() => readConfig({ [variable]: value }), naming(variable));
+        assert.throws(
+          () => readConfig({ [variable]: value }),
+          ({ message }: Error) => !message.includes(hex.slice(0, 8)) && !message.includes('secret'),
+        );
+      }
+    });
+  }
+
+  test('are refused in a file that is empty, a folder or not there', (t) => {
+    const folder = temporaryFolder(t);
+    const empty = join(folder, 'empty');
+    writeFileSync(empty, '');
+    for (const file of [empty, folder, join(folder, 'none')]) {
+      const env = { ARTSEAL_MASTER_KEY_FILE: file };
+      assert.throws(() => readConfig(env), naming('ARTSEAL_MASTER_KEY_FILE'));
+    }
+  });
+
+  test('are refused from two places at once', (t) => {
+    const file = join(temporaryFolder(t), 'keys');
+    writeFileSync(file, hex);
+    const env = { ARTSEAL_MASTER_KEY_FILE: file, ARTSEAL_MASTER_KEY: hex };
+    assert.throws(() => readConfig(env), naming('ARTSEAL_MASTER_KEY'));
+  });
+});
+
+describe('certificates', () => {
+  const at = (path: string) => ({
+    ARTSEAL_PUBLIC_TLS_CERT: `${path}/cert`,
+    ARTSEAL_PUBLIC_TLS_KEY: `${path}/key`,
+    ARTSEAL_INTERNAL_TLS_CERT: `${path}/internal/cert`,
+    ARTSEAL_INTERNAL_TLS_KEY: `${path}/internal/key`,
+    ARTSEAL_INTERNAL_TLS_CLIENT_CA: `${path}/internal/ca`,
+  });
+
+  test('are named by paths, whose files others must not change; a command that serves nothing reads none', () => {
+    const { publicTls, internalTls, namedFiles } = readConfig(at('/nowhere'));
+    assert.deepEqual(publicTls, { certificate: '/nowhere/cert', key: '/nowhere/key', clientCa: undefined });
+    const internal = '/nowhere/internal';
+    assert.deepEqual(internalTls, {
+      certificate: `${internal}/cert`,
+      key: `${internal}/key`,
+      clientCa: `${internal}/ca`,
+    });
+    assert.deepEqual(namedFiles, Object.values(at('/nowhere')));
+  });
+
+  test('need their keys and keys their certificates, and authorities of clients both', () => {
+    for (const door of ['PUBLIC', 'INTERNAL']) {
+      const [certificate, key] = [`ARTSEAL_${door}_TLS_CERT`, `ARTSEAL_${door}_TLS_KEY`];
+      assert.throws(() => readConfig({ [certificate]: '/x' }), naming(key));
+      assert.throws(() => readConfig({ [key]: '/x' }), naming(certificate));
+    }
+    const clientCa = { ARTSEAL_INTERNAL_TLS_CLIENT_CA: '/x' };
+    assert.throws(() => readConfig(clientCa), naming('ARTSEAL_INTERNAL_TLS_CERT'));
+  });
+
+  test('have no place on a Unix socket', () => {
+    const env = { ...at('/x'), ARTSEAL_INTERNAL_ADDR: 'unix:/run/artseal.sock' };
+    assert.throws(() => readConfig(env), naming('ARTSEAL_INTERNAL_TLS_CERT'));
+  });
+
+  test('that cannot be read are faults of what serves, of both doors at once', () => {
+    const [one, other, ...more] = faultsForServing(readConfig(at('/nowhere')));
+    assert.match(one ?? '', /^ARTSEAL_PUBLIC_TLS_CERT cannot be used: \/nowhere\/cert does not exist/);
+    assert.match(other ?? '', /^ARTSEAL_INTERNAL_TLS_CERT cannot be used: .* does not exist/);
+    assert.deepEqual(more, []);
+  });
+});
+
+describe('production', () => {
+  const production = { ARTSEAL_ENVIRONMENT: 'production' };
+
+  test('is refused without a master key of the operator', () => {
+    assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY_FILE'));
+    assert.throws(() => readConfig(production), naming('ARTSEAL_MASTER_KEY '));
+  });
+
+  test('is not served by the simulated institution, named or by default, but keys are issued for it', () => {
+    for (const institution of ['', 'simulated']) {
+      const env = { ...production, ARTSEAL_MASTER_KEY: hex, ARTSEAL_PAYMENT_INSTITUTION: institution };
+      const [fault, ...others] = faultsForServing(readConfig(env));
+      assert.match(fault ?? '', /^ARTSEAL_PAYMENT_INSTITUTION must .* and simulated is none\.$/);
+      assert.deepEqual(others, []);
+    }
+  });
+
+  test('is served by an institution that moves money, and a sandbox by any', () => {
+    for (const institution of institutions) {
+      assert.deepEqual(faultsForServing({ environment: 'sandbox', institution }), []);
+      const faults = faultsForServing({ environment: 'production', institution });
+      assert.equal(faults.length, institution.movesMoney ? 0 : 1, institution.name);
+    }
+  });
+});
+
+describe('the settings of the institutions', () => {
+  const settingsOf = ({ settings }: InstitutionKind) => Object.values<Setting>(settings);
+
+  test('are named after them, and no two are the same', () => {
+    for (const institution of institutions) {
+      for (const { variable } of settingsOf(institution)) {
+        assert.ok(variable.startsWith(`ARTSEAL_${institution.name.toUpperCase()}_`), variable);
+      }
+    }
+    const names = [
+      ...institutions.map(({ name }) => name),
+      ...allSettings.map(({ variable }) => variable),
+      ...Object.values(clientVariables),
+    ];
+    assert.deepEqual(names, [...new Set(names)]);
+  });
+
+  test('are told of in the manual of their folder', () => {
+    const read = (path: string) => readFileSync(join(import.meta.dirname, '..', '..', path), 'utf8');
+    for (const institution of institutions.filter(({ movesMoney }) => movesMoney)) {
+      const manual = read(`src/payments/${institution.name}/README.md`);
+      for (const { variable } of settingsOf(institution)) {
+        assert.ok(manual.includes(`\n| \`${variable}\` | `), variable);
+      }
+    }
+  });
+
+  test('are not read while another institution is set', () => {
+    const config = readConfig({ ARTSEAL_STRIPE_API_KEY: 'x' });
+    assert.deepEqual([config.institution, config.institutionSettings], [simulated, {}]);
+  });
+
+  test('that there were once keep a service from starting, and no command from taking over what they named', () => {
+    const env = { ARTSEAL_STRIPE_PARTIES_FILE: '/nowhere/parties.json' };
+    const atStripe = {
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
+      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
+    };
+    for (const institution of [{}, atStripe]) {
+      const fault =
+        /^ARTSEAL_STRIPE_PARTIES_FILE is no setting any more.*artseal party import.*docs\/migrating-parties\.md/;
+      assert.throws(() => readServingConfig({ ...env, ...institution }), { message: fault });
+      assert.equal(readConfig({ ...env, ...institution }).retired.length, 1);
+      assert.deepEqual(readServingConfig(institution).retired, []);
+    }
+  });
+});
+
+test('a secret is not repeated in a fault', () => {
+  const secret = 'not-to-be\nrepeated';
+  const secrets = allSettings.filter((setting) => setting.secret);
+  assert.ok(secrets.length > institutions.length);
+  for (const { name } of institutions) {
+    const env = Object.fromEntries(secrets.map(({ variable }) => [variable, secret]));
+    assert.throws(
+      () => readConfig({ ...env, ARTSEAL_PAYMENT_INSTITUTION: name }),
+      ({ message }: Error) => message.includes('ARTSEAL_MASTER_KEY ') && !/not-to-be|repeated/.test(message),
+    );
+  }
+});
+
+test('each file is read once, for it may be a pipe', (t) => {
+  const folder = temporaryFolder(t);
+  const pipe = (name: string, text: string): string => {
+    const path = join(folder, name);
+    execFileSync('mkfifo', [path]);
+    // Opened by the first reader and gone before it gets anything: nobody could read it again.
+    const script = 'exec 3> "$FILE"; rm "$FILE"; printf %s "$TEXT" >&3';
+    const writer = spawn('sh', ['-c', script], { env: { ...process.env, TEXT: text, FILE: path } });
+    t.after(() => writer.kill('SIGKILL'));
+    return path;
+  };
+  const config = readServingConfig({
+    ARTSEAL_MASTER_KEY_FILE: pipe('keys', `main:${hex}`),
+    ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+    ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
+    ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_Abc',
+  });
+  assert.deepEqual(config.namedFiles, [join(folder, 'keys')]);
+});
+
+describe('all faults are told at once', () => {
+  const faultsOf = (read: () => unknown): readonly string[] => {
+    try {
+      read();
+    } catch (error) {
+      assert.ok(error instanceof ConfigRefused, String(error));
+      assert.equal(error.message, error.faults.join('\n'));
+      return error.faults.map((fault) => fault.split(' ')[0] ?? '');
+    }
+    return [];
+  };
+
+  test('of every setting, in the order of the settings', () => {
+    const wrong = allSettings.map(({ variable }) => [variable, '/nowhere/ at all']);
+    const env = { ...Object.fromEntries(wrong), ARTSEAL_MASTER_KEY: '' };
+    assert.deepEqual(
+      faultsOf(() => readConfig(env)),
+      [
+        'ARTSEAL_ENVIRONMENT',
+        'ARTSEAL_PUBLIC_ADDR',
+        'ARTSEAL_INTERNAL_ADDR',
+        'ARTSEAL_TRUSTED_PROXIES',
+        'ARTSEAL_METRICS_ADDR',
+        'ARTSEAL_TIME_ZONE',
+        'ARTSEAL_CURRENCY',
+        'ARTSEAL_MASTER_KEY_FILE',
+        'ARTSEAL_LOG_LEVEL',
+        'ARTSEAL_LOG_FORMAT',
+        'ARTSEAL_DRAIN_DELAY',
+        'ARTSEAL_BUYER_DEADLINE',
+        'ARTSEAL_BACKUP_EVERY',
+        'ARTSEAL_BACKUP_KEEP',
+        'ARTSEAL_TLOG_ORIGIN',
+        'ARTSEAL_TLOG_WITNESSES_FILE',
+        'ARTSEAL_TLOG_WITNESSES_REQUIRED',
+        'ARTSEAL_TLOG_REFUSE_ROLLED_BACK',
+        'ARTSEAL_TLOG_TSA_URL',
+        'ARTSEAL_TLOG_TSA_EVERY',
+        'ARTSEAL_TLOG_TSA_CA',
+        'ARTSEAL_WEBHOOK_NETWORKS',
+        'ARTSEAL_WEBHOOK_PROXY',
+        'ARTSEAL_WEBHOOK_CA',
+        'ARTSEAL_PAYMENT_INSTITUTION',
+      ],
+    );
+  });
+
+  test('of Stripe, with those of what it depends on told once', () => {
+    const env = {
+      ARTSEAL_ENVIRONMENT: 'staging',
+      ARTSEAL_CURRENCY: 'cny',
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_51Abc',
+      ARTSEAL_STRIPE_URL: 'ftp://stripe.example',
+    };
+    assert.deepEqual(
+      faultsOf(() => readConfig(env)),
+      ['ARTSEAL_ENVIRONMENT', 'ARTSEAL_CURRENCY', 'ARTSEAL_STRIPE_WEBHOOK_SECRET', 'ARTSEAL_STRIPE_URL'],
+    );
+  });
+
+  test('also that production needs a real institution, where it is to be served', () => {
+    const env = { ARTSEAL_ENVIRONMENT: 'production', ARTSEAL_LOG_LEVEL: 'loud' };
+    assert.deepEqual(
+      faultsOf(() => readServingConfig(env)),
+      ['ARTSEAL_MASTER_KEY_FILE', 'ARTSEAL_LOG_LEVEL', 'ARTSEAL_PAYMENT_INSTITUTION'],
+    );
+    assert.deepEqual(readServingConfig({}), readConfig({}));
+  });
+
+  test('that addresses are shared, which other commands do not need', () => {
+    const both = (one: string, other = one) => ({ ARTSEAL_PUBLIC_ADDR: one, ARTSEAL_INTERNAL_ADDR: other });
+    const same = both('127.0.0.1:9000');
+    const fault = 'ARTSEAL_PUBLIC_ADDR and ARTSEAL_INTERNAL_ADDR must differ.';
+    assert.throws(() => readServingConfig(same), { name: 'ConfigRefused', message: fault });
+    assert.deepEqual(faultsForServing(readConfig(same)), [fault]);
+    const three = { ...same, ARTSEAL_METRICS_ADDR: '127.0.0.1:9000' };
+    assert.deepEqual(faultsForServing(readConfig(three)), [
+      fault,
+      'ARTSEAL_PUBLIC_ADDR and ARTSEAL_METRICS_ADDR must differ.',
+      'ARTSEAL_INTERNAL_ADDR and ARTSEAL_METRICS_ADDR must differ.',
+    ]);
+    for (const env of [both('127.0.0.1:0'), both('127.0.0.1:9000', '127.0.0.2:9000')]) {
+      assert.deepEqual(readServingConfig(env), readConfig(env));
+    }
+  });
+});
+
+describe('unknown settings', () => {
+  test('are those that look like settings and are none', () => {
+    const env = { ARTSEAL_DATADIR: 'x', ARTSEAL_: '', artseal_data_dir: 'x', OTHER: 'x', ARTSEAL_LOG: 'x' };
+    assert.deepEqual(unknownSettings(env).toSorted(), ['ARTSEAL_', 'ARTSEAL_DATADIR', 'ARTSEAL_LOG']);
+  });
+
+  test('are neither the settings nor what the client commands read', () => {
+    const client = ['ARTSEAL_URL', 'ARTSEAL_API_KEY', 'ARTSEAL_API_SECRET'];
+    const known = [...allSettings.map(({ variable }) => variable), ...client];
+    assert.deepEqual(unknownSettings(Object.fromEntries(known.map((name) => [name, 'x']))), []);
+  });
+});

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../src/config/config.ts';
+import { confidentialFiles, trustedFiles } from '../../src/operations/registry.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
+import { naming } from '../support/config-error.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { vkeyOf } from '../support/witness-stand-in.ts';
+
+const folder = temporaryFolder(fileScope);
+const vkey = (name: string, type = 4) => vkeyOf(name, type, generateKeyPairSync('ed25519').publicKey);
+
+/** The settings that name a file of witnesses with that text. */
+function witnessesIn(text: string, required?: string) {
+  const file = join(folder, 'witnesses');
+  writeFileSync(file, text);
+  return {
+    ARTSEAL_TLOG_WITNESSES_FILE: file,
+    ...(required && { ARTSEAL_TLOG_WITNESSES_REQUIRED: required }),
+  };
+}
+
+const [one, two] = [vkey('one.example/w'), vkey('two.example/w')];
+
+test('a file of witnesses has a line for each', () => {
+  const text = `# those who watch\n\n${one} https://one.example/submit/\r\n  ${two}\thttp://two.example \n`;
+  const read = (required?: string) => readConfig(witnessesIn(text, required)).logWitnesses;
+  assert.deepEqual(
+    read()?.witnesses.map(({ key, url }) => [key.name, url]),
+    [
+      ['one.example/w', 'https://one.example/submit'],
+      ['two.example/w', 'http://two.example'],
+    ],
+  );
+  assert.deepEqual([read()?.required, read('2')?.required], [0, 2]);
+});
+
+test('a file of witnesses that is not one is refused, naming the line', () => {
+  const refused: readonly (readonly [string, RegExp])[] = [
+    ['# none\n', /names no witness/],
+    [`${one}\n`, /line 1 is not a verifier key, a blank and a URL/],
+    [`${one} https://one.example more\n`, /line 1 is not a verifier key, a blank and a URL/],
+    [`${one} https://one.example\nkey https://two.example\n`, /line 2 is no verifier key/],
+    [`${vkey('log.example', 1)} https://one.example\n`, /line 1 is no Ed25519 key for cosignatures/],
+    [`${one.replace('one', 'three')} https://one.example\n`, /line 1 has the id [0-9a-f]{8}, but/],
+    [`${one} ftp://one.example\n`, /line 1 must be an address/],
+    [`${one} https://name:word@one.example\n`, /line 1 must be an address/],
+    [`${one} https://one.example/?a=b\n`, /line 1 must be an address/],
+    [`${one} https://one.example\n${vkey('one.example/w')} https://other.example\n`, /one.example\/w twice/],
+    [Array.from({ length: 17 }, (_, w) => `${vkey(`w${w}`)} https://w.example\n`).join(''), /more than 16/],
+  ];
+  for (const [text, told] of refused) {
+    assert.throws(() => readConfig(witnessesIn(text)), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
+    assert.throws(() => readConfig(witnessesIn(text)), { message: told });
+  }
+});
+
+test('no more witnesses can be required than there are', () => {
+  const text = `${one} https://one.example\n`;
+  for (const required of ['2', '-1', '1.5', 'all', '17', '1 '])
+    assert.throws(() => readConfig(witnessesIn(text, required)), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
+  const env = { ARTSEAL_TLOG_WITNESSES_REQUIRED: '1' };
+  assert.throws(() => readConfig(env), naming('ARTSEAL_TLOG_WITNESSES_REQUIRED'));
+});
+
+test('a rolled back log refuses filings where witnesses are required, or as set', () => {
+  const text = `${one} https://one.example\n`;
+  const refuses = (required: string, set?: string) =>
+    readConfig({
+      ...witnessesIn(text, required),
+      ...(set !== undefined && { ARTSEAL_TLOG_REFUSE_ROLLED_BACK: set }),
+    }).logWitnesses?.refuseRolledBack;
+  assert.deepEqual([refuses('0'), refuses('1')], [false, true]);
+  assert.deepEqual([refuses('0', 'yes'), refuses('1', 'no'), refuses('1', '')], [true, false, true]);
+  assert.throws(() => refuses('1', 'true'), { message: /ARTSEAL_TLOG_REFUSE_ROLLED_BACK must be yes or no/ });
+  const alone = { ARTSEAL_TLOG_REFUSE_ROLLED_BACK: 'yes' };
+  assert.throws(() => readConfig(alone), naming('ARTSEAL_TLOG_WITNESSES_FILE'));
+});
+
+test('an authority for time stamps has an address, a period and certificates that vouch for it', () => {
+  const { certificateFile, certificate } = makeSelfSigned(folder);
+  const env = { ARTSEAL_TLOG_TSA_URL: 'http://stamp.example/tsr' };
+  const terms = { url: 'http://stamp.example/tsr', everyMs: 3_600_000, authorities: undefined };
+  assert.deepEqual(readConfig(env).logTimeStamps, terms);
+  const all = { ...env, ARTSEAL_TLOG_TSA_EVERY: '1m', ARTSEAL_TLOG_TSA_CA: certificateFile };
+  assert.deepEqual(readConfig(all).logTimeStamps, { ...terms, everyMs: 60_000, authorities: certificate });
+  const refused: readonly (readonly [Record<string, string>, string])[] = [
+    [{ ...env, ARTSEAL_TLOG_TSA_URL: 'stamp.example' }, 'ARTSEAL_TLOG_TSA_URL'],
+    [{ ...env, ARTSEAL_TLOG_TSA_EVERY: '59s' }, 'ARTSEAL_TLOG_TSA_EVERY'],
+    [{ ...env, ARTSEAL_TLOG_TSA_CA: join(folder, 'none') }, 'ARTSEAL_TLOG_TSA_CA'],
+    [{ ...env, ARTSEAL_TLOG_TSA_CA: import.meta.filename }, 'ARTSEAL_TLOG_TSA_CA'],
+    [{ ARTSEAL_TLOG_TSA_CA: certificateFile }, 'ARTSEAL_TLOG_TSA_URL'],
+  ];
+  for (const [settings, variable] of refused) assert.throws(() => readConfig(settings), naming(variable));
+});
+
+test('others may read who witnesses and who vouches for time stamps, but not change it', () => {
+  const { certificateFile } = makeSelfSigned(folder);
+  const config = readConfig({
+    ...witnessesIn(`${one} https://one.example\n`),
+    ARTSEAL_TLOG_TSA_URL: 'http://stamp.example',
+    ARTSEAL_TLOG_TSA_CA: certificateFile,
+  });
+  for (const file of [join(folder, 'witnesses'), certificateFile]) {
+    assert.ok(trustedFiles(config).includes(file));
+    assert.ok(!confidentialFiles(config).includes(file));
+  }
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readConfig } from '../../src/config/config.ts';
+import { ConfigRefused } from '../../src/config/settings.ts';
+import { confidentialFiles, trustedFiles } from '../../src/operations/registry.ts';
+import { makeSelfSigned } from '../support/certificates.ts';
+import { naming } from '../support/config-error.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const webhooksOf = (env: Record<string, string>) => readConfig(env).webhooks;
+
+test('private networks that endpoints may be in are named', () => {
+  const { networks } = webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16, fd00::7' });
+  assert.deepEqual(networks, [
+    { family: 'ipv4', address: '10.20.0.0', bits: 16 },
+    { family: 'ipv6', address: 'fd00::7', bits: 128 },
+  ]);
+  for (const text of ['10.20.0.0/33', 'hooks.internal', '10.20.0.0-10.20.0.9'])
+    assert.throws(() => webhooksOf({ ARTSEAL_WEBHOOK_NETWORKS: text }), naming('ARTSEAL_WEBHOOK_NETWORKS'));
+});
+
+test('loopback is open in a sandbox that is for its machine alone and names no networks, and never in production', () => {
+  const production = {
+    ARTSEAL_ENVIRONMENT: 'production',
+    ARTSEAL_MASTER_KEY: `main:${'ab'.repeat(32)}`,
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+  };
+  const named = { ARTSEAL_WEBHOOK_NETWORKS: '10.20.0.0/16' };
+  const found = (env: Record<string, string>) => {
+    const { networks, plainLoopback } = webhooksOf(env);
+    return [networks.map(({ address }) => address), plainLoopback];
+  };
+  assert.deepEqual(found({}), [['127.0.0.0', '::1'], true]);
+  assert.deepEqual(found(named), [['10.20.0.0'], true]);
+  for (const ARTSEAL_PUBLIC_ADDR of ['0.0.0.0:8080', 'artseal.example:8080'])
+    assert.deepEqual(found({ ARTSEAL_PUBLIC_ADDR }), [[], false]);
+  assert.deepEqual(found({ ARTSEAL_WEBHOOK_PROXY: 'http://proxy.internal:3128' }), [[], false]);
+  assert.deepEqual(found(production), [[], false]);
+  assert.deepEqual(found({ ...production, ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.1' }), [['127.0.0.1'], false]);
+});
+
+test('a proxy has an address, and may have a user and a password', () => {
+  for (const text of ['http://proxy.internal:3128', 'https://ann:s%3Acret@[fd00::1]', 'http://10.0.0.1/'])
+    assert.deepEqual(webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }).proxy, new URL(text));
+});
+
+test('another address of a proxy is refused, and its password is not repeated', () => {
+  const refused = [
+    ...['socks5://proxy:1080', 'proxy.internal:3128', 'http://proxy/path', 'http://proxy/?a=b'],
+    ...['http://proxy/#a', 'http://proxy:0/', 'http://ann:s3cret%ff@proxy/', 'ann:s3cret@proxy', 'http://'],
+  ];
+  for (const text of refused) {
+    assert.throws(
+      () => webhooksOf({ ARTSEAL_WEBHOOK_PROXY: text }),
+      (error) => {
+        assert.ok(error instanceof ConfigRefused);
+        assert.match(error.message, /^ARTSEAL_WEBHOOK_PROXY must be the address of a proxy/);
+        assert.doesNotMatch(error.message, /s3cret/);
+        return true;
+      },
+    );
+  }
+});
+
+test('a file of authorities has certificates; others may read it, but not change it', (t) => {
+  const folder = temporaryFolder(t);
+  const { certificateFile, certificate } = makeSelfSigned(folder);
+  const config = readConfig({ ARTSEAL_WEBHOOK_CA: certificateFile });
+  assert.equal(config.webhooks.authorities, certificate);
+  assert.ok(trustedFiles(config).includes(certificateFile));
+  assert.ok(!confidentialFiles(config).includes(certificateFile));
+  for (const file of [join(folder, 'none.pem'), import.meta.filename])
+    assert.throws(() => webhooksOf({ ARTSEAL_WEBHOOK_CA: file }), naming('ARTSEAL_WEBHOOK_CA'));
+});

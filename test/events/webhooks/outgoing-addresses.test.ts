@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import type { RequestListener } from 'node:http';
+import { type NetConnectOpts, Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freeAddress } from '../../support/free-address.ts';
+import { finding, networksOf, openOutgoing, outcome, post, startReceiver } from './receiver.ts';
+
+const patienceMs = 60_000;
+const noPublic = 'its host has no public address';
+const notPublic = (address: string, what: string) =>
+  `its URL must have a host at a public address: ${address} is ${what}`;
+
+/** Hosts that lead to this machine without any name being looked up, and what they are by then. */
+const forms: readonly (readonly [string, string])[] = [
+  ['127.0.0.1', '127.0.0.1'],
+  ['127.0.0.1.', '127.0.0.1'],
+  ['127.1', '127.0.0.1'],
+  ['127.0.1', '127.0.0.1'],
+  ['2130706433', '127.0.0.1'],
+  ['0x7f000001', '127.0.0.1'],
+  ['0x7f.1', '127.0.0.1'],
+  ['0x7F.0x0.0x0.0x1', '127.0.0.1'],
+  ['017700000001', '127.0.0.1'],
+  ['0177.0.0.1', '127.0.0.1'],
+  ['0177.0.0.01', '127.0.0.1'],
+  ['0x7f.0.01', '127.0.0.1'],
+  ['%31%32%37.0.0.1', '127.0.0.1'],
+  ['①②⑦.⓪.⓪.①', '127.0.0.1'],
+  ['127。0。0。1', '127.0.0.1'],
+  ['0.0.0.0', '0.0.0.0'],
+  ['0', '0.0.0.0'],
+  ['0x0', '0.0.0.0'],
+  ['[::ffff:127.0.0.1]', '[::ffff:7f00:1]'],
+  ['[::ffff:7f00:1]', '[::ffff:7f00:1]'],
+  ['[0:0:0:0:0:FFFF:127.0.0.1]', '[::ffff:7f00:1]'],
+  ['localhost', 'localhost'],
+  ['LocalHost', 'localhost'],
+  ['ⓛocalhost', 'localhost'],
+  ['any.localhost', 'any.localhost'],
+];
+
+describe('a URL that leads to this machine is refused, and sent to where its network is allowed:', () => {
+  for (const [form, address] of forms) {
+    test(form, async (t) => {
+      const { port, connections } = await startReceiver(t);
+      const url = `https://${form}:${port}/`;
+      const expected = notPublic(address, 'this machine');
+      assert.equal(await outcome(post(openOutgoing(t, { networks: [] }), url)), expected);
+      assert.equal(connections(), 0);
+      assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+      assert.equal(connections(), 1);
+    });
+  }
+});
+
+describe('a name is not sent to if it stands for', () => {
+  const names: readonly (readonly [string, readonly string[]])[] = [
+    ['this machine', ['127.0.0.1']],
+    ['this machine in another form', ['::ffff:127.0.0.1']],
+    ['no certain address of this machine', ['0.0.0.0']],
+    ['this machine and a metadata service', ['169.254.169.254', '127.0.0.1']],
+  ];
+  for (const [what, addresses] of names) {
+    test(what, async (t) => {
+      const { port, connections } = await startReceiver(t);
+      const url = `https://hooks.example:${port}/`;
+      const lookUp = finding(...addresses);
+      const answer = await post(openOutgoing(t, { networks: [], lookUp }), url);
+      assert.ok(answer.kind === 'FAILED');
+      assert.equal(answer.why, noPublic, 'the platform is told of no address');
+      for (const address of addresses)
+        assert.ok(answer.detail?.includes(`${address} is `), 'the operator is');
+      assert.equal(connections(), 0);
+      assert.equal(await outcome(post(openOutgoing(t, { lookUp }), url)), 204);
+      assert.equal(connections(), 1);
+    });
+  }
+});
+
+/** Two receivers at the same port, of which only one may be sent to, as if it were public. */
+async function startBoth(t: TestContext, listener?: RequestListener) {
+  const port = Number(new URL(`tcp://${await freeAddress()}`).port);
+  const open = await startReceiver(t, listener, { host: '127.0.0.2', port });
+  const forbidden = await startReceiver(t, undefined, { port });
+  return { open, forbidden, networks: networksOf('127.0.0.2') };
+}
+
+const closing: RequestListener = (_request, response) =>
+  response.writeHead(204, { connection: 'close' }).end();
+
+test('of a name that has other addresses as well, only those are connected to that may be', async (t) => {
+  const { open, forbidden, networks } = await startBoth(t, closing);
+  for (const addresses of [
+    ['127.0.0.1', '127.0.0.2'],
+    ['127.0.0.2', '127.0.0.1'],
+    ['::1', '::ffff:127.0.0.1', '127.0.0.2'],
+  ]) {
+    const outgoing = openOutgoing(t, { networks, lookUp: finding(...addresses) });
+    assert.equal(await outcome(post(outgoing, `https://hooks.example:${open.port}/`)), 204);
+  }
+  assert.deepEqual([open.connections(), forbidden.connections()], [3, 0]);
+});
+
+describe('a name that stands for another address a moment later', () => {
+  const turning = () => {
+    let asked = 0;
+    const lookUp: LookUp = async () => [asked++ === 0 ? '127.0.0.2' : '127.0.0.1'];
+    return { lookUp, asked: () => asked };
+  };
+
+  test('is asked for once, so that what is judged is what is connected to', async (t) => {
+    const { open, forbidden, networks } = await startBoth(t, closing);
+    const { lookUp, asked } = turning();
+    const outgoing = openOutgoing(t, { networks, lookUp });
+    const url = `https://hooks.example:${open.port}/`;
+    assert.equal(await outcome(post(outgoing, url)), 204);
+    assert.equal(asked(), 1);
+    assert.equal(await outcome(post(outgoing, url)), noPublic);
+    assert.equal(asked(), 2);
+    assert.deepEqual([open.connections(), forbidden.connections()], [1, 0]);
+    const allowed = openOutgoing(t, { lookUp: finding('127.0.0.1') });
+    assert.equal(await outcome(post(allowed, url)), 204);
+    assert.equal(forbidden.connections(), 1);
+  });
+
+  test('changes nothing for a connection that is kept', async (t) => {
+    const { open, forbidden, networks } = await startBoth(t);
+    const { lookUp, asked } = turning();
+    const outgoing = openOutgoing(t, { networks, lookUp });
+    for (let times = 0; times < 3; times += 1)
+      assert.equal(await outcome(post(outgoing, `https://hooks.example:${open.port}/`)), 204);
+    assert.equal(asked(), 1);
+    assert.deepEqual([open.connections(), forbidden.connections()], [1, 0]);
+  });
+
+  test('is not sent to where a connection that was kept is over', async (t) => {
+    const seen = new WeakSet<object>();
+    const { open, forbidden, networks } = await startBoth(t, ({ socket }, response) => {
+      if (seen.has(socket)) return socket.destroy();
+      seen.add(socket);
+      return response.writeHead(204).end();
+    });
+    const outgoing = openOutgoing(t, { networks, lookUp: turning().lookUp });
+    const url = `https://hooks.example:${open.port}/`;
+    assert.equal(await outcome(post(outgoing, url)), 204);
+    assert.equal(await outcome(post(outgoing, url)), noPublic);
+    assert.deepEqual([open.connections(), forbidden.connections()], [1, 0]);
+  });
+});
+
+test('a redirection to a forbidden address is not followed', async (t) => {
+  for (const status of [302, 307]) {
+    const { open, forbidden, networks } = await startBoth(t, (_request, response) => {
+      response.writeHead(status, { location: `https://127.0.0.1:${open.port}/` }).end();
+    });
+    const outgoing = openOutgoing(t, { networks });
+    assert.equal(await outcome(post(outgoing, `https://127.0.0.2:${open.port}/`)), status);
+    assert.deepEqual([open.connections(), forbidden.connections()], [1, 0]);
+  }
+});
+
+test('a connection that leads elsewhere than it was judged to is ended before anything is written to it', async (t) => {
+  const { open, forbidden, networks } = await startBoth(t);
+  const connect = Socket.prototype.connect as (this: Socket, options: NetConnectOpts) => Socket;
+  const elsewhere = t.mock.method(Socket.prototype, 'connect', function (this: Socket) {
+    return connect.call(this, { host: '127.0.0.1', port: open.port });
+  });
+  const outgoing = openOutgoing(t, { networks, lookUp: finding('127.0.0.2') });
+  assert.equal(await outcome(post(outgoing, `https://hooks.example:${open.port}/`)), noPublic);
+  assert.equal(elsewhere.mock.callCount(), 1);
+  await eventually('it arrived', patienceMs, () => forbidden.connections() === 1);
+  await eventually('it is ended', patienceMs, () => forbidden.sockets.size === 0);
+  assert.equal(forbidden.receivedBytes(), 0);
+});

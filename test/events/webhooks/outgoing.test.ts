@@ -1,0 +1,398 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer as createTcpServer } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { makeAuthority, makeSelfSigned } from '../../support/certificates.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { freeAddress } from '../../support/free-address.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  authority,
+  certificate,
+  openOutgoing,
+  outcome,
+  post,
+  type Receiver,
+  startReceiver,
+  startServer,
+  startTalker,
+} from './receiver.ts';
+
+const patienceMs = 60_000;
+
+test('what is sent arrives as it is, and the answer comes back', async (t) => {
+  const received: object[] = [];
+  const { port } = await startReceiver(t, async (request, response) => {
+    const body = (await request.toArray()).join('');
+    const { method, url, headers } = request;
+    received.push({ method, url, headers, body });
+    response.writeHead(202, { 'retry-after': '7' }).end('taken');
+  });
+  const answer = await post(openOutgoing(t), `https://localhost:${port}/hook?a=1&b=%20`, {
+    headers: { 'content-type': 'application/json', 'webhook-id': 'evt_1' },
+    body: '{"name":"叶"}',
+  });
+  assert.deepEqual(answer, {
+    ...{ kind: 'ANSWERED', status: 202, body: Buffer.from('taken'), retryAfter: '7' },
+  });
+  assert.deepEqual(received, [
+    {
+      ...{ method: 'POST', url: '/hook?a=1&b=%20', body: '{"name":"叶"}' },
+      headers: {
+        'content-type': 'application/json',
+        'webhook-id': 'evt_1',
+        'accept-encoding': 'identity',
+        host: `localhost:${port}`,
+        'content-length': '14',
+        connection: 'keep-alive',
+      },
+    },
+  ]);
+});
+
+test('a redirection is an answer, and nobody follows it', async (t) => {
+  const elsewhere = await startReceiver(t);
+  for (const status of [301, 302, 303, 307, 308]) {
+    const { port } = await startReceiver(t, (_request, response) => {
+      response.writeHead(status, { location: `https://localhost:${elsewhere.port}/` }).end();
+    });
+    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), status);
+  }
+  assert.equal(elsewhere.connections(), 0);
+});
+
+describe('an answer comes to what it says', () => {
+  const answers: readonly [string, string, number | string][] = [
+    ['of HTTP/1.0', 'HTTP/1.0 200 OK\r\n\r\nfine', 200],
+    ['without a body', 'HTTP/1.1 204 No Content\r\n\r\n', 204],
+    [
+      'behind informational ones',
+      'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n',
+      200,
+    ],
+    [
+      'that switches protocols',
+      'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+      'it gave no answer',
+    ],
+    ['that is no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 'what it answered is not HTTP'],
+    ['that is empty', '', 'it ended the connection before its answer was complete'],
+    [
+      'that ends in its head',
+      'HTTP/1.1 200 OK\r\nserver: x',
+      'it ended the connection before its answer was complete',
+    ],
+    [
+      'that ends in its body',
+      'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf',
+      'it ended the connection before its answer was complete',
+    ],
+    [
+      'with a head that is too long',
+      `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`,
+      'the head of its answer is too long',
+    ],
+  ];
+  for (const [what, text, expected] of answers) {
+    test(what, async (t) => {
+      const { port } = await startTalker(t, (socket) => socket.end(text));
+      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    });
+  }
+});
+
+test('no more than the first 512 bytes of an answer are kept, and a connection outlives a rest that is short', async (t) => {
+  const { port, connections } = await startReceiver(t, (_request, response) => {
+    response.write('a'.repeat(500));
+    response.end('b'.repeat(20_000));
+  });
+  const outgoing = openOutgoing(t);
+  for (let times = 0; times < 3; times += 1) {
+    const answer = await post(outgoing, `https://localhost:${port}/`);
+    assert.ok(answer.kind === 'ANSWERED');
+    assert.equal(String(answer.body), 'a'.repeat(500) + 'b'.repeat(12));
+  }
+  assert.equal(connections(), 1);
+});
+
+describe('a receiver that does not end', () => {
+  test('its body is cut off, and what came of it is the answer', async (t) => {
+    const { port, sockets } = await startReceiver(t, (_request, response) => {
+      Readable.from(endless('x'.repeat(1_000)))
+        .on('error', () => {})
+        .pipe(response);
+    });
+    const answer = await post(openOutgoing(t), `https://localhost:${port}/`);
+    assert.ok(answer.kind === 'ANSWERED');
+    assert.equal(answer.body.length, 512);
+    await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+  });
+
+  test('its head is cut off', async (t) => {
+    const { port, sockets } = await startTalker(t, (socket) => {
+      Readable.from(endless('HTTP/1.1 200 OK\r\n', 'x: y\r\n'))
+        .on('error', () => {})
+        .pipe(socket);
+    });
+    const expected = 'the head of its answer is too long';
+    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+    await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+  });
+
+  for (const [what, text] of [
+    ['informational answers', 'HTTP/1.1 100 Continue\r\n\r\n'],
+    ['empty lines', '\r\n'],
+  ] as const)
+    test(`so are ${what} before it`, async (t) => {
+      const { port, sockets } = await startTalker(t, (socket) => {
+        Readable.from(endless(text.repeat(100)))
+          .on('error', () => {})
+          .pipe(socket);
+      });
+      const expected = 'its answer is too long';
+      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+    });
+});
+
+test('an answer that ends behind what is kept of it is one', async (t) => {
+  const { port } = await startTalker(t, (socket) => {
+    socket.end(`HTTP/1.1 410 Gone\r\ncontent-length: 1000\r\n\r\n${'x'.repeat(600)}`);
+  });
+  assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), 410);
+});
+
+function* endless(...parts: readonly string[]): Generator<string> {
+  yield parts[0] as string;
+  for (;;) yield parts.at(-1) as string;
+}
+
+describe('15 seconds are all that it is waited for', () => {
+  const silences: Readonly<Record<string, (t: TestContext, silent: () => void) => Promise<Receiver>>> = {
+    TLS: (t, silent) => startServer(t, createTcpServer(silent)),
+    'a head': startTalker,
+    'another head than informational ones': (t, silent) =>
+      startTalker(t, (socket) => {
+        Readable.from(endless('HTTP/1.1 103 Early Hints\r\n\r\n'))
+          .on('error', () => {})
+          .pipe(socket);
+        silent();
+      }),
+    'a body': (t, silent) =>
+      startReceiver(t, (_request, response) => {
+        response.write('x'.repeat(511), silent);
+      }),
+  };
+  for (const [what, start] of Object.entries(silences)) {
+    test(what, async (t) => {
+      const clock = createManualClock();
+      const { promise: isSilent, resolve: silent } = Promise.withResolvers<void>();
+      const { port, sockets } = await start(t, silent);
+      const answer = outcome(post(openOutgoing(t, { clock }), `https://localhost:${port}/`));
+      await isSilent;
+      assert.equal(clock.nextDueMs(), 15_000);
+      clock.advance(15_000);
+      assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+      await eventually('the connection is ended', patienceMs, () => sockets.size === 0);
+    });
+  }
+});
+
+test('looking a name up is part of them, also where nothing can give it up', async (t) => {
+  const clock = createManualClock();
+  const lookUp = () => new Promise<never>(() => {});
+  const answer = outcome(post(openOutgoing(t, { clock, lookUp }), 'https://hooks.example/'));
+  clock.advance(15_000);
+  assert.equal(await answer, 'it gave no complete answer within 15 seconds');
+});
+
+test('behind an answer nothing waits any more', async (t) => {
+  const clock = createManualClock();
+  const { port } = await startReceiver(t);
+  assert.equal(await outcome(post(openOutgoing(t, { clock }), `https://localhost:${port}/`)), 204);
+  assert.equal(clock.nextDueMs(), undefined);
+});
+
+test('who sends can give it up, and so can the service that stops', async (t) => {
+  const arrived: (() => void)[] = [];
+  const { port, sockets } = await startReceiver(t, () => arrived.shift()?.());
+  const outgoing = openOutgoing(t);
+  const given = new AbortController();
+  const givers: readonly [() => void, string][] = [
+    [() => given.abort(new Error('no more')), 'the request failed: no more'],
+    [() => outgoing.close(), 'this service stops'],
+  ];
+  for (const [giveUp, expected] of givers) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    arrived.push(resolve);
+    const signal = expected === 'this service stops' ? new AbortController().signal : given.signal;
+    const answer = outcome(post(outgoing, `https://localhost:${port}/`, { signal }));
+    await promise;
+    giveUp();
+    assert.equal(await answer, expected);
+  }
+  await eventually('all connections are ended', patienceMs, () => sockets.size === 0);
+  assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 'this service stops');
+});
+
+/** A certificate of receivers that was valid until yesterday. */
+function makeExpired(t: TestContext): Pick<typeof certificate, 'certificate' | 'key'> {
+  const folder = temporaryFolder(t);
+  const [request, file] = [join(folder, 'request.pem'), join(folder, 'expired.pem')];
+  const openssl = (...words: readonly string[]) =>
+    execFileSync('openssl', ['x509', ...words, '-copy_extensions', 'copyall'], { stdio: 'ignore' });
+  const { certificateFile, keyFile, key } = certificate;
+  openssl('-x509toreq', '-in', certificateFile, '-signkey', keyFile, '-out', request);
+  const by = ['-CA', authority.certificateFile, '-CAkey', authority.keyFile, '-set_serial', '7'];
+  openssl('-req', '-in', request, ...by, '-days', '-1', '-out', file);
+  return { certificate: readFileSync(file, 'utf8'), key };
+}
+
+test('what was given up before is not begun', async (t) => {
+  const lookedUp: string[] = [];
+  const lookUp = (name: string) => {
+    lookedUp.push(name);
+    return new Promise<never>(() => {});
+  };
+  const { port, connections } = await startReceiver(t);
+  const outgoing = openOutgoing(t, { lookUp });
+  const signal = AbortSignal.abort(new Error('no more'));
+  for (const host of ['127.0.0.1', 'hooks.example'])
+    assert.equal(
+      await outcome(post(outgoing, `https://${host}:${port}/`, { signal })),
+      'the request failed: no more',
+    );
+  assert.deepEqual([lookedUp, connections()], [[], 0]);
+  assert.equal(await outcome(post(outgoing, `https://127.0.0.1:${port}/`)), 204);
+});
+
+test('a service that stops ends the connections that it kept', async (t) => {
+  const { port, connections, sockets } = await startReceiver(t);
+  const url = `https://localhost:${port}/`;
+  const outgoing = openOutgoing(t);
+  assert.equal(await outcome(post(outgoing, url)), 204);
+  const [kept] = sockets;
+  outgoing.close();
+  // By the time that a later connection has been made and used, the end of an earlier one has arrived.
+  assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+  assert.ok(kept?.destroyed);
+  assert.equal(connections(), 2);
+});
+
+describe('a certificate is not taken', () => {
+  const notItsOwn = 'its certificate is not valid: ';
+  const refused: readonly [
+    string,
+    (t: TestContext) => Pick<typeof certificate, 'certificate' | 'key'>,
+    string,
+  ][] = [
+    ['that nobody signed', (t) => makeSelfSigned(temporaryFolder(t)), 'self-signed certificate'],
+    [
+      'of an authority that nobody named',
+      (t) => makeAuthority(t).issue('stranger'),
+      'unable to verify the first certificate',
+    ],
+    ['that has expired', makeExpired, 'certificate has expired'],
+    [
+      'of another name',
+      () => authority.issue('other', 2, ['DNS:other.example']),
+      "Hostname/IP does not match certificate's altnames: Host: localhost. is not in the cert's altnames: DNS:other.example",
+    ],
+  ];
+  for (const [what, make, expected] of refused) {
+    test(what, async (t) => {
+      const requests: unknown[] = [];
+      const { port } = await startReceiver(t, (request) => requests.push(request), make(t));
+      assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), notItsOwn + expected);
+      assert.equal(requests.length, 0);
+    });
+  }
+
+  test('whatever the environment says', async (t) => {
+    const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env;
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0';
+    t.after(() => {
+      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;
+      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before;
+    });
+    const { port } = await startReceiver(t, undefined, makeSelfSigned(temporaryFolder(t)));
+    const expected = `${notItsOwn}self-signed certificate`;
+    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+  });
+
+  test('unless its authority is one that is named', async (t) => {
+    const { port } = await startReceiver(t);
+    const url = `https://localhost:${port}/`;
+    const expected = `${notItsOwn}unable to verify the first certificate`;
+    assert.equal(await outcome(post(openOutgoing(t, { authorities: undefined }), url)), expected);
+    assert.equal(await outcome(post(openOutgoing(t), url)), 204);
+  });
+});
+
+describe('a receiver has to speak TLS', () => {
+  test('and does not where it speaks HTTP', async (t) => {
+    const { port } = await startServer(
+      t,
+      createTcpServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+    );
+    const expected = 'it does not speak TLS 1.2 or 1.3';
+    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+  });
+
+  test('of a version that is still safe', async (t) => {
+    const { certificate: cert, key } = certificate;
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const;
+    const { port } = await startServer(t, createTlsServer({ cert, key, ...old }));
+    const expected = 'it does not speak TLS 1.2 or 1.3';
+    assert.equal(await outcome(post(openOutgoing(t), `https://localhost:${port}/`)), expected);
+  });
+
+  test('and has to listen', async (t) => {
+    const expected = 'it refuses connections';
+    assert.equal(await outcome(post(openOutgoing(t), `https://${await freeAddress()}/`)), expected);
+  });
+});
+
+describe('a connection that is kept', () => {
+  test('and was ended by the receiver is no failure: another one is tried, once', async (t) => {
+    const seen = new WeakSet<object>();
+    const { port, connections } = await startReceiver(t, (request, response) => {
+      if (seen.has(request.socket)) return request.socket.destroy();
+      seen.add(request.socket);
+      return response.end();
+    });
+    const outgoing = openOutgoing(t);
+    for (let times = 0; times < 3; times += 1)
+      assert.equal(await outcome(post(outgoing, `https://localhost:${port}/`)), 200);
+    assert.equal(connections(), 3);
+  });
+
+  test('survives what a receiver says unasked', async (t) => {
+    const answered = 'HTTP/1.1 204 No Content\r\n\r\n';
+    const { port } = await startTalker(t, (socket) => {
+      socket.write(answered, () => socket.write('junk\r\n'.repeat(100_000)));
+      socket.on('data', () => socket.write(answered));
+    });
+    const outgoing = openOutgoing(t);
+    for (let times = 0; times < 5; times += 1)
+      assert.match(String(await outcome(post(outgoing, `https://localhost:${port}/`))), /^204$|is not HTTP$/);
+  });
+
+  test('is one of a few: beyond them connections are ended behind their answers', async (t) => {
+    const [count, kept] = [340, 320];
+    const held: (() => void)[] = [];
+    const { port, sockets } = await startReceiver(t, (_request, response) => {
+      held.push(() => response.end());
+      if (held.length === count) for (const answer of held) answer();
+    });
+    const outgoing = openOutgoing(t);
+    const posts = Array.from({ length: count }, () => outcome(post(outgoing, `https://localhost:${port}/`)));
+    assert.deepEqual(await Promise.all(posts), Array(count).fill(200));
+    await eventually('the others are ended', patienceMs, () => sockets.size === kept);
+  });
+});

@@ -1,0 +1,133 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo, Server, Socket } from 'node:net';
+import type { TestContext } from 'node:test';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import type { LookUp } from '../../../src/events/webhooks/lookup.ts';
+import {
+  type Answer,
+  createOutgoing,
+  type Outgoing,
+  type OutgoingDependencies,
+  type OutgoingRequest,
+} from '../../../src/events/webhooks/outgoing.ts';
+import { type Network, parseNetwork } from '../../../src/lib/networks.ts';
+import { type Certificate, makeAuthority } from '../../support/certificates.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+
+type Scope = Pick<TestContext, 'after'>;
+
+/** The authority of receivers, and a certificate of hooks.example and the names and addresses of loopback. */
+export const authority = makeAuthority(fileScope);
+export const certificate = authority.issue('receiver', 2, [
+  ...['DNS:hooks.example', 'DNS:localhost', 'DNS:any.localhost'],
+  ...['IP:127.0.0.1', 'IP:0.0.0.0', 'IP:::ffff:7f00:1', 'IP:127.0.0.2'],
+]);
+
+/** A server. */
+export interface Receiver {
+  readonly port: number;
+  /** How many connections were made to it. */
+  connections(): number;
+  /** Those that it holds. */
+  readonly sockets: ReadonlySet<Socket>;
+  /** How much came over those that have ended. */
+  receivedBytes(): number;
+}
+
+/** Where a server listens: by default at any port of 127.0.0.1. */
+interface Place {
+  readonly host?: string;
+  readonly port?: number;
+}
+
+/** Has a server listen until the test is over. */
+export async function startServer(
+  test: Scope,
+  server: Server,
+  { host = '127.0.0.1', port = 0 }: Place = {},
+): Promise<Receiver> {
+  const sockets = new Set<Socket>();
+  let [connections, receivedBytes] = [0, 0];
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
+    sockets.add(socket);
+    socket
+      .on('error', () => {})
+      .on('close', () => {
+        sockets.delete(socket);
+        receivedBytes += socket.bytesRead;
+      });
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  test.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return {
+    ...{ port: (server.address() as AddressInfo).port, sockets },
+    ...{ connections: () => connections, receivedBytes: () => receivedBytes },
+  };
+}
+
+/** Starts a receiver over https; by default it answers 204 to everything. */
+export function startReceiver(
+  test: Scope,
+  listener: RequestListener = (_request, response) => response.writeHead(204).end(),
+  { certificate: cert, key, ...place }: Partial<Pick<Certificate, 'certificate' | 'key'>> & Place = {},
+): Promise<Receiver> {
+  const shown = { cert: cert ?? certificate.certificate, key: key ?? certificate.key };
+  return startServer(test, createServer(shown, listener), place);
+}
+
+/** Starts a receiver that speaks TLS, and what else `talk` makes it say once a request has come. */
+export function startTalker(test: Scope, talk: (socket: TLSSocket) => void): Promise<Receiver> {
+  const { certificate: cert, key } = certificate;
+  return startServer(
+    test,
+    createTlsServer({ cert, key }, (socket) => {
+      socket.on('error', () => {}).once('data', () => talk(socket));
+    }),
+  );
+}
+
+/** The networks that receivers of tests are in. */
+export const loopback = networksOf('127.0.0.0/8', '0.0.0.0/8', '::1', '::');
+
+export function networksOf(...texts: readonly string[]): readonly Network[] {
+  return texts.map((text) => parseNetwork(text) as Network);
+}
+
+/** Sends to loopback with a clock that stands still, and trusts the authority of receivers; closed when the test is over. */
+export function openOutgoing(test: Scope, options: Partial<OutgoingDependencies> = {}): Outgoing {
+  const outgoing = createOutgoing({
+    clock: createManualClock(),
+    networks: loopback,
+    plainLoopback: false,
+    proxy: undefined,
+    authorities: authority.certificate,
+    ...options,
+  });
+  test.after(() => outgoing.close());
+  return outgoing;
+}
+
+/** Posts something small. */
+export function post(outgoing: Outgoing, url: string, more: Partial<OutgoingRequest> = {}): Promise<Answer> {
+  const { signal } = new AbortController();
+  return outgoing.post({ url, headers: {}, body: '{}', signal, ...more });
+}
+
+/** What `post` came to, in short: the status, or why there is none. */
+export async function outcome(answer: Promise<Answer>): Promise<number | string> {
+  const answered = await answer;
+  return answered.kind === 'ANSWERED' ? answered.status : answered.why;
+}
+
+/** Finds the same addresses for every name. */
+export function finding(...addresses: readonly string[]): LookUp {
+  return async () => addresses;
+}

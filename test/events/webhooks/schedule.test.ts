@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { retryDelaysS } from '../../../src/domain/webhook.ts';
+import { readRetryAfter, retryAtMs } from '../../../src/events/webhooks/schedule.ts';
+
+const atMs = Date.parse('2026-11-21T12:00:00Z');
+const dayMs = 86_400_000;
+
+/** When an event is sent again after so many attempts, in milliseconds from the end of the last. */
+function delayMs(attempts: number, chance: number, retryAfterS?: number): number | null {
+  const retryMs = retryAtMs({ attempts, atMs, retryAfterS }, () => chance);
+  return retryMs && retryMs - atMs;
+}
+
+test('an event is sent again after each of the documented delays, up to a tenth later, and then no more', () => {
+  const delaysS = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+  assert.deepEqual(retryDelaysS, delaysS);
+  for (const [place, delayS] of delaysS.entries()) {
+    assert.equal(delayMs(place + 1, 0), delayS * 1_000);
+    assert.equal(delayMs(place + 1, 0.5), delayS * 1_050);
+    assert.equal(delayMs(place + 1, 1), delayS * 1_100);
+  }
+  assert.equal(delayMs(10, 0), null);
+});
+
+test('Retry-After makes the next attempt later, never earlier, by a day at most, and none of no more', () => {
+  assert.equal(delayMs(1, 0, 120), 120_000);
+  assert.equal(delayMs(2, 0, 120), 300_000);
+  assert.equal(delayMs(1, 0, 86_401), dayMs);
+  assert.equal(delayMs(1, 0, Number.POSITIVE_INFINITY), dayMs);
+  assert.equal(delayMs(9, 1, 1e12), 95_040_000);
+  assert.equal(delayMs(10, 0, 120), null);
+});
+
+test('Retry-After is read in seconds and as each of the dates of HTTP', () => {
+  const read = (text: string | undefined) => readRetryAfter(text, atMs);
+  const words: readonly [string | undefined, number | undefined][] = [
+    ['120', 120],
+    [' 7 ', 7],
+    ['99999999999999999999999', 1e23],
+    ['9'.repeat(400), Number.POSITIVE_INFINITY],
+    ['Sat, 21 Nov 2026 12:02:00 GMT', 120],
+    ['Saturday, 21-Nov-26 12:02:00 GMT', 120],
+    ['Sat Nov 21 12:02:00 2026', 120],
+    ['0', undefined],
+    ['-5', undefined],
+    ['1.5', undefined],
+    ['1e3', undefined],
+    ['soon', undefined],
+    ['', undefined],
+    [undefined, undefined],
+    ['Sat, 21 Nov 2026 11:59:59 GMT', undefined],
+    ['Sat, 99 Nov 2026 12:02:00 GMT', undefined],
+    ['2026-11-21T12:02:00Z', undefined],
+  ];
+  assert.deepEqual(
+    words.map(([word]) => read(word)),
+    words.map(([, seconds]) => seconds),
+  );
+});

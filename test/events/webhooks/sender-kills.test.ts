@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { EventType } from '../../../src/domain/event.ts';
+import { resourceOf } from '../../../src/domain/event.ts';
+import { isSent, retryDelaysS } from '../../../src/domain/webhook.ts';
+import type { Attempt, AttemptResult } from '../../../src/events/webhooks/attempt.ts';
+import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import type { ToldEvent } from '../../../src/store/event-commands.ts';
+import { perform } from '../../../src/store/store.ts';
+import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
+import { addPlatform, fileOne, frozen, resolved } from '../../store/promises/fixtures.ts';
+import { createRandom, type Random } from '../../support/random.ts';
+import { addEndpoint, deliveriesOf, messageOf, type Sending, startSending } from './sending.ts';
+
+/** How often the process is killed. */
+const kills = 50;
+
+/** How often an event is sent at most until it arrives: none is given up. */
+const sendsMax = retryDelaysS.length;
+
+const hourMs = 3_600_000;
+
+/** What an endpoint received first of each event, and how much it had under way at a time. */
+interface Received {
+  readonly webhook: StoredWebhook;
+  /** Ids, with their bodies, in the order in which they first arrived. */
+  readonly bodies: Map<string, string>;
+  /** How often each was sent. */
+  readonly sent: Map<string, number>;
+  underWay: number;
+  most: number;
+}
+
+const arrived: AttemptResult = {
+  ...{ isDelivered: true, httpStatus: 200, answer: Buffer.from('ok'), error: null, isGone: false },
+};
+const failed: AttemptResult = {
+  ...{ isDelivered: false, httpStatus: null, answer: null, error: 'it gave no answer', isGone: false },
+};
+
+/** Endpoints that fail in every way there is as long as they are to: before anything arrived, and behind it. */
+function createReceivers(random: Random) {
+  const received = new Map<string, Received>();
+  let isWell = false;
+  const attempt: Attempt = async ({ webhookId }, { id, body }) => {
+    const own = received.get(webhookId) ?? assert.fail(webhookId);
+    own.underWay += 1;
+    own.most = Math.max(own.most, own.underWay);
+    const sends = (own.sent.get(id) ?? 0) + 1;
+    own.sent.set(id, sends);
+    const fate = isWell || sends >= sendsMax ? 0 : random.below(8);
+    const turns = random.below(4);
+    for (let passed = 0; passed < turns; passed += 1) await new Promise(setImmediate);
+    own.underWay -= 1;
+    if (fate === 1) return failed;
+    if (fate === 2) return { ...failed, httpStatus: 429, answer: Buffer.from('slow'), retryAfterS: 900 };
+    const known = own.bodies.get(id);
+    if (known === undefined) own.bodies.set(id, body);
+    else assert.equal(body, known, 'an event is the same whenever it is sent');
+    return fate === 3 ? failed : arrived;
+  };
+  return {
+    attempt,
+    received,
+    add: (webhook: StoredWebhook) =>
+      received.set(webhook.webhookId, { webhook, bodies: new Map(), sent: new Map(), underWay: 0, most: 0 }),
+    /** Requests that were under way are gone with the process. */
+    kill: () => {
+      for (const own of received.values()) own.underWay = 0;
+    },
+    recover: () => {
+      isWell = true;
+    },
+  };
+}
+
+/** Has something happen to a platform: a filing, or an order's next change. */
+async function happen(store: Sending['store'], by: StoredKey, open: string[], random: Random): Promise<void> {
+  const kind = random.below(3);
+  const escrowId = kind === 0 ? open.pop() : undefined;
+  if (escrowId !== undefined) await resolved(store, by, escrowId, random.pick(['RELEASE', 'REFUND']));
+  else if (kind === 1) await fileOne(store, by);
+  else open.push((await frozen(store, by)).escrowId);
+}
+
+/** All events of a platform. */
+async function eventsOf(store: Sending['store'], { callerId }: StoredKey): Promise<readonly ToldEvent[]> {
+  const events: ToldEvent[] = [];
+  for (;;) {
+    const page = await perform(store, { kind: 'ReadEvents', callerId, after: events.at(-1)?.sequence });
+    if (page.events.length === 0) return events;
+    events.push(...page.events);
+  }
+}
+
+/** Asserts that each event that an endpoint is sent arrived, and that those of one resource did in their order. */
+function assertArrived({ webhook, bodies }: Received, events: readonly ToldEvent[]): void {
+  const sent = events.filter(({ type }) => isSent(webhook.eventTypes, type));
+  const expected = new Map(sent.map((event) => [messageOf(event).id, event]));
+  assert.deepEqual(new Set(bodies.keys()), new Set(expected.keys()));
+  for (const [id, event] of expected) assert.equal(bodies.get(id), messageOf(event).body);
+  const inOrder = (list: readonly ToldEvent[]) =>
+    Object.groupBy(list, resourceOf) as Record<string, ToldEvent[]>;
+  const arrivals = [...bodies.keys()].map((id) => expected.get(id) ?? assert.fail(id));
+  assert.deepEqual(inOrder(arrivals), inOrder(sent));
+}
+
+async function simulate(t: TestContext, seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const receivers = createReceivers(random);
+  let sending = await startSending(t, {
+    attempt: receivers.attempt,
+    random: () => random.below(1_000) / 1_000,
+    limits: { window: 1 + random.below(8) },
+  });
+  const filters: readonly (readonly EventType[] | undefined)[] = [
+    undefined,
+    ['escrow.frozen', 'escrow.released', 'escrow.refunded'],
+    ['filing.created', 'provenance.transferred'],
+  ];
+  const platforms: { readonly by: StoredKey; readonly open: string[] }[] = [];
+  for (const name of ['gallery', 'auction house'])
+    platforms.push({ by: await addPlatform(sending.store, name), open: [] });
+  for (const { by } of platforms)
+    for (const eventTypes of filters)
+      receivers.add(await addEndpoint(sending.store, by, { eventTypes: eventTypes && [...eventTypes] }));
+  void sending.sender.look();
+
+  for (let killed = 0; killed < kills; killed += 1) {
+    for (const { by, open } of platforms) await happen(sending.store, by, open, random);
+    // The clock is set, by hours, both ways.
+    if (random.below(10) === 0)
+      sending.clock.setWall(sending.clock.nowMs() + (random.below(25) - 12) * hourMs);
+    const steps = random.below(30);
+    let taken = 0;
+    await sending.until(() => {
+      taken += 1;
+      return taken > steps;
+    });
+    sending = await sending.killed();
+    receivers.kill();
+  }
+
+  receivers.recover();
+  const { store } = sending;
+  const all = [...receivers.received.values()];
+  await sending.until(async () => {
+    for (const { webhook } of all) {
+      const deliveries = await deliveriesOf(store, webhook);
+      if (deliveries.some(({ status }) => status !== 'DELIVERED')) return false;
+    }
+    return sending.sender.figures().requestsInFlight === 0;
+  });
+  for (const own of all) {
+    const { by } =
+      platforms.find(({ by }) => by.callerId === own.webhook.callerId) ?? assert.fail('whose it is');
+    assertArrived(own, await eventsOf(store, by));
+    assert.ok(own.most <= sendingLimits.atOncePerEndpoint, `${own.most} at a time`);
+  }
+}
+
+for (const seed of [1, 2, 3])
+  test(`through ${kills} kills, failures of every kind and a clock that is set, each event arrives, in the order of its resource (seed ${seed})`, (t) =>
+    simulate(t, seed));

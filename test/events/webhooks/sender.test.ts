@@ -1,0 +1,667 @@
+import assert from 'node:assert/strict';
+import type { RequestListener, ServerResponse } from 'node:http';
+import { type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { verifyWebhook } from '../../../src/client/index.ts';
+import { unavailable } from '../../../src/domain/reason.ts';
+import { retryDelaysS } from '../../../src/domain/webhook.ts';
+import { type Attempt, type AttemptResult, createAttempts } from '../../../src/events/webhooks/attempt.ts';
+import { sendingLimits } from '../../../src/events/webhooks/limits.ts';
+import { sealUrl } from '../../../src/keys/webhook-urls.ts';
+import { systemClock } from '../../../src/operations/registry.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import { type Execute, perform, type Store } from '../../../src/store/store.ts';
+import type { StoredWebhook, WebhookWork } from '../../../src/store/webhook-commands.ts';
+import { addPlatform, fileOne, frozen, noon, resolved } from '../../store/promises/fixtures.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { openOutgoing, startReceiver } from './receiver.ts';
+import {
+  addEndpoint,
+  deliveriesOf,
+  keyRing,
+  messageOf,
+  type Sending,
+  secret,
+  startSending,
+} from './sending.ts';
+
+const dayMs = 86_400_000;
+
+/** What arrived: when by the clock of the test, and what. */
+interface Arrival {
+  readonly atMs: number;
+  readonly path: string;
+  readonly id: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: string;
+}
+
+/** Answers 204 to what it is not told to answer otherwise. */
+type Answering = (arrival: Arrival, response: ServerResponse) => void;
+
+const fine: Answering = (_arrival, response) => response.writeHead(204).end();
+const answering =
+  (status: number, headers: Readonly<Record<string, string>> = {}): Answering =>
+  (_arrival, response) =>
+    response.writeHead(status, headers).end('oh');
+
+/** What came of each attempt, in a word. */
+const summary = (arrivals: readonly Arrival[]) => arrivals.map(({ body }) => JSON.parse(body).data.sequence);
+
+/** A receiver over https, and what sends to it over real connections. */
+async function openReceiver(t: TestContext) {
+  const clock = createManualClock(noon.atMs);
+  const arrivals: Arrival[] = [];
+  const state = { answer: fine };
+  const listener: RequestListener = async (request, response) => {
+    const body = (await request.toArray()).join('');
+    const { url: path = '', headers } = request;
+    const arrival = { atMs: clock.nowMs(), path, id: String(headers['webhook-id']), headers, body };
+    arrivals.push(arrival);
+    state.answer(arrival, response);
+  };
+  const { port } = await startReceiver(t, listener);
+  const outgoing = openOutgoing(t, { clock: systemClock });
+  const attempt = createAttempts({ outgoing, keyRing, clock, version: '1.2.3' });
+  return {
+    ...{ clock, arrivals, attempt },
+    url: `https://localhost:${port}/hooks`,
+    answer: (how: Answering) => {
+      state.answer = how;
+    },
+  };
+}
+
+/** A receiver, a sender, and a gallery with an endpoint there. */
+async function openAll(t: TestContext, options: Partial<Parameters<typeof startSending>[1]> = {}) {
+  const receiver = await openReceiver(t);
+  const { attempt, clock, url } = receiver;
+  const sending = await startSending(t, { attempt, clock, ...options });
+  const gallery = await addPlatform(sending.store, 'gallery');
+  const webhook = await addEndpoint(sending.store, gallery, { url });
+  void sending.sender.look();
+  return { ...receiver, ...sending, sending, gallery, webhook };
+}
+
+const nameOf = ({ webhookId }: StoredWebhook) => ({ webhookId, owner: undefined });
+
+const found = (store: Store, webhook: StoredWebhook) =>
+  perform(store, { kind: 'FindWebhook', ...nameOf(webhook) });
+
+/** Whether all that became of the events of an endpoint is this. */
+const areAll = async (store: Store, webhook: StoredWebhook, status: string, count: number) => {
+  const deliveries = await deliveriesOf(store, webhook);
+  return deliveries.length === count && deliveries.every((delivery) => delivery.status === status);
+};
+
+test('an event is sent at once, signed, and its answer is kept', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, pass, clock } = await openAll(t);
+  answer((_arrival, response) => response.writeHead(200).end('x'.repeat(600)));
+  await pass(1_000);
+  const filedMs = clock.nowMs();
+  const filingNo = await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const [arrival] = arrivals;
+  assert.ok(arrival !== undefined && arrivals.length === 1);
+  assert.equal(arrival.atMs, filedMs, 'nothing was waited for');
+  const { id, headers, body } = arrival;
+  const signed = verifyWebhook({
+    headers: headers as Record<string, string>,
+    body,
+    secret,
+    nowMs: noon.atMs,
+  });
+  assert.deepEqual(signed.data, {
+    ...{ id, sequence: 1, type: 'filing.created', at: '2026-11-21T12:00:00+00:00', filingNo },
+  });
+  assert.equal(headers['user-agent'], 'Artseal-Webhooks/1.2.3');
+  assert.equal(headers['content-type'], 'application/json');
+  const [delivery] = await deliveriesOf(store, webhook);
+  assert.deepEqual(
+    [delivery?.attempts, delivery?.httpStatus, delivery?.answer?.length, delivery?.error],
+    [1, 200, 512, null],
+  );
+});
+
+for (const { chance, name } of [
+  { chance: 0, name: 'exactly then' },
+  { chance: 1, name: 'a tenth later' },
+])
+  test(`what is not delivered is sent again at each time of the schedule, ${name} at the most jitter of ${chance}, under the same id, and then given up`, async (t) => {
+    const { store, gallery, webhook, arrivals, answer, until } = await openAll(t, { random: () => chance });
+    answer(answering(500));
+    await fileOne(store, gallery);
+    await until(() => areAll(store, webhook, 'FAILED', 1));
+    const waits = arrivals.slice(1).map(({ atMs }, place) => atMs - (arrivals[place]?.atMs ?? 0));
+    assert.deepEqual(
+      waits,
+      retryDelaysS.map((delayS) => delayS * (1_000 + 100 * chance)),
+    );
+    assert.equal(new Set(arrivals.map(({ id }) => id)).size, 1);
+    assert.equal(new Set(arrivals.map(({ body }) => body)).size, 1);
+    const timestamps = arrivals.map(({ headers }) => Number(headers['webhook-timestamp']));
+    assert.deepEqual(
+      timestamps,
+      arrivals.map(({ atMs }) => Math.floor(atMs / 1_000)),
+    );
+    const [delivery] = await deliveriesOf(store, webhook);
+    assert.deepEqual([delivery?.attempts, delivery?.error], [10, 'it answered 500']);
+  });
+
+test('Retry-After, in seconds or as a date, makes the next attempt later, by a day at most, and never earlier', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
+  const asked: readonly [number, () => string, number][] = [
+    [429, () => '3600', 3_600_000],
+    [503, () => new Date(clock.nowMs() + 7_200_000).toUTCString(), 7_200_000],
+    [500, () => '1', 1_800_000],
+    [400, () => '99999999999999999999', dayMs],
+    [503, () => 'in a while', 18_000_000],
+  ];
+  answer((arrival, response) => {
+    const [status, retryAfter] = asked[arrivals.length - 1] ?? [];
+    if (status === undefined) fine(arrival, response);
+    else answering(status, { 'retry-after': retryAfter?.() ?? '' })(arrival, response);
+  });
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const waits = arrivals.slice(1).map(({ atMs }, place) => atMs - (arrivals[place]?.atMs ?? 0));
+  assert.deepEqual(
+    waits,
+    asked.map(([, , waitMs]) => waitMs),
+  );
+});
+
+test('an endpoint that answers 410 is sent nothing more, and its owner is told', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, sender, log, url } = await openAll(t);
+  answer((arrival, response) => (arrival.path === '/hooks' ? answering(410) : fine)(arrival, response));
+  const other = await addEndpoint(store, gallery, {
+    url: url.replace('/hooks', '/other'),
+    eventTypes: ['webhook.disabled'],
+  });
+  void sender.look();
+  await fileOne(store, gallery);
+  await until(() => areAll(store, other, 'DELIVERED', 1));
+  await fileOne(store, gallery);
+  await until(() => sender.figures().requestsInFlight === 0);
+  assert.deepEqual(
+    arrivals.map(({ path, body }) => [path, JSON.parse(body).type]),
+    [
+      ['/hooks', 'filing.created'],
+      ['/other', 'webhook.disabled'],
+    ],
+  );
+  assert.equal((await found(store, webhook)).disabledWhy, 'the endpoint answered 410 Gone');
+  assert.equal(sender.figures().disabled, 1);
+  const names = { webhookId: webhook.webhookId, platform: 'gallery', host: new URL(url).host };
+  assert.deepEqual(log, [
+    {
+      ...{ level: 40, ...names, why: 'it answered 410 Gone' },
+      msg: 'an endpoint of webhooks fails: it is tried again',
+    },
+    { level: 40, ...names, msg: 'an endpoint of webhooks is disabled, since it fails' },
+  ]);
+});
+
+test('an endpoint at which everything fails is disabled after five days, not before, and logs a line for each change', async (t) => {
+  const { store, gallery, webhook, answer, until, pass, clock, log } = await openAll(t);
+  answer(answering(500));
+  await fileOne(store, gallery);
+  await until(async () => (await found(store, webhook)).failingSinceS !== null);
+  const beganMs = clock.nowMs();
+  const status = async () => (await found(store, webhook)).status;
+  for (let half = 1; half <= 9; half += 1) {
+    await pass(dayMs / 2);
+    await fileOne(store, gallery);
+    assert.equal(await status(), 'ENABLED', `${half / 2} days`);
+  }
+  await until(async () => (await status()) === 'DISABLED');
+  assert.ok(clock.nowMs() - beganMs >= 5 * dayMs - 1_000, `${clock.nowMs() - beganMs}`);
+  assert.ok(clock.nowMs() - beganMs < 6 * dayMs, `${clock.nowMs() - beganMs}`);
+  const deliveries = await deliveriesOf(store, webhook);
+  assert.deepEqual(new Set(deliveries.map((delivery) => delivery.status)), new Set(['FAILED']));
+  assert.deepEqual(
+    log.map(({ msg }) => msg),
+    [
+      'an endpoint of webhooks fails: it is tried again',
+      'an endpoint of webhooks is disabled, since it fails',
+    ],
+  );
+});
+
+test('a receiver that is down for a day gets all that happened, of each order in its order, each under one id', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, pass, log } = await openAll(t);
+  answer((_arrival, response) => response.destroy());
+  const orders: string[] = [];
+  for (let part = 0; part < 12; part += 1) {
+    orders.push((await frozen(store, gallery)).escrowId);
+    const due = orders[part - 3];
+    if (due !== undefined) await resolved(store, gallery, due, part % 2 === 0 ? 'RELEASE' : 'REFUND');
+    await pass(dayMs / 12);
+  }
+  const tried = arrivals.splice(0);
+  assert.ok(tried.length > 24);
+  answer(fine);
+  const { events } = await perform(store, {
+    ...{ kind: 'ReadEvents', callerId: gallery.callerId, after: undefined },
+  });
+  await until(() => areAll(store, webhook, 'DELIVERED', events.length));
+  const bodies = new Map(arrivals.map(({ id, body }) => [id, body]));
+  assert.deepEqual(bodies.size, arrivals.length, 'each arrives once');
+  assert.deepEqual(
+    new Map([...bodies].sort()),
+    new Map(events.map((event) => Object.values(messageOf(event)) as [string, string]).sort()),
+  );
+  for (const { id, body } of tried) assert.equal(bodies.get(id), body, 'what was tried is what arrives');
+  const ofOrders = (list: readonly string[]) =>
+    Object.groupBy(
+      list.map((body) => JSON.parse(body).data).filter(({ escrowId }) => escrowId !== undefined),
+      ({ escrowId }) => escrowId,
+    );
+  assert.deepEqual(
+    ofOrders(arrivals.map(({ body }) => body)),
+    ofOrders(events.map((event) => messageOf(event).body)),
+  );
+  assert.deepEqual(
+    log.map(({ msg, why }) => [msg, why]),
+    [
+      [
+        'an endpoint of webhooks fails: it is tried again',
+        'it ended the connection before its answer was complete',
+      ],
+      ['an endpoint of webhooks works again', undefined],
+    ],
+  );
+});
+
+test('an endpoint is signed to with its new secret, and with the one before until that ends', async (t) => {
+  const { store, gallery, webhook, arrivals, until, sender, clock, pass } = await openAll(t);
+  const newSecret = `whsec_${Buffer.alloc(24, 1).toString('base64')}`;
+  const sealedSecret = keyRing.seal(newSecret, webhook.webhookId);
+  const previousEndsAtS = clock.nowMs() / 1_000 + 3_600;
+  await perform(store, { kind: 'RotateWebhookSecret', ...nameOf(webhook), sealedSecret, previousEndsAtS });
+  void sender.look();
+  const verifies = (arrival: Arrival | undefined, secret: string) => {
+    if (arrival === undefined) throw new Error('nothing arrived');
+    const { headers, body, atMs } = arrival;
+    try {
+      verifyWebhook({ headers: headers as Record<string, string>, body, secret, nowMs: atMs });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const [first] = arrivals;
+  assert.deepEqual([verifies(first, secret), verifies(first, newSecret)], [true, true]);
+  assert.equal(String(first?.headers['webhook-signature']).split(' ').length, 2);
+  await pass(3_600_000);
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 2));
+  const last = arrivals.at(-1);
+  assert.deepEqual([verifies(last, secret), verifies(last, newSecret)], [false, true]);
+  assert.equal(String(last?.headers['webhook-signature']).split(' ').length, 1);
+});
+
+test('a secret that does not open is no fault that the platform is told the reason of', async (t) => {
+  const { store, gallery, sender, until, url, arrivals, log } = await openAll(t);
+  const webhookId = 'wh_moved';
+  const moved = await addEndpoint(store, gallery, {
+    ...{ webhookId, url, sealedSecret: keyRing.seal(secret, 'wh_another') },
+  });
+  void sender.look();
+  await fileOne(store, gallery);
+  await until(async () => (await deliveriesOf(store, moved))[0]?.attempts === 1);
+  const [delivery] = await deliveriesOf(store, moved);
+  assert.deepEqual([delivery?.status, delivery?.error], ['PENDING', 'the service cannot sign now']);
+  await until(() => arrivals.length === 1);
+  assert.equal(log[0]?.why, 'the service cannot sign now');
+  assert.match(String(log[0]?.detail), /The secret of wh_moved was altered/);
+});
+
+test('what a fault of the service ended has failed, is logged with its error, and is sent again', async (t) => {
+  let faults = 1;
+  const message: typeof messageOf = (event) => {
+    faults -= 1;
+    if (faults >= 0) throw new Error('it cannot be told');
+    return messageOf(event);
+  };
+  const { store, gallery, webhook, arrivals, log, until } = await openAll(t, { message });
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const [delivery] = await deliveriesOf(store, webhook);
+  assert.deepEqual([delivery?.attempts, arrivals.length], [2, 1]);
+  const errors = log.filter(({ level }) => level === 50) as { err: { message: string } }[];
+  assert.deepEqual(
+    errors.map(({ err }) => err.message),
+    ['it cannot be told'],
+  );
+});
+
+test('what is changed of endpoints while they are sent to is taken up', async (t) => {
+  const { store, gallery, webhook, arrivals, until, sender, url } = await openAll(t);
+  const change = async (over: object) => {
+    await perform(store, { kind: 'ChangeWebhook', ...nameOf(webhook), change: over });
+    void sender.look();
+  };
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const moved = sealUrl(keyRing, webhook.webhookId, `${url}/moved`);
+  await change({ url: moved, eventTypes: ['escrow.frozen'] });
+  await frozen(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 2));
+  await change({ status: 'DISABLED' });
+  await frozen(store, gallery);
+  await until(() => arrivals.length === 2);
+  await change({ status: 'ENABLED' });
+  await frozen(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 3));
+  await perform(store, { kind: 'DeleteWebhook', ...nameOf(webhook) });
+  const other = await addEndpoint(store, gallery, { url: `${url}/other` });
+  void sender.look();
+  await fileOne(store, gallery);
+  await until(() => areAll(store, other, 'DELIVERED', 1));
+  assert.deepEqual(
+    arrivals.map(({ path, body }) => [path, JSON.parse(body).data.sequence]),
+    [
+      ['/hooks', 1],
+      ['/hooks/moved', 3],
+      ['/hooks/moved', 7],
+      ['/hooks/other', 8],
+    ],
+  );
+});
+
+test('what another process changes is taken up when the endpoints are listed again', async (t) => {
+  const { store, gallery, webhook, arrivals, until, url } = await openAll(t, {
+    limits: { listEveryMs: 5_000 },
+  });
+  await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  const other = await addEndpoint(store, gallery, { url: `${url}/other` });
+  await fileOne(store, gallery);
+  await until(() => areAll(store, other, 'DELIVERED', 1));
+  const again = { kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 1 }, nowMs: noon.atMs } as const;
+  await perform(store, again);
+  await until(() => arrivals.length === 4);
+  assert.deepEqual(summary(arrivals), [1, 2, 2, 1]);
+  assert.equal(arrivals[0]?.id, arrivals[3]?.id);
+});
+
+test('what is sent again by its owner goes at once, and what is behind it of the same order waits', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, sender } = await openAll(t);
+  const { escrowId } = await frozen(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 2));
+  answer(answering(500));
+  await resolved(store, gallery, escrowId, 'RELEASE');
+  await until(async () => (await deliveriesOf(store, webhook)).every(({ attempts }) => attempts >= 1));
+  arrivals.length = 0;
+  answer(fine);
+  await perform(store, {
+    ...{ kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 2 }, nowMs: noon.atMs },
+  });
+  await perform(store, {
+    ...{ kind: 'Redeliver', ...nameOf(webhook), which: { sequence: 3 }, nowMs: noon.atMs },
+  });
+  void sender.look();
+  await until(() => areAll(store, webhook, 'DELIVERED', 4));
+  const told = arrivals.map(({ body }) => JSON.parse(body));
+  assert.deepEqual(
+    told.filter(({ data }) => data.escrowId !== undefined).map(({ type }) => type),
+    ['escrow.frozen', 'escrow.released'],
+  );
+});
+
+/** Attempts that end when the test says so. */
+function createHeldAttempts() {
+  const held: {
+    readonly webhookId: string;
+    readonly id: string;
+    end(over?: Partial<AttemptResult>): void;
+  }[] = [];
+  const delivered: AttemptResult = {
+    ...{ isDelivered: true, httpStatus: 204, answer: null, error: null, isGone: false },
+  };
+  const attempt: Attempt = ({ webhookId }, { id }, signal) => {
+    const { promise, resolve } = Promise.withResolvers<AttemptResult>();
+    const own = { webhookId, id, end: (over = {}) => resolve({ ...delivered, ...over }) };
+    held.push(own);
+    signal?.addEventListener('abort', () => own.end({ isDelivered: false, error: 'given up' }));
+    return promise.finally(() => held.splice(held.indexOf(own), 1));
+  };
+  return { attempt, held };
+}
+
+const dead = { isDelivered: false, httpStatus: null, error: 'it gave no complete answer within 15 seconds' };
+
+/** Whether it is so, asked a little later each time. */
+const passing = (clock: ManualClock, isSo: () => boolean) => () => {
+  clock.advance(10);
+  return isSo();
+};
+
+/** Lets what is under way in the store come to its end, while no time passes. */
+async function settled(): Promise<void> {
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+}
+
+test('a dead receiver has one request under way, and neither its platform nor others wait for it', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const sending = await startSending(t, { attempt });
+  const { store, sender, clock } = sending;
+  const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+  const deadOne = await addEndpoint(store, gallery);
+  const well = [await addEndpoint(store, gallery), await addEndpoint(store, other)];
+  void sender.look();
+  const underWay = (webhook: StoredWebhook) =>
+    held.filter(({ webhookId }) => webhookId === webhook.webhookId);
+  for (let filed = 0; filed < 40; filed += 1) for (const by of [gallery, other]) await fileOne(store, by);
+  const areBusy = () => [deadOne, ...well].every((webhook) => underWay(webhook).length === 4);
+  await sending.until(passing(clock, areBusy), 'atOnce');
+  for (const own of underWay(deadOne)) own.end(dead);
+  for (let round = 0; round < 60; round += 1) {
+    for (const webhook of well) for (const own of underWay(webhook)) own.end();
+    await settled();
+    assert.ok(underWay(deadOne).length <= 1, 'one at a time');
+    clock.advance(100);
+    await settled();
+  }
+  assert.equal(underWay(deadOne).length, 1);
+  for (const webhook of well) assert.ok(await areAll(store, webhook, 'DELIVERED', 40));
+  assert.equal(sender.figures().requestsInFlight, 1);
+});
+
+test('while calls wait requests are begun no faster than their pace, and no more at a time than there are slots', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const limits = { begunPerPace: 3, paceMs: 50, atOnce: 7 };
+  const unitsInFlight = () => 1_000;
+  const { store, sender, clock, until } = await startSending(t, { attempt, limits, unitsInFlight });
+  const platforms: StoredKey[] = [];
+  for (let added = 0; added < 10; added += 1) platforms.push(await addPlatform(store, `gallery ${added}`));
+  for (const by of platforms) await addEndpoint(store, by);
+  void sender.look();
+  await until(() => clock.nextDueMs() !== undefined, 'atOnce');
+  clock.advance(1_000);
+  for (const by of platforms) await fileOne(store, by);
+  // What is to be sent is asked for at the same pace.
+  for (let paces = 0; held.length < limits.atOnce; paces += 1) {
+    const before = held.length;
+    clock.advance(limits.paceMs);
+    await settled();
+    assert.ok(held.length - before <= limits.begunPerPace, `${held.length - before} at once`);
+    assert.ok(paces < 100, 'all of them are begun');
+  }
+  clock.advance(10 * limits.paceMs);
+  await settled();
+  assert.equal(held.length, limits.atOnce);
+});
+
+test('platforms whose receivers are slow fill what is in memory, and hold up nobody who has nothing there', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const limits = { queuedMax: 2 * sendingLimits.window };
+  const { store, sender, clock } = await startSending(t, { attempt, limits });
+  const [slow, other] = [await addPlatform(store, 'slow'), await addPlatform(store, 'other')];
+  for (let added = 0; added < 4; added += 1) await addEndpoint(store, slow);
+  const well = await addEndpoint(store, other);
+  for (let filed = 0; filed < 50; filed += 1) await fileOne(store, slow);
+  void sender.look();
+  const pass = async () => {
+    for (let round = 0; round < 20; round += 1) {
+      clock.advance(100);
+      await settled();
+    }
+  };
+  await pass();
+  const before = held.length;
+  await fileOne(store, other);
+  await pass();
+  assert.ok(before > 0 && held.length === before + 1, `${before}, then ${held.length}`);
+  assert.equal(held.at(-1)?.webhookId, well.webhookId);
+});
+
+test('while a receiver is slow no more of its backlog is in memory than its window', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const events = 5_000;
+  let most = 0;
+  const throughExecute = (execute: Execute): Execute =>
+    (async (command) => {
+      const result = await execute(command);
+      if ('underWay' in command) {
+        const { due } = result as WebhookWork;
+        most = Math.max(most, command.underWay.length + due.length);
+      }
+      return result;
+    }) as Execute;
+  const { store, sender, clock } = await startSending(t, { attempt, throughExecute });
+  const gallery = await addPlatform(store, 'gallery');
+  const webhook = await addEndpoint(store, gallery);
+  const filings = Array.from({ length: events }, () => fileOne(store, gallery));
+  await Promise.all(filings);
+  void sender.look();
+  const order: string[] = [];
+  await eventually('all are sent', 60_000, async () => {
+    for (let round = 0; round < 100; round += 1) {
+      for (const own of [...held]) {
+        order.push(own.id);
+        own.end();
+      }
+      await turn();
+      if (held.length === 0) clock.advance(clock.nextDueMs() ?? 0);
+    }
+    return sender.figures().delivered === events;
+  });
+  clock.advance(1_000);
+  await settled();
+  assert.equal(new Set(order).size, events);
+  assert.ok(await areAll(store, webhook, 'DELIVERED', events));
+  const { window, gatherMax } = sendingLimits;
+  assert.ok(most >= window && most <= window + 2 * gatherMax, `${most} in memory`);
+});
+
+test('behind a stop nothing is begun, what ends in time is written down, and the rest is sent again', async (t) => {
+  const { attempt, held } = createHeldAttempts();
+  const sending = await startSending(t, { attempt });
+  const { store, sender, clock } = sending;
+  const gallery = await addPlatform(store, 'gallery');
+  const webhook = await addEndpoint(store, gallery);
+  void sender.look();
+  for (let filed = 0; filed < 8; filed += 1) await fileOne(store, gallery);
+  await sending.until(
+    passing(clock, () => held.length === 4),
+    'atOnce',
+  );
+  const stopped = sender.stop();
+  held[0]?.end();
+  await sending.until(() => held.length === 3, 'atOnce');
+  clock.advance(4_999);
+  await settled();
+  assert.equal(held.length, 3, 'they have five seconds');
+  clock.advance(1);
+  await stopped;
+  const statuses = (await deliveriesOf(store, webhook)).map(
+    ({ status, attempts }) => `${status} ${attempts}`,
+  );
+  assert.deepEqual([statuses[0], new Set(statuses.slice(1))], ['DELIVERED 1', new Set(['PENDING 0'])]);
+  const next = createHeldAttempts();
+  const again = await sending.killed(next.attempt);
+  await eventually('the rest is sent', 60_000, async () => {
+    for (const own of [...next.held]) own.end();
+    await settled();
+    again.clock.advance(100);
+    return areAll(again.store, webhook, 'DELIVERED', 8);
+  });
+  assert.equal(again.sender.figures().delivered, 7);
+});
+
+test('a sender that has nothing under way stops at once', async (t) => {
+  const { sender, clock } = await startSending(t, { attempt: createHeldAttempts().attempt });
+  const before = clock.monotonicMs();
+  await sender.stop();
+  assert.equal(clock.monotonicMs(), before);
+});
+
+test('while the store is away it waits, and nothing is lost when it is back', async (t) => {
+  let isAway = false;
+  let refusals = 0;
+  const throughExecute = (execute: Execute): Execute =>
+    (async (command) => {
+      if (!isAway) return execute(command);
+      refusals += 1;
+      // What becomes of a unit that is refused so is not known: every other one is carried out.
+      if (refusals % 2 === 0) await execute(command);
+      throw unavailable('The store is away.');
+    }) as Execute;
+  const { store, gallery, webhook, arrivals, until, pass, log } = await openAll(t, { throughExecute });
+  await fileOne(store, gallery);
+  await until(() => arrivals.length === 1);
+  isAway = true;
+  for (let filed = 0; filed < 3; filed += 1) await fileOne(store, gallery);
+  await pass(60_000);
+  assert.ok(refusals >= 4 && refusals < 60, `${refusals} tries in a minute`);
+  isAway = false;
+  await until(() => areAll(store, webhook, 'DELIVERED', 4));
+  assert.deepEqual(new Set(summary(arrivals)), new Set([1, 2, 3, 4]));
+  assert.deepEqual(
+    log.map(({ level, msg }) => [level, msg]),
+    [
+      [40, 'webhooks wait: the store cannot be used'],
+      [30, 'webhooks are sent again: the store works'],
+    ],
+  );
+});
+
+test('what a clock that was ahead put off for a year is sent again once the clock is set back', async (t) => {
+  const { store, gallery, webhook, arrivals, answer, until, clock } = await openAll(t);
+  answer(answering(500));
+  const ahead = 365 * dayMs;
+  await fileOne(store, gallery);
+  clock.setWall(noon.atMs + ahead);
+  await until(() => arrivals.length > 0);
+  clock.setWall(clock.nowMs() - ahead);
+  answer(fine);
+  await until(() => areAll(store, webhook, 'DELIVERED', 1));
+  assert.ok(clock.monotonicMs() <= 2 * dayMs, `after ${clock.monotonicMs()} ms`);
+});
+
+test('one that fails and works by turns is logged once a minute at most', async (t) => {
+  const {
+    store,
+    gallery,
+    webhook,
+    answer,
+    until,
+    log,
+    clock,
+  }: Awaited<ReturnType<typeof openAll>> & Sending = await openAll(t);
+  let asked = 0;
+  answer((arrival, response) => {
+    asked += 1;
+    (asked % 2 === 0 ? fine : answering(500))(arrival, response);
+  });
+  const beganMs = clock.monotonicMs();
+  for (let filed = 0; filed < 30; filed += 1) await fileOne(store, gallery);
+  await until(() => areAll(store, webhook, 'DELIVERED', 30));
+  const minutes = Math.ceil((clock.monotonicMs() - beganMs) / 60_000);
+  assert.ok(log.length >= 1 && log.length <= minutes + 1, `${log.length} lines in ${minutes} minutes`);
+});

@@ -1,0 +1,169 @@
+import type { TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import pino from 'pino';
+import { webhookMessage } from '../../../src/api/services/webhook-message.ts';
+import { createCalendar } from '../../../src/domain/calendar.ts';
+import type { Attempt, WebhookMessage } from '../../../src/events/webhooks/attempt.ts';
+import { type SendingLimits, sendingLimits } from '../../../src/events/webhooks/limits.ts';
+import { createSender, type Sender } from '../../../src/events/webhooks/sender.ts';
+import { createKeyRing } from '../../../src/keys/key-ring.ts';
+import { sealUrl } from '../../../src/keys/webhook-urls.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import type { ToldEvent } from '../../../src/store/event-commands.ts';
+import { allOf } from '../../../src/store/paging.ts';
+import { type Execute, executorOf, perform, type Store } from '../../../src/store/store.ts';
+import type { NewWebhook, StoredDelivery, StoredWebhook } from '../../../src/store/webhook-commands.ts';
+import { sqliteInThisThread } from '../../store/engines.ts';
+import { addWebhook, crashCopy, noon, openStore } from '../../store/promises/fixtures.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+/** How long a broken promise takes to be reported. */
+const patienceMs = 60_000;
+
+/** What seals the secrets of endpoints. */
+export const keyRing = createKeyRing([{ name: 'main', key: new Uint8Array(32).fill(7) }]);
+
+/** A secret of an endpoint like any other. */
+export const secret = `whsec_${Buffer.alloc(32, 9).toString('base64')}`;
+
+/** What each event is sent as. */
+export const messageOf = (event: ToldEvent): WebhookMessage =>
+  webhookMessage(event, { idKey: new Uint8Array(32), timestamp: createCalendar('UTC').timestamp });
+
+/** Adds an endpoint whose secret and URL open. */
+export function addEndpoint(
+  store: Store,
+  by: StoredKey,
+  { url, ...over }: Partial<NewWebhook> & { readonly url?: string } = {},
+): Promise<StoredWebhook> {
+  const webhookId = over.webhookId ?? `wh_${Math.random().toString(16).slice(2)}`;
+  const sealed = url === undefined ? {} : sealUrl(keyRing, webhookId, url);
+  return addWebhook(store, by, {
+    ...{ webhookId, sealedSecret: keyRing.seal(secret, webhookId) },
+    ...{ ...sealed, ...over },
+  });
+}
+
+/** What became of the events of an endpoint, oldest first. */
+export async function deliveriesOf(
+  store: Store,
+  { webhookId }: StoredWebhook,
+): Promise<readonly StoredDelivery[]> {
+  const list = { kind: 'ListDeliveries', webhookId, owner: undefined, status: undefined } as const;
+  const deliveries = await Array.fromAsync(allOf((page) => perform(store, { ...list, page })));
+  return deliveries.reverse();
+}
+
+/** A sender on a store, with a clock of its own that is moved on. */
+export interface Sending {
+  readonly store: Store;
+  readonly clock: ManualClock;
+  readonly sender: Sender;
+  /** What was logged: level and message, and what they tell beside. */
+  readonly log: readonly Readonly<Record<string, unknown>>[];
+  /**
+   * Lets time pass, in steps in which nothing is under way, until it is so; with `atOnce` none passes.
+   */
+  until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void>;
+  /** Lets so much time pass. */
+  pass(ms: number): Promise<void>;
+  /** What a kill leaves: nothing of it goes on, and the store is as it is on disk. The same clock goes on. */
+  killed(attempt?: Attempt): Promise<Sending>;
+}
+
+/** What a test may say of its sender. */
+export interface SendingOptions {
+  readonly attempt: Attempt;
+  readonly message?: typeof messageOf;
+  readonly limits?: Partial<SendingLimits>;
+  readonly random?: () => number;
+  /** By default those of the store. */
+  readonly unitsInFlight?: () => number;
+  /** Stands before the store. */
+  readonly throughExecute?: (execute: Execute) => Execute;
+  readonly clock?: ManualClock;
+  readonly dataDir?: string;
+}
+
+/** How often it is looked what others did: rarely, so that days pass quickly. */
+const rarely = { listEveryMs: 86_400_000, aheadMaxMs: 86_400_000 };
+
+type Scope = Pick<TestContext, 'after'>;
+
+/** Opens a store and starts to send. */
+export async function startSending(test: Scope, options: SendingOptions): Promise<Sending> {
+  const { random = () => 0, throughExecute = (execute) => execute } = options;
+  const { clock = createManualClock(noon.atMs), dataDir = temporaryFolder(test) } = options;
+  const store = await openStore(test, sqliteInThisThread, dataDir);
+  let isKilled = false;
+  let commands = 0;
+  let attempts = 0;
+  const never = new Promise<never>(() => {});
+  /** Of what is asked of others nothing comes back behind a kill. */
+  const counted = async <T>(answer: Promise<T>, count: (by: 1 | -1) => void): Promise<T> => {
+    count(1);
+    try {
+      return await answer;
+    } finally {
+      count(-1);
+      if (isKilled) await never;
+    }
+  };
+  const through = throughExecute(executorOf(store));
+  const execute: Execute = (command) =>
+    isKilled
+      ? never
+      : counted(through(command), (by) => {
+          commands += by;
+        });
+  const attempt: Attempt = (...asked) =>
+    counted(options.attempt(...asked), (by) => {
+      attempts += by;
+    });
+  const log: Record<string, unknown>[] = [];
+  const sender = createSender({
+    ...{ execute, attempt, random, message: options.message ?? messageOf },
+    unitsInFlight: options.unitsInFlight ?? store.unitsInFlight,
+    onEvents: (listener) => store.onEvents((callerIds) => isKilled || listener(callerIds)),
+    clock: { ...clock, after: (ms, callback) => clock.after(ms, () => isKilled || callback()) },
+    log: pino({ base: null, timestamp: false }, { write: (line: string) => log.push(JSON.parse(line)) }),
+    limits: { ...sendingLimits, ...rarely, ...options.limits },
+  });
+  test.after(() => {
+    isKilled = true;
+  });
+  await sender.start();
+
+  /** Lets what needs no time happen. */
+  async function settle(): Promise<void> {
+    for (let turns = 0; turns < 3 || commands > 0; turns += 1) await turn();
+  }
+
+  async function until(isSo: () => boolean | Promise<boolean>, atOnce?: 'atOnce'): Promise<void> {
+    const giveUpAtMs = performance.now() + patienceMs;
+    for (;;) {
+      await settle();
+      if (await isSo()) return;
+      if (performance.now() > giveUpAtMs) throw new Error(`it is not so within ${patienceMs} ms`);
+      if (attempts === 0 && atOnce === undefined) clock.advance(clock.nextDueMs() ?? 0);
+    }
+  }
+
+  return {
+    ...{ store, clock, sender, log, until },
+    pass: async (ms) => {
+      const untilMs = clock.monotonicMs() + ms;
+      await until(() => {
+        const leftMs = untilMs - clock.monotonicMs();
+        if (leftMs > 0 && attempts === 0 && (clock.nextDueMs() ?? leftMs) >= leftMs) clock.advance(leftMs);
+        return clock.monotonicMs() >= untilMs;
+      });
+    },
+    killed: (next = options.attempt) => {
+      const copy = crashCopy(test, dataDir);
+      isKilled = true;
+      return startSending(test, { ...options, attempt: next, clock, dataDir: copy });
+    },
+  };
+}

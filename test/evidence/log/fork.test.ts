@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { isNamedAfter, nextFork } from '../../../src/evidence/log/origin.ts';
+import { runHere } from '../../support/artseal.ts';
+import { copyFolder } from '../../support/copy-folder.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { startPublishing } from './publishing.ts';
+
+/** A folder in which five leaves were published, and the name of its log. */
+let [published, origin] = ['', ''];
+
+before(async () => {
+  const service = await startPublishing(fileScope);
+  await service.published(await service.file(3));
+  origin = service.publication.current()?.origin ?? '';
+  published = service.dataDir;
+  await service.close();
+});
+
+/** A copy of that folder after something was done to it, in which the log is forked and served; what it is published as. */
+async function forked(
+  t: TestContext,
+  spoil: (file: string, sql: (statement: string) => void) => void,
+  settings: Record<string, string> = {},
+) {
+  const dataDir = join(temporaryFolder(t), 'data');
+  copyFolder(published, dataDir);
+  const client = new Sqlite(join(dataDir, 'artseal.db'));
+  spoil(join(dataDir, 'log-checkpoint'), (statement) => client.exec(statement));
+  client.close();
+  const env = { ARTSEAL_DATA_DIR: dataDir, ...settings };
+  const told = await runHere(['evidence', 'fork'], env);
+  assert.deepEqual([told.code, told.errors], [3, []]);
+  const { code, errors, printed } = await runHere(['evidence', 'fork', '--accept'], env);
+  assert.deepEqual([code, errors], [0, []]);
+  const service = await startPublishing(t, { dataDir, env: settings });
+  const current = service.publication.current();
+  assert.deepEqual(
+    service.publication.verifierKeys(),
+    printed.filter((line) => line.startsWith(`${current?.origin}+`)),
+  );
+  return { origin: current?.origin, told: printed.join('\n') };
+}
+
+/** As after going back to an earlier version and upgrading again. */
+const begunAnew =
+  'DROP TRIGGER log_origin_is_kept; DELETE FROM log_origin; DELETE FROM log_key; DELETE FROM log_checkpoint';
+
+test('whatever keeps the log from being signed, it can be forked: the next start publishes it under its new name', async (t) => {
+  const missing = await forked(t, (file) => rmSync(file));
+  assert.equal(missing.origin, `${origin}/2`);
+  assert.match(missing.told, /that is known has 5 leaves/);
+  const foreign = await forked(t, (file) =>
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll(origin, 'log.example/other')),
+  );
+  assert.equal(foreign.origin, `${origin}/2`);
+  assert.ok(
+    foreign.told.includes(`\nthe last checkpoint of ${origin} that is known has 5 leaves`),
+    foreign.told,
+  );
+  const damaged = await forked(t, (file) => writeFileSync(file, 'no note'));
+  assert.equal(damaged.origin, `${origin}/2`);
+  assert.match(damaged.told, /the file with the checkpoint is kept as .*\.old/);
+  assert.equal((await forked(t, (_, sql) => sql(begunAnew))).origin, `${origin}/2`);
+  const renamed = await forked(t, () => {}, { ARTSEAL_TLOG_ORIGIN: 'log.example/art' });
+  assert.equal(renamed.origin, 'log.example/art');
+});
+
+test('a backup of a fork that had published nothing is not signed: the fork may have gone on', async (t) => {
+  const folder = temporaryFolder(t);
+  const [dataDir, restored, backup] = [
+    join(folder, 'data'),
+    join(folder, 'restored'),
+    join(folder, 'backup'),
+  ];
+  copyFolder(published, dataDir);
+  const file = readFileSync(join(dataDir, 'log-checkpoint'));
+  rmSync(join(dataDir, 'log-checkpoint'));
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  const work = async (...words: string[]) => assert.deepEqual((await runHere(words, env)).errors, []);
+  await work('evidence', 'fork', '--accept');
+  await work('backup', backup);
+  const goingOn = await startPublishing(t, { dataDir });
+  await goingOn.published(await goingOn.file(2));
+  await goingOn.close();
+  await work('restore', backup, '--into', restored);
+  copyFileSync(join(dataDir, 'master-key'), join(restored, 'master-key'));
+  const refused = { name: 'LogRefused', kind: 'FILE_MISSING' };
+  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  // Nor beside the last checkpoint of before the fork.
+  writeFileSync(join(restored, 'log-checkpoint'), file);
+  await assert.rejects(startPublishing(t, { dataDir: restored }), refused);
+  copyFileSync(join(dataDir, 'log-checkpoint'), join(restored, 'log-checkpoint'));
+  await assert.rejects(startPublishing(t, { dataDir: restored }), { kind: 'DATABASE_BEHIND' });
+});
+
+test('a fork is named by the number behind the last one that is known', () => {
+  assert.equal(nextFork('a', []), 'a');
+  assert.equal(nextFork('a', ['a']), 'a/2');
+  assert.equal(nextFork('a', ['a/2']), 'a/3');
+  assert.equal(nextFork('a', ['a', 'a/9', 'a/10', 'b/70', 'a/x']), 'a/11');
+  assert.ok(isNamedAfter('a', 'a') && isNamedAfter('a/2', 'a'));
+  assert.ok(!isNamedAfter('a/x', 'a') && !isNamedAfter('ab/2', 'a') && !isNamedAfter('a', 'a/2'));
+});

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createOpenReads } from '../../../src/evidence/log/open-reads.ts';
+import type { Execute } from '../../../src/store/store.ts';
+import { eventually } from '../../support/eventually.ts';
+import { refusal } from '../../support/rejected.ts';
+
+/** A store whose answers come when the test says so. */
+function createSlowStore() {
+  const held: PromiseWithResolvers<void>[] = [];
+  const execute = (async () => {
+    const answer = Promise.withResolvers<void>();
+    held.push(answer);
+    await answer.promise;
+  }) as unknown as Execute;
+  /** Answers the command that was the so many-th to arrive, from 0. */
+  const answer = async (nth: number, error?: Error) => {
+    const { resolve, reject } = await eventually('a command arrives', 60_000, () => held[nth]);
+    if (error === undefined) resolve();
+    else reject(error);
+  };
+  return { execute, held, answer };
+}
+
+test('few read at a time, some wait, and who comes on top is refused at once', async () => {
+  const { execute, held, answer } = createSlowStore();
+  const read = createOpenReads(execute, { atOnce: 2, waiting: 3 });
+  const ask = () => read({ kind: 'GetTree' });
+  const taken = Array.from({ length: 5 }, ask);
+  await assert.rejects(ask(), refusal('UNAVAILABLE', /^Too many read the evidence log/));
+  assert.equal(held.length, 2);
+  await answer(0);
+  await taken[0];
+  taken.push(ask());
+  await assert.rejects(ask(), refusal('UNAVAILABLE'));
+  for (let at = 1; at < 6; at += 1) {
+    await answer(at);
+    await taken[at];
+    assert.ok(held.length <= at + 3);
+  }
+  assert.equal(held.length, 6);
+});
+
+test('who fails gives its turn back', async () => {
+  const { execute, answer } = createSlowStore();
+  const read = createOpenReads(execute, { atOnce: 1, waiting: 1 });
+  const [failing, next] = [read({ kind: 'GetTree' }), read({ kind: 'GetTree' })];
+  await Promise.all([answer(0, new Error('gone')), assert.rejects(failing, /gone/)]);
+  await answer(1);
+  await next;
+  const last = read({ kind: 'GetTree' });
+  await answer(2);
+  await last;
+});

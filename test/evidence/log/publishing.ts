@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { createCalendar } from '../../../src/domain/calendar.ts';
+import { type ReadCheckpoint, readCheckpoint } from '../../../src/evidence/log/checkpoint.ts';
+import { readVerifierKey } from '../../../src/evidence/log/note.ts';
+import { perform } from '../../../src/store/store.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { artwork } from '../../support/samples.ts';
+import { type ServiceOptions, startService, type TestService } from '../../support/service.ts';
+
+/** A service whose log is published as its clock is moved. */
+export interface Publishing extends TestService {
+  readonly clock: ManualClock;
+  /** Files artworks, of a platform that there is; the leaf of the last one. */
+  file(count?: number): Promise<number>;
+  /** Moves the clock on until a checkpoint covers a leaf. */
+  published(leafIndex: number): Promise<void>;
+}
+
+/** Starts a service on a clock that stands still. */
+export async function startPublishing(
+  t: Pick<TestContext, 'after'>,
+  { clock = createManualClock(), ...options }: ServiceOptions & { clock?: ManualClock } = {},
+): Promise<Publishing> {
+  const service = await startService(t, { ...options, clock });
+  const { store, publication } = service;
+  const by = async () => {
+    const name = 'gallery';
+    const known = await perform(store, { kind: 'FindPlatform', name });
+    if (known !== undefined) return known;
+    await service.issuance.issueKey(
+      { name, tier: 'ENTERPRISE', monthlyQuota: undefined, unlimited: true },
+      { actor: 'test', atS: Math.floor(clock.nowMs() / 1000), reason: undefined },
+    );
+    return (await perform(store, { kind: 'FindPlatform', name })) ?? assert.fail();
+  };
+  return {
+    ...service,
+    clock,
+    file: async (count = 1) => {
+      const [filer, atMs] = [await by(), clock.nowMs()];
+      const at = { atMs, timestamp: createCalendar('UTC').timestamp(atMs) };
+      const price = BigInt(artwork.price);
+      const filed = Array.from({ length: count }, () =>
+        perform(store, { kind: 'FileArtwork', artwork: { ...artwork, price }, at, by: filer }),
+      );
+      await Promise.all(filed);
+      return (await perform(store, { kind: 'GetTree' })).size - 1;
+    },
+    published: async (leafIndex) => {
+      const covered = publication.covering(leafIndex, 600_000);
+      clock.advance(1_000);
+      assert.ok(await covered);
+    },
+  };
+}
+
+const pathIn = (dataDir: string) => join(dataDir, 'log-checkpoint');
+
+/** The note in the file of a data folder. */
+export const keptIn = (dataDir: string): string => readFileSync(pathIn(dataDir), 'utf8');
+
+/** Puts a note there. */
+export const keepIn = (dataDir: string, note: string): void => writeFileSync(pathIn(dataDir), note);
+
+/** A checkpoint of which each of these verifier keys has signed. */
+export function signedBy(note: string, vkeys: readonly string[]): ReadCheckpoint {
+  for (const vkey of vkeys) assert.equal(readCheckpoint(note, [readVerifierKey(vkey)]).isSigned, true);
+  return readCheckpoint(note, []);
+}

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { readCheckpoint } from '../../../src/evidence/log/checkpoint.ts';
+import { readVerifierKey } from '../../../src/evidence/log/note.ts';
+import { newMasterKeyText } from '../../../src/keys/key-ring.ts';
+import { runHere } from '../../support/artseal.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { startWitness } from '../../support/witness-stand-in.ts';
+import { signedBy, startPublishing } from './publishing.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+
+/** A service, and what `artseal` does beside it. */
+async function withCommands(t: TestContext, env: Record<string, string> = {}) {
+  const service = await startPublishing(t, { clock: createManualClock(Date.now()), env });
+  const { dataDir, publication, execute, clock } = service;
+  const artseal = async (...words: string[]) => {
+    const { code, printed, errors } = await runHere(words, { ARTSEAL_DATA_DIR: dataDir });
+    assert.deepEqual([code, errors], [0, []]);
+    return printed;
+  };
+  /** Moves the clock on until these keys sign, and no other; the checkpoint that they signed. */
+  const signedWith = (vkeys: readonly string[]) =>
+    eventually(`signed by ${vkeys}`, patienceMs, () => {
+      clock.advance(1_000);
+      const note = publication.current()?.note ?? '';
+      const isSignedBy = (vkey: string) => readCheckpoint(note, [readVerifierKey(vkey)]).isSigned;
+      const [, signatures = ''] = note.split('\n\n');
+      return (
+        signatures.trim().split('\n').length === vkeys.length &&
+        vkeys.every(isSignedBy) &&
+        publication.current()
+      );
+    });
+  const acts = async () => {
+    const { size } = await execute({ kind: 'GetTree' });
+    const leaves = await execute({ kind: 'ReadLeaves', index: 0, width: size });
+    const found = leaves?.map((leaf) => JSON.parse(leaf)).filter(({ kind }) => kind.startsWith('KEY_'));
+    return found?.map(({ kind, detail }) => [kind, detail.vkey]);
+  };
+  return { ...service, artseal, signedWith, acts };
+}
+
+test('a new key signs beside the old one, which ends after the overlap', async (t) => {
+  const { publication, clock, artseal, signedWith, acts } = await withCommands(t);
+  const [old = ''] = publication.verifierKeys();
+  const [added = '', until] = await artseal(
+    'evidence',
+    'rotate-key',
+    '--overlap',
+    '2h',
+    '--reason',
+    'each year',
+  );
+  assert.match(until ?? '', /^Those before sign until \d{4}-/);
+  await signedWith([old, added]);
+  assert.deepEqual(publication.verifierKeys(), [added, old]);
+  assert.deepEqual(await artseal('evidence', 'vkey'), [added, old]);
+  clock.advance(2 * 3_600_000);
+  const { size } = await signedWith([added]);
+  assert.deepEqual(publication.verifierKeys(), [added]);
+  assert.deepEqual(await acts(), [
+    ['KEY_ADDED', old],
+    ['KEY_ADDED', added],
+    ['KEY_RETIRED', old],
+  ]);
+  assert.equal(size, 4);
+  const [act] = (await artseal('acts', '--json')).map((line) => JSON.parse(line));
+  assert.deepEqual([act.action, act.subject, act.reason], ['evidence rotate-key', added, 'each year']);
+});
+
+test('a new key is shown to a witness before it signs, which cosigns without a break', async (t) => {
+  const witness = await startWitness(t, 'one.example/w');
+  const witnessesFile = join(temporaryFolder(t), 'witnesses');
+  writeFileSync(witnessesFile, `${witness.vkey} ${witness.url}\n`);
+  const env = {
+    ARTSEAL_TLOG_WITNESSES_FILE: witnessesFile,
+    ARTSEAL_TLOG_WITNESSES_REQUIRED: '1',
+    ARTSEAL_TLOG_ORIGIN: 'log.example/artseal',
+  };
+  const { publication, clock, artseal, acts, file, execute } = await withCommands(t, env);
+  const [old = ''] = publication.verifierKeys();
+  witness.logs.add(old);
+  /** Files, and moves the clock on until the witness has cosigned that; the ids of the keys that signed it. */
+  const signersOfNext = async () => {
+    const leaf = await file();
+    const { note = '' } = await eventually('a checkpoint', patienceMs, () => {
+      clock.advance(1_000);
+      const current = publication.current();
+      return (current?.size ?? 0) > leaf && current;
+    });
+    assert.ok(note.includes(`\n— ${witness.name} `));
+    return [old, added].filter(
+      (vkey) => vkey !== '' && readCheckpoint(note, [readVerifierKey(vkey)]).isSigned,
+    );
+  };
+  let added = '';
+  assert.deepEqual(await signersOfNext(), [old]);
+
+  const words = ['evidence', 'rotate-key', '--signs-in', '2m', '--overlap', '1m'];
+  const rotated = await artseal(...words);
+  added = rotated[0] ?? '';
+  const [from = ''] = /\d{4}-\S+(?=:)/.exec(rotated[1] ?? '') ?? [];
+  assert.match(rotated[1] ?? '', /^It signs from .*: give it to witnesses before\.$/);
+  assert.deepEqual(await artseal('evidence', 'vkey'), [old, `${added} signs from ${from}`]);
+  const told = (await artseal('evidence', 'vkey', '--json')).map((line) => JSON.parse(line));
+  const signsFromS = Date.parse(from) / 1_000;
+  assert.deepEqual(
+    told.map((key) => [
+      key.vkey,
+      (Date.parse(key.signsFrom) - Date.parse(key.addedAt)) / 1_000,
+      key.endsAt && Date.parse(key.endsAt) / 1_000,
+    ]),
+    [
+      [old, 0, signsFromS + 60],
+      [added, 120, null],
+    ],
+  );
+  // The log says so before: who reads it knows the key when it signs first.
+  assert.deepEqual(await signersOfNext(), [old]);
+  assert.deepEqual(publication.verifierKeys(), [old]);
+  assert.deepEqual(await acts(), [
+    ['KEY_ADDED', old],
+    ['KEY_ADDED', added],
+  ]);
+  const { size } = await execute({ kind: 'GetTree' });
+  const leaves = (await execute({ kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+  const [announced] = leaves.map((leaf) => JSON.parse(leaf)).filter(({ detail }) => detail?.vkey === added);
+  assert.deepEqual(announced.detail, { from: signsFromS, vkey: added });
+
+  witness.logs.add(added);
+  clock.advance(120_000);
+  assert.deepEqual(await signersOfNext(), [old, added]);
+  assert.deepEqual(publication.verifierKeys(), [added, old]);
+  clock.advance(60_000);
+  assert.deepEqual(await signersOfNext(), [added]);
+  // 403 is the answer to a key that it does not know.
+  assert.ok(!witness.asked.some(({ status }) => status === 403));
+});
+
+test('without an overlap the old key signs nothing any more', async (t) => {
+  const { publication, artseal, signedWith, dataDir, close } = await withCommands(t);
+  const [old] = publication.verifierKeys();
+  const [told = ''] = await artseal('evidence', 'rotate-key', '--overlap', '0s', '--json');
+  const { vkey } = JSON.parse(told);
+  assert.notEqual(vkey, old);
+  const { size } = await signedWith([vkey]);
+  assert.ok(size > 2);
+  await close();
+  // The file and the database agree under the new key alone.
+  const again = await startPublishing(t, { dataDir });
+  assert.deepEqual(again.publication.verifierKeys(), [vkey]);
+});
+
+test('an overlap that is none is refused, and more keys than may sign', async (t) => {
+  const { dataDir, artseal } = await withCommands(t);
+  const env = { ARTSEAL_DATA_DIR: dataDir };
+  for (const overlap of ['30', '1w', '367d', '-1d']) {
+    const { code, errors } = await runHere(['evidence', 'rotate-key', `--overlap=${overlap}`], env);
+    assert.equal(code, 2);
+    assert.match(errors[0] ?? '', /takes --overlap as in 90m, 12h or 30d, of 366d at most/);
+  }
+  const later = await runHere(['evidence', 'rotate-key', '--signs-in', 'soon'], env);
+  assert.match(later.errors[0] ?? '', /takes --signs-in as in 90m, 12h or 30d, of 366d at most, not 'soon'/);
+  for (let keys = 1; keys < 4; keys += 1) await artseal('evidence', 'rotate-key');
+  const { code, errors } = await runHere(['evidence', 'rotate-key'], env);
+  assert.deepEqual(
+    [code, errors],
+    [
+      1,
+      [
+        'artseal: VALIDATION_FAILED: 4 keys sign the evidence log already, or are to: wait until the overlap of an earlier rotation is over, or end them all with --overlap 0s.',
+      ],
+    ],
+  );
+  // A key that somebody else has can be ended, however many there are.
+  const ended = await artseal('evidence', 'rotate-key', '--overlap', '0s');
+  assert.deepEqual(await artseal('evidence', 'vkey'), ended.slice(0, 1));
+});
+
+test('before the log has a key there is nothing to tell and nothing to rotate', async (t) => {
+  const env = { ARTSEAL_DATA_DIR: join(temporaryFolder(t), 'new') };
+  assert.equal((await runHere(['init'], env)).code, 0);
+  for (const word of ['vkey', 'rotate-key']) {
+    const { code, errors } = await runHere(['evidence', word], env);
+    assert.deepEqual(
+      [code, errors],
+      [1, ['artseal: the evidence log has no key yet: the first artseal serve makes it']],
+    );
+  }
+});
+
+test('a master key is rotated for the keys of the log as well, while the service runs and after', async (t) => {
+  const [old, young] = [newMasterKeyText(), newMasterKeyText().replace('main', 'young')];
+  const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: old.trim() } });
+  const { dataDir, publication } = service;
+  const keys = publication.verifierKeys();
+  await service.close();
+  const both = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: `${young.trim()},${old.trim()}` };
+  const alone = { ARTSEAL_DATA_DIR: dataDir, ARTSEAL_MASTER_KEY: young.trim() };
+  const refused = await runHere(['evidence', 'vkey'], alone);
+  assert.equal(refused.code, 1);
+  assert.match(
+    refused.errors[0] ?? '',
+    /the master key does not open the secret of artseal\.invalid\/.* \(evidence log\): .*key main/,
+  );
+  const resealed = await runHere(['secrets', 'reseal'], both);
+  assert.ok(resealed.printed.includes('sealed anew  1 under young'), resealed.printed.join('\n'));
+  assert.deepEqual((await runHere(['evidence', 'vkey'], alone)).printed, keys);
+  const again = await startPublishing(t, { dataDir, env: { ARTSEAL_MASTER_KEY: young.trim() } });
+  await again.published(await again.file());
+  signedBy(again.publication.current()?.note ?? '', keys);
+});
+
+test('where the master key is lost, secrets reissue has another key sign', async (t) => {
+  const service = await startPublishing(t, { env: { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() } });
+  const { dataDir, publication } = service;
+  await service.file();
+  const [lost = ''] = publication.verifierKeys();
+  await service.close();
+  const other = { ARTSEAL_MASTER_KEY: newMasterKeyText().trim() };
+  const { code, printed } = await runHere(['secrets', 'reissue', '--json'], {
+    ...other,
+    ARTSEAL_DATA_DIR: dataDir,
+  });
+  assert.equal(code, 0);
+  const { replaced, vkey } = JSON.parse(printed.at(-1) ?? '');
+  assert.equal(replaced, lost);
+  const again = await startPublishing(t, { dataDir, env: other });
+  assert.deepEqual(again.publication.verifierKeys(), [vkey]);
+  signedBy(again.publication.current()?.note ?? '', [vkey]);
+});

@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTiles, parseTile, tilePath } from '../../../src/evidence/log/tiles.ts';
+import { type Execute, executorOf } from '../../../src/store/store.ts';
+import { sqliteInThisThread } from '../../store/engines.ts';
+import { openStore } from '../../store/promises/fixtures.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { writeLeaves } from '../../support/leaves.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { naiveLeaf, naiveRoot } from './naive-tree.ts';
+
+const size = 65_536 + 300;
+const dataDir = temporaryFolder(fileScope);
+await (await openStore(fileScope, sqliteInThisThread, dataDir)).close();
+const leaves = writeLeaves(dataDir, size);
+const store = await openStore(fileScope, sqliteInThisThread, dataDir);
+
+const leafHashes = leaves.map(naiveLeaf);
+const level1 = Array.from({ length: 257 }, (_, n) => naiveRoot(leafHashes.slice(n * 256, (n + 1) * 256)));
+const level2 = [naiveRoot(level1.slice(0, 256))];
+const levels = [leafHashes, level1, level2] as const;
+
+/** Tiles of a log of which so many leaves are published. */
+function tilesOf(published: number, execute: Execute = executorOf(store)) {
+  const current = () => ({ origin: '', size: published, root: new Uint8Array(), note: '' });
+  return createTiles({ execute, publication: { current } });
+}
+
+/** The entries of a bundle. */
+function entriesIn(bytes: Uint8Array): string[] {
+  const entries: string[] = [];
+  const buffer = Buffer.from(bytes);
+  for (let at = 0; at < buffer.length; ) {
+    const end = at + 2 + buffer.readUInt16BE(at);
+    entries.push(buffer.toString('utf8', at + 2, end));
+    at = end;
+  }
+  return entries;
+}
+
+test('a path names a tile as C2SP tlog-tiles has it', () => {
+  for (const [path, tile] of [
+    ['0/000', { level: 0, place: 0, width: 256 }],
+    ['0/999', { level: 0, place: 999, width: 256 }],
+    ['0/x001/000', { level: 0, place: 1_000, width: 256 }],
+    ['2/x001/x234/067', { level: 2, place: 1_234_067, width: 256 }],
+    ['63/000.p/1', { level: 63, place: 0, width: 1 }],
+    ['entries/x001/x234/067.p/255', { level: 'entries', place: 1_234_067, width: 255 }],
+  ] as const) {
+    assert.deepEqual(parseTile(path), tile, path);
+    assert.equal(tilePath(tile), path);
+  }
+});
+
+test('any other way to write it names none', () => {
+  for (const path of [
+    ...[
+      '',
+      '0',
+      '0/',
+      '/0/000',
+      '0/000/',
+      '0//000',
+      '0/0',
+      '0/00',
+      '0/0000',
+      '0/1',
+      '0/-01',
+      '0/+01',
+      '0/ 01',
+    ],
+    ...['00/000', '01/000', '64/000', '100/000', '-1/000', '0x0/000', 'Entries/000', 'entries', 'data/000'],
+    ...['0/x000', '0/x000/001', '0/x000/x000/001', '0/001/002', '0/x001/x002', '0/X001/002', '0/x001/02'],
+    ...['0/x001/0002', '0/x01/002', '0/x001//002', '0/x001/002/003'],
+    ...['0/000.p', '0/000.p/', '0/000.p/0', '0/000.p/256', '0/000.p/257', '0/000.p/999', '0/000.p/1000'],
+    ...['0/000.p/01', '0/000.p/1/', '0/000.p/-1', '0/000.p/1e2', '0/000.P/1', '0/000.p/1.p/1', '0/000/p/1'],
+    ...[
+      '0/%30%30%30',
+      '0/00%30',
+      '0/000%2ep/1',
+      '0%2f000',
+      '0/000\0',
+      '0/000\n',
+      '0/٠٠٠',
+      '0/000;1',
+      '0/000#',
+    ],
+    ...['0/x999/x999/x999/x999/x999/x999/999', `0/${'x001/'.repeat(3_000)}001`, '0/999999999999'],
+  ])
+    assert.equal(parseTile(path), undefined, path);
+});
+
+for (const published of [1, 255, 256, 257, 511, 512, 65_535, 65_536, 65_537, size]) {
+  test(`the tiles of ${published} leaves are those that were published, and no more`, async () => {
+    const tiles = tilesOf(published);
+    for (const [level, hashes] of levels.entries()) {
+      const whole = Math.floor(published / 256 ** level);
+      const [full, width] = [Math.floor(whole / 256), whole % 256];
+      const last = full - 1;
+      if (full > 0) {
+        const expected = Buffer.concat(hashes.slice(last * 256, full * 256));
+        assert.deepEqual(await tiles.read(tilePath({ level, place: last, width: 256 })), expected);
+        assert.equal(expected.length, 8_192);
+      }
+      assert.equal(await tiles.read(tilePath({ level, place: full, width: 256 })), undefined);
+      if (width > 0) {
+        const partial = await tiles.read(tilePath({ level, place: full, width }));
+        assert.deepEqual(partial, Buffer.concat(hashes.slice(full * 256, full * 256 + width)));
+      }
+      if (width < 255)
+        assert.equal(await tiles.read(tilePath({ level, place: full, width: width + 1 })), undefined);
+    }
+    for (const level of [3, 4, 62, 63])
+      assert.equal(await tiles.read(tilePath({ level, place: 0, width: 1 })), undefined);
+    const [full, width] = [Math.floor(published / 256), published % 256];
+    assert.equal(await tiles.read(tilePath({ level: 'entries', place: full, width: width + 1 })), undefined);
+    const [place, had] = width > 0 ? [full, width] : [full - 1, 256];
+    const entries = await tiles.read(tilePath({ level: 'entries', place, width: had }));
+    assert.deepEqual(entriesIn(entries ?? assert.fail()), leaves.slice(place * 256, place * 256 + had));
+  });
+}
+
+test('a partial tile is the beginning of every later one of its place', async () => {
+  for (const level of [0, 1, 'entries'] as const) {
+    const full = (await tilesOf(size).read(tilePath({ level, place: 0, width: 256 }))) ?? assert.fail();
+    for (const width of [1, 2, 44, 255]) {
+      const then = 256 ** (level === 'entries' ? 0 : level) * width;
+      for (const published of [then, size]) {
+        const partial = await tilesOf(published).read(tilePath({ level, place: 0, width }));
+        assert.deepEqual(partial, full.subarray(0, partial?.length ?? assert.fail()));
+      }
+    }
+  }
+});
+
+test('nothing is published before the first checkpoint', async () => {
+  const tiles = createTiles({ execute: executorOf(store), publication: { current: () => undefined } });
+  assert.equal(await tiles.read('0/000.p/1'), undefined);
+});
+
+/** Carries out commands, and counts them. */
+function counting() {
+  const count = { of: 0 };
+  const execute: Execute = (command) => {
+    count.of += 1;
+    return executorOf(store)(command);
+  };
+  return { count, execute };
+}
+
+test('a tile is read once by those who ask for it together or again', async () => {
+  const { count, execute } = counting();
+  const tiles = tilesOf(size, execute);
+  const together = await Promise.all(Array.from({ length: 20 }, () => tiles.read('entries/000')));
+  assert.equal(new Set(together).size, 1);
+  assert.equal(await tiles.read('entries/000'), together[0]);
+  assert.equal(count.of, 1);
+});
+
+test('what is kept has a bound in bytes, and who was asked for longest ago goes first', async () => {
+  const { count, execute } = counting();
+  const tiles = tilesOf(size, execute);
+  const read = (place: number, width = 256) => tiles.read(tilePath({ level: 'entries', place, width }));
+  let bytes = (await read(0))?.length ?? 0;
+  for (const width of [256, 255])
+    for (let place = 1; place < 256; place += 1) {
+      bytes += (await read(place, width))?.length ?? 0;
+      await read(1);
+    }
+  assert.ok(bytes > 20 * 1_048_576);
+  const before = count.of;
+  await read(1);
+  assert.equal(count.of, before);
+  await read(0);
+  assert.equal(count.of, before + 1);
+});
+
+test('a tile that was published and is not there is a fault, and is asked for again', async () => {
+  const tiles = tilesOf(size + 300);
+  const place = Math.floor(size / 256);
+  for (let time = 0; time < 2; time += 1) {
+    await assert.rejects(tiles.read(`0/${place}.p/200`), /lacks tile 0\/257\.p\/200, which was published/);
+    await assert.rejects(tiles.read(`entries/${place}.p/200`), /lacks tile/);
+  }
+});
+
+test('what is kept of a short tile is no part of a larger buffer', async () => {
+  const tiles = tilesOf(size);
+  for (const path of ['0/000.p/1', '1/000.p/2', 'entries/000.p/1']) {
+    const bytes = await tiles.read(path);
+    assert.equal(bytes?.buffer.byteLength, bytes?.length, path);
+  }
+});

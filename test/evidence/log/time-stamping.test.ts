@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { timeStampLimits } from '../../../src/evidence/log/time-stamping.ts';
+import { eventually } from '../../support/eventually.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  startTimeStampAuthority,
+  type TimeStampAuthority,
+  type TimeStampLie,
+} from '../../support/time-stamp-authority.ts';
+import { type Publishing, startPublishing } from './publishing.ts';
+
+const patienceMs = 60_000;
+const everyMs = 60_000;
+
+const settingsOf = ({ url, caFile }: TimeStampAuthority) => ({
+  ARTSEAL_TLOG_TSA_URL: url,
+  ARTSEAL_TLOG_TSA_EVERY: '1m',
+  ARTSEAL_TLOG_TSA_CA: caFile,
+});
+
+/** Moves the clock of a service on; the authority has that of the machine. */
+function pass({ clock }: Publishing, ms: number): void {
+  clock.advance(ms);
+  clock.setWall(Date.now());
+}
+
+const stampFor = ({ execute }: Publishing, leafIndex: number) =>
+  execute({ kind: 'FindTimeStamp', leafIndex });
+
+/** Resolves to the checkpoint that bears a stamp and covers a leaf, once there is one. */
+const stamped = (service: Publishing, leafIndex: number) =>
+  eventually('a time stamp', patienceMs, () => stampFor(service, leafIndex));
+
+/** Has openssl verify a token over a text. */
+function assertVerified(
+  t: TestContext,
+  text: string,
+  token: Uint8Array,
+  { caFile }: TimeStampAuthority,
+): void {
+  const cwd = temporaryFolder(t);
+  writeFileSync(join(cwd, 'text'), text);
+  writeFileSync(join(cwd, 'token'), token);
+  const words = ['ts', '-verify', '-in', 'token', '-token_in', '-data', 'text', '-CAfile', caFile];
+  execFileSync('openssl', words, { cwd, stdio: 'pipe' });
+}
+
+test('the first checkpoint is stamped at once, later ones once in a period in which the log grew', async (t) => {
+  const authority = await startTimeStampAuthority(t);
+  const service = await startPublishing(t, { env: settingsOf(authority) });
+  const first = await stamped(service, 0);
+  assert.equal(first.note, service.publication.current()?.note);
+  assertVerified(t, `${first.note.split('\n\n')[0]}\n`, first.timeStamp, authority);
+
+  const leaf = await service.file();
+  await service.published(leaf);
+  assert.equal(await stampFor(service, leaf), undefined);
+  pass(service, everyMs);
+  const second = await stamped(service, leaf);
+  assert.equal(second.size, leaf + 1);
+  assertVerified(t, `${second.note.split('\n\n')[0]}\n`, second.timeStamp, authority);
+  // What a leaf is shown with is the first that covers it, and stays: newer checkpoints take the place of those without.
+  const later = await service.file();
+  await service.published(later);
+  assert.equal((await stampFor(service, 0))?.note, first.note);
+  assert.equal((await stampFor(service, leaf))?.note, second.note);
+
+  // Another process of the same registry asks for nothing that is there.
+  await service.close();
+  const asked = authority.asked();
+  const again = await startPublishing(t, { env: settingsOf(authority), dataDir: service.dataDir });
+  const stampedAgain = await stamped(again, later);
+  await again.close();
+  const third = await startPublishing(t, { env: settingsOf(authority), dataDir: service.dataDir });
+  assert.equal((await stampFor(third, later))?.note, stampedAgain.note);
+  await third.close();
+  assert.equal(authority.asked(), asked + 1);
+});
+
+const lies: Readonly<Record<Exclude<TimeStampLie, 'SILENCE'>, RegExp>> = {
+  ANOTHER_IMPRINT: /over something else/,
+  ANOTHER_NONCE: /the nonce differs/,
+  REJECTED: /rejected the query \(status 2/,
+  SELF_SIGNED: /not good: Validation of signer's certificate failed/,
+  NOT_FOR_TIME_STAMPS: /certificate is not for time stamps alone/,
+  UNNAMED_CERTIFICATE: /does not name its certificate/,
+  OTHER_CERTIFICATE_NAMED: /does not name its certificate/,
+  TOO_MANY_CERTIFICATES: /too many certificates/,
+  ALTERED: /signature is not good/,
+  TRUNCATED: /no time stamp reply/,
+  GARBAGE: /no time stamp reply/,
+  ENDLESS: /more than 65536 bytes/,
+  REDIRECT: /redirects \(302\)/,
+  ERROR: /refused \(503: "busy"\)/,
+};
+
+test('what is no good time stamp is not kept, but named, and asked for again', async (t) => {
+  const authority = await startTimeStampAuthority(t);
+  const service = await startPublishing(t, { env: settingsOf(authority) });
+  await stamped(service, 0);
+  const told = (place: number) =>
+    eventually('a line of the log', patienceMs, () => {
+      const lines = service.logLines.filter((line) => line.includes('time stamped'));
+      return lines[place] === undefined ? undefined : JSON.parse(lines[place]);
+    });
+  let place = 0;
+  for (const [lie, expected] of Object.entries(lies) as [TimeStampLie, RegExp][]) {
+    authority.lie = lie;
+    const leaf = await service.file();
+    await service.published(leaf);
+    pass(service, everyMs);
+    assert.match((await told(place)).why, expected, lie);
+    assert.equal(await stampFor(service, leaf), undefined, lie);
+    authority.lie = undefined;
+    pass(service, timeStampLimits.retryMs);
+    assert.equal((await stamped(service, leaf)).size, leaf + 1);
+    assert.match((await told(place + 1)).msg, /is time stamped again/);
+    place += 2;
+  }
+  authority.lie = 'SILENCE';
+  const [leaf, asked] = [await service.file(), authority.asked()];
+  await service.published(leaf);
+  pass(service, everyMs);
+  await eventually('a query', patienceMs, () => authority.asked() > asked);
+  pass(service, timeStampLimits.answerMs);
+  assert.match((await told(place)).why, /no answer within 10 seconds/);
+  assert.equal(await stampFor(service, leaf), undefined);
+});
+
+test('without authorities of its own a deployment takes any certificate for time stamps', async (t) => {
+  const authority = await startTimeStampAuthority(t);
+  authority.lie = 'SELF_SIGNED';
+  const { ARTSEAL_TLOG_TSA_CA: _, ...env } = settingsOf(authority);
+  const service = await startPublishing(t, { env });
+  assert.ok((await stamped(service, 0)).timeStamp.length > 0);
+});

@@ -1,0 +1,321 @@
+import assert from 'node:assert/strict';
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import pino from 'pino';
+import { parseWitnessKey } from '../../../src/evidence/log/cosignature.ts';
+import type { PublishedCheckpoint } from '../../../src/evidence/log/publication.ts';
+import { createWitnesses, type Witnesses, witnessLimits } from '../../../src/evidence/log/witness.ts';
+import { executorOf } from '../../../src/store/store.ts';
+import { sqliteInThisThread } from '../../store/engines.ts';
+import { addPlatform, fileOne, openStore } from '../../store/promises/fixtures.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import {
+  startWitness,
+  vkeyOf,
+  type WitnessLie,
+  type WitnessStandIn,
+} from '../../support/witness-stand-in.ts';
+
+const origin = 'artseal.test/log';
+const minute = 60_000;
+
+/** A log with a key, its witnesses, and what asks them. */
+interface Setting {
+  readonly clock: ManualClock;
+  readonly lines: readonly Record<string, unknown>[];
+  readonly witnesses: Witnesses;
+  readonly standIns: readonly WitnessStandIn[];
+  /** Files an artwork, and signs the tree. */
+  grown(): Promise<PublishedCheckpoint>;
+  /** Another process of the same log, which remembers nothing of its witnesses. */
+  restarted(): Witnesses;
+}
+
+async function prepare(t: TestContext, names: readonly string[], required = 0): Promise<Setting> {
+  const store = await openStore(t, sqliteInThisThread);
+  const by = await addPlatform(store, 'gallery');
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
+  const vkey = vkeyOf(origin, 1, publicKey);
+  const standIns = await Promise.all(names.map((name) => startWitness(t, name)));
+  for (const { logs } of standIns) logs.add(vkey);
+  const clock = createManualClock();
+  const lines: Record<string, unknown>[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  const restarted = () => {
+    const witnesses = standIns.map(({ vkey, url }) => ({ key: parseWitnessKey(vkey), url }));
+    const created = createWitnesses({ witnesses, required, execute: executorOf(store), clock, log });
+    t.after(created.stop);
+    return created;
+  };
+  const keyId = Buffer.from(vkey.split('+')[1] ?? '', 'hex');
+  const signed = (text: string) => Buffer.concat([keyId, sign(null, Buffer.from(text), privateKey)]);
+  return {
+    ...{ clock, lines, standIns, restarted, witnesses: restarted() },
+    grown: async () => {
+      await fileOne(store, by);
+      const { size, root } = await executorOf(store)({ kind: 'GetTree' });
+      const text = `${origin}\n${size}\n${Buffer.from(root).toString('base64')}\n`;
+      return { origin, size, root, note: `${text}\n— ${origin} ${signed(text).toString('base64')}\n` };
+    },
+  };
+}
+
+/** Names of the keys that signed a note, in order. */
+const signersOf = (note: string | undefined) =>
+  note?.split('\n').flatMap((line) => (line.startsWith('— ') ? [line.split(' ')[1]] : []));
+
+const whyOf = ({ lines }: Setting, witness: string) =>
+  lines.filter((line) => line.witness === witness).map((line) => line.why ?? line.msg);
+
+test('witnesses cosign each checkpoint, from the size that they know', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w'], 2);
+  for (let count = 0; count < 9; count += 1) {
+    const checkpoint = await setting.grown();
+    const note = await setting.witnesses.cosign(checkpoint);
+    assert.ok(note?.startsWith(checkpoint.note));
+    assert.deepEqual(signersOf(note), [origin, 'one.example/w', 'two.example/w']);
+  }
+  for (const { asked, cosigned } of setting.standIns) {
+    assert.deepEqual(
+      asked.map(({ old, status }) => [old, status]),
+      [0, 2, 3, 4, 5, 6, 7, 8, 9].map((old) => [old, 200]),
+    );
+    assert.equal(cosigned.get(origin)?.size, 10);
+  }
+  assert.deepEqual(setting.lines, []);
+});
+
+test('a witness that knows another size tells it, and cosigns from there', async (t) => {
+  const setting = await prepare(t, ['one.example/w'], 1);
+  await setting.witnesses.cosign(await setting.grown());
+  await setting.grown();
+  const checkpoint = await setting.grown();
+  const restarted = setting.restarted();
+  assert.deepEqual(signersOf(await restarted.cosign(checkpoint)), [origin, 'one.example/w']);
+  // The same again: nothing has grown since.
+  assert.deepEqual(signersOf(await restarted.cosign(checkpoint)), [origin, 'one.example/w']);
+  assert.deepEqual(
+    setting.standIns[0]?.asked.map(({ old, size, status }) => [old, size, status]),
+    [
+      [0, 2, 200],
+      [0, 4, 409],
+      [2, 4, 200],
+      [4, 4, 200],
+    ],
+  );
+});
+
+const lies: Readonly<Record<Exclude<WitnessLie, 'SILENCE'>, RegExp>> = {
+  ANOTHER_CHECKPOINT: /not one of this checkpoint by its key/,
+  ANOTHER_KEY: /not one of this checkpoint by its key/,
+  OLD_TIME: /time of its cosignature is more than 300 s behind the clock/,
+  FUTURE_TIME: /time of its cosignature is more than 300 s ahead of the clock/,
+  SHORT_SIGNATURE: /has 72 bytes, not 36/,
+  GARBAGE: /without a cosignature of its key/,
+  NO_HTTP: /HTTP|Expected|Parse/,
+  ENDLESS: /more than 65536 bytes/,
+  REDIRECT: /redirects \(307\)/,
+  ERROR: /it refused \(500: "a stack, and more"\)/,
+  CONFLICT_WITHOUT_SIZE: /409 without the size/,
+  CONFLICT_FOR_EVER: /it refused \(409: "\d+"\)/,
+  CONFLICT_BEYOND: /has cosigned \d+ leaves, and the log has only \d+: the database is older/,
+};
+
+test('a witness that lies is not believed, named once, and holds up nobody', async (t) => {
+  const setting = await prepare(t, ['honest.example/w', 'liar.example/w']);
+  const { clock, witnesses, standIns, lines } = setting;
+  const liar = standIns[1] as WitnessStandIn;
+  const rest = () => {
+    clock.advance(witnessLimits.restMaxMs);
+    clock.setWall(Date.now());
+  };
+  for (const [lie, expected] of Object.entries(lies) as [WitnessLie, RegExp][]) {
+    const checkpoint = await setting.grown();
+    const told = lines.length;
+    liar.lie = lie;
+    for (const time of ['at first', 'again']) {
+      const cosigned = await witnesses.cosign(checkpoint);
+      assert.deepEqual(signersOf(cosigned), [origin, 'honest.example/w'], `${lie}, ${time}`);
+      rest();
+    }
+    liar.lie = undefined;
+    const cosigned = await witnesses.cosign(checkpoint);
+    assert.deepEqual(signersOf(cosigned), [origin, 'honest.example/w', 'liar.example/w'], lie);
+    const [refused, again, ...more] = lines.slice(told);
+    assert.equal(refused?.witness, 'liar.example/w');
+    assert.match(String(refused?.why), expected);
+    assert.match(String(again?.msg), /cosigns the evidence log again/);
+    assert.deepEqual(more, []);
+  }
+});
+
+test('a witness that never answers is waited for once, and then left alone for a while', async (t) => {
+  const setting = await prepare(t, ['honest.example/w', 'silent.example/w']);
+  const [honest, silent] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  silent.lie = 'SILENCE';
+  const checkpoint = await setting.grown();
+  const cosigning = setting.witnesses.cosign(checkpoint);
+  await eventually('both are asked', minute, () => honest.asked.length === 1 && silent.asked.length === 1);
+  // When this is answered, the answer before it has arrived as well.
+  await fetch(honest.url);
+  setting.clock.advance(witnessLimits.answerMs);
+  assert.deepEqual(signersOf(await cosigning), [origin, 'honest.example/w']);
+  // The clock stands still: this would not resolve if it were asked.
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [origin, 'honest.example/w']);
+  assert.equal(silent.asked.length, 1);
+  assert.deepEqual(whyOf(setting, 'silent.example/w'), ['no answer within 2 seconds']);
+  silent.lie = undefined;
+  setting.clock.advance(witnessLimits.restMs);
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [
+    origin,
+    'honest.example/w',
+    'silent.example/w',
+  ]);
+});
+
+test('what a witness refuses is told with what to do', async (t) => {
+  const setting = await prepare(t, ['new.example/w']);
+  const witness = setting.standIns[0] as WitnessStandIn;
+  const checkpoint = await setting.grown();
+  const [known = ''] = witness.logs;
+  witness.logs.clear();
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [origin]);
+  assert.match(
+    String(whyOf(setting, witness.name).at(-1)),
+    /does not know a log of this name.*evidence vkey.*404/,
+  );
+
+  setting.clock.advance(minute);
+  witness.logs.add(vkeyOf(origin, 1, generateKeyPairSync('ed25519').publicKey));
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [origin]);
+  assert.match(String(whyOf(setting, witness.name).at(-1)), /verifier key of the log.*evidence vkey.*403/);
+
+  setting.clock.advance(2 * minute);
+  witness.logs.add(known);
+  // It has seen another tree of this size.
+  witness.cosigned.set(origin, { size: checkpoint.size, root: Buffer.alloc(32) });
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(checkpoint)), [origin]);
+  assert.match(
+    String(whyOf(setting, witness.name).at(-1)),
+    /does not begin with what it cosigned before \(422/,
+  );
+});
+
+test('a witness that has seen more of the log, or another one, finds it rolled back until it cosigns again', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w']);
+  const { witnesses, clock, lines } = setting;
+  const [one, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  const shown = async (checkpoint: PublishedCheckpoint) => {
+    clock.advance(witnessLimits.restMaxMs);
+    clock.setWall(Date.now());
+    await witnesses.cosign(checkpoint);
+    return witnesses.rolledBack();
+  };
+  const checkpoint = await setting.grown();
+  assert.deepEqual(await shown(checkpoint), []);
+  const cosigned = one.cosigned.get(origin) ?? assert.fail();
+
+  one.cosigned.set(origin, { ...cosigned, size: 9 });
+  const behind = await setting.grown();
+  const [ahead, ...more] = await shown(behind);
+  assert.match(ahead ?? '', /^one.example\/w: it has cosigned 9 leaves, and the log has only 3/);
+  assert.deepEqual(more, []);
+  // What says nothing of the log does not take it back.
+  one.lie = 'ERROR';
+  assert.deepEqual(await shown(behind), [ahead]);
+  one.lie = undefined;
+  two.cosigned.set(origin, { size: 3, root: Buffer.alloc(32) });
+  const [, inconsistent] = await shown(behind);
+  assert.match(inconsistent ?? '', /^two.example\/w: it finds that the log does not begin with .* \(422/);
+  one.cosigned.set(origin, cosigned);
+  two.cosigned.set(origin, cosigned);
+  assert.deepEqual(await shown(behind), []);
+
+  const found = lines.filter(({ msg }) => msg === 'a witness finds that the evidence log was rolled back');
+  assert.deepEqual(
+    found.map(({ witness, level }) => [witness, level]),
+    [
+      ['one.example/w', 50],
+      ['one.example/w', 50],
+      ['two.example/w', 50],
+    ],
+  );
+});
+
+test('no answer but 409 with a greater size and 422 says that the log was rolled back', async (t) => {
+  const setting = await prepare(t, ['liar.example/w']);
+  const [liar] = setting.standIns as [WitnessStandIn];
+  for (const lie of Object.keys(lies) as WitnessLie[]) {
+    if (lie === 'CONFLICT_BEYOND') continue;
+    liar.lie = lie;
+    setting.clock.advance(witnessLimits.restMaxMs);
+    await setting.witnesses.cosign(await setting.grown());
+    assert.deepEqual(setting.witnesses.rolledBack(), [], lie);
+  }
+});
+
+test('a log that does not grow is shown to a witness until it has judged it', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w']);
+  const [one, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  const published = { ...(await setting.grown()) };
+  published.note = await setting.witnesses.cosign(published);
+  const { confirm, rolledBack } = setting.restarted();
+  one.asked.length = 0;
+  two.asked.length = 0;
+  two.lie = 'ERROR';
+  const look = async () => {
+    setting.clock.advance(witnessLimits.restMaxMs);
+    setting.clock.setWall(Date.now());
+    await confirm(published);
+    return [one, two].map(({ asked }) => asked.splice(0).map(({ old, size, status }) => [old, size, status]));
+  };
+  const judged = [
+    [0, 2, 409],
+    [2, 2, 200],
+  ];
+  assert.deepEqual(await look(), [judged, [[0, 2, 500]]]);
+  two.lie = undefined;
+  two.cosigned.set(origin, { size: 7, root: Buffer.alloc(32) });
+  assert.deepEqual(await look(), [[], [[0, 2, 409]]]);
+  assert.equal(rolledBack().length, 1);
+  two.cosigned.set(origin, one.cosigned.get(origin) ?? assert.fail());
+  assert.deepEqual(await look(), [[], judged]);
+  assert.deepEqual(rolledBack(), []);
+  assert.deepEqual(await look(), [[], []]);
+});
+
+test('as long as required witnesses are missing nothing is cosigned', async (t) => {
+  const setting = await prepare(t, ['one.example/w', 'two.example/w'], 2);
+  const [, two] = setting.standIns as [WitnessStandIn, WitnessStandIn];
+  two.lie = 'ERROR';
+  for (let count = 0; count < 3; count += 1) {
+    const message = '1 of 2 witnesses cosigned it, and 2 are required';
+    await assert.rejects(setting.witnesses.cosign(await setting.grown()), { message });
+    setting.clock.advance(minute);
+  }
+  two.lie = undefined;
+  assert.deepEqual(signersOf(await setting.witnesses.cosign(await setting.grown())), [
+    origin,
+    'one.example/w',
+    'two.example/w',
+  ]);
+});
+
+test('what is no verifier key of a witness is refused', () => {
+  const { publicKey } = generateKeyPairSync('ed25519');
+  const good = vkeyOf('w.example/1', 4, publicKey);
+  assert.equal(parseWitnessKey(good).name, 'w.example/1');
+  const [name, id = '', material = ''] = good.split('+', 2).concat(good.slice(good.indexOf('+', 12 + 2) + 1));
+  assert.throws(() => parseWitnessKey(vkeyOf('w.example/1', 1, publicKey)), /type 4/);
+  assert.throws(() => parseWitnessKey(good.replace('w.example', 'v.example')), /has the id [0-9a-f]{8}, but/);
+  for (const bad of [
+    '',
+    name as string,
+    `${name}+${id}`,
+    `${name}+${id.toUpperCase()}0+${material}`,
+    `${good}=`,
+    ` ${good}`,
+  ])
+    assert.throws(() => parseWitnessKey(bad), /is no verifier key/, bad);
+});

@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { doubtOf, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
+import {
+  actAt,
+  begunS,
+  commit,
+  createKey,
+  filingAt,
+  type SmallBundle,
+  SmallLog,
+  smallLog,
+  sortedJson,
+  transferAt,
+} from './small-log.ts';
+
+const log = smallLog(20);
+const good = log.bundle(7);
+const keysOf = ({ keys }: SmallLog) => keys.map(({ vkey }) => readVerifierKey(vkey));
+
+/** The verdict on a bundle: what is proven, or `KIND: what`. */
+function verdict(bundle: unknown, of = log) {
+  const text = typeof bundle === 'string' ? bundle : JSON.stringify(bundle);
+  const found = verifyBundle(text, { keys: keysOf(of) });
+  return found.isProven ? found.proven : `${found.kind}: ${found.what}`;
+}
+
+function assertRefused(bundle: unknown, told: RegExp, of = log): void {
+  const found = verdict(bundle, of);
+  assert.match(typeof found === 'string' ? found : 'proven', told);
+}
+
+test('a good bundle proves record, time, log, and who signed', () => {
+  const proven = verdict(good);
+  assert.ok(typeof proven === 'object');
+  const { record, checkpoint, signers, hash, timeS, index, pin } = proven;
+  assert.deepEqual([record.kind, record.number, record.sequence], ['FILING', 'AS-2026-000007', 1]);
+  assert.deepEqual([record.members.get('author'), record.members.get('price')], ['Qi Baishi', 128_000_000]);
+  assert.deepEqual([checkpoint.origin, checkpoint.size], ['log.example/artworks', 21]);
+  assert.deepEqual(signers, keysOf(log));
+  assert.deepEqual([hash, timeS, index, pin], [good.hash, begunS + 7, 7, undefined]);
+});
+
+test('white space and the order of members say nothing, so that whoever formats a bundle does not break it', () => {
+  assert.equal(typeof verdict(JSON.stringify(good, undefined, 2)), 'object');
+  assert.equal(typeof verdict(` \r\n\t${sortedJson({ ...good })} \n`), 'object');
+});
+
+test('what followed a filing is proven like it', () => {
+  const own = smallLog(3);
+  const index = own.record(transferAt(begunS + 9, 'AS-2026-000002', 2));
+  const proven = verdict(own.bundle(index), own);
+  assert.ok(typeof proven === 'object', String(proven));
+  const { kind, number, sequence } = proven.record;
+  assert.deepEqual([kind, number, sequence, proven.timeS], ['TRANSFER', 'AS-2026-000002', 2, begunS + 9]);
+});
+
+test('a record behind a filing is not dated after its leaf, and a date long before it is pointed out', () => {
+  const own = smallLog(3);
+  const dated = (at: string, sequence: number) => {
+    const logged = transferAt(begunS + 9, 'AS-2026-000002', sequence);
+    const text = sortedJson({ at, event: 'TRANSFER', filingNo: logged.number, sequence });
+    return verdict(own.bundle(own.record({ ...logged, text })), own);
+  };
+  assert.match(
+    String(dated('2026-11-23', 2)),
+    /^HASH_MISMATCH: the record is dated 2026-11-23, and its leaf/,
+  );
+  for (const [at, doubt] of [
+    ['2026-11-21', undefined],
+    ['2026-11-20', undefined],
+    ['2019-01-01', /dated 2019-01-01, and was logged 2026-11-21T/],
+  ] as const) {
+    const proven = dated(at, 3);
+    assert.ok(typeof proven === 'object', String(proven));
+    if (doubt === undefined) assert.equal(doubtOf(proven), undefined, at);
+    else assert.match(doubtOf(proven) ?? '', doubt);
+  }
+});
+
+/** The text of a good bundle with one part of it replaced, which has to be in it. */
+function replaced(from: string, to: string): string {
+  const text = JSON.stringify(good);
+  assert.ok(text.includes(from), from);
+  return text.replace(from, to);
+}
+
+const malformed: Readonly<Record<string, unknown>> = {
+  'nothing at all': '',
+  'no object': '[]',
+  'no JSON': '{',
+  'something behind it': `${JSON.stringify(good)}x`,
+  'a byte order mark': `\ufeff${JSON.stringify(good)}`,
+  'a comma too many': replaced('"version":1,', '"version":1,,'),
+  'a member too many': { ...good, note: 'trust me' },
+  'a member twice': replaced('"version":1,', '"version":1,"version":1,'),
+  'the same member, written otherwise, twice': replaced('"version":1,', '"version":1,"\\u0076ersion":1,'),
+  'a list': { ...good, salt: [good.salt] },
+  'a truth value': { ...good, version: true },
+  'another format': { ...good, format: 'artseal' },
+  'another version': { ...good, version: 2 },
+  'a version with a fraction': replaced('"version":1', '"version":1.0'),
+  'half a surrogate pair': { ...good, format: '\ud800' },
+  'upper-case hex': { ...good, hash: good.hash.toUpperCase() },
+  'a salt that is too short': { ...good, salt: good.salt.slice(2) },
+  'a proof of another version': { ...good, proof: good.proof.replace('@v1', '@v2') },
+  'a proof with extra data': { ...good, proof: good.proof.replace('index', 'extra AAAA\nindex') },
+  'an index with a leading zero': { ...good, proof: good.proof.replace('index 7', 'index 07') },
+  'an index beyond 2^53-1': { ...good, proof: good.proof.replace('index 7', 'index 9007199254740992') },
+  'base64 without padding': { ...good, proof: good.proof.replace('=\n', '\n') },
+  'base64 with bits left over': {
+    ...good,
+    proof: good.proof.replace(/.=\n/, (end) => `${nextDigit(end)}=\n`),
+  },
+  'lines ended by CR LF': { ...good, proof: good.proof.replaceAll('\n', '\r\n') },
+  'a checkpoint without signatures': { ...good, proof: good.proof.slice(0, good.proof.indexOf('\u2014')) },
+  'a checkpoint without an end': { ...good, proof: good.proof.slice(0, -1) },
+  'a size with a sign': { ...good, proof: good.proof.replace('\n21\n', '\n+21\n') },
+  '64 hashes': {
+    ...good,
+    proof: good.proof.replace('index 7\n', `index 7\n${`${'A'.repeat(43)}=\n`.repeat(64)}`),
+  },
+  'more than a million characters': { ...good, format: 'x'.repeat(2 ** 20) },
+};
+
+/** The next digit of base64, whose last bits are others. */
+function nextDigit([digit = 'A']: string): string {
+  const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+  return digits[digits.indexOf(digit) + 1] ?? assert.fail();
+}
+
+for (const [name, bundle] of Object.entries(malformed)) {
+  test(`a bundle with ${name} is malformed`, () => assertRefused(bundle, /^MALFORMED: /));
+}
+
+for (const name of Object.keys(good)) {
+  test(`a bundle without ${name} is malformed`, () =>
+    assertRefused({ ...good, [name]: undefined }, /^MALFORMED: .*(lacks|its format|another version)/));
+}
+
+/** A bundle of a log that took this text up as it is: only its form is wrong. */
+function withRecord(text: string, own = smallLog(2)): [SmallBundle, SmallLog] {
+  const index = own.record({ ...filingAt(begunS + 3, 3), text });
+  return [own.bundle(index), own];
+}
+
+const filing = filingAt(begunS + 3, 3).text;
+const strange: Readonly<Record<string, string>> = {
+  'a space': filing.replace(':', ': '),
+  'members in another order': JSON.stringify(
+    Object.fromEntries(Object.entries(JSON.parse(filing)).toReversed()),
+  ),
+  'an escape that is not needed': filing.replace('Qi', '\\u0051i'),
+  'an escaped slash': filing.replace('Qi', 'Qi\\/'),
+  'a price of 1e3': filing.replace('128000000', '1e3'),
+  'a price of -0': filing.replace('128000000', '-0'),
+  'a price of -1': filing.replace('128000000', '-1'),
+  'a price of 1.5': filing.replace('128000000', '1.5'),
+  'a price beyond 2^53-1': filing.replace('128000000', '9007199254740993'),
+  'a price with a leading zero': filing.replace('128000000', '0128000000'),
+  'a member twice': filing.replace('{', '{"author":"Qi Baishi",'),
+  'a member too many': filing.replace('{', '{"appraiser":"me",'),
+  'a member too few': filing.replace('"era":"1947",', ''),
+  'half a surrogate pair': filing.replace('Qi', '\\ud800'),
+  'a number that is no filing number': filing.replace('AS-2026-000003', 'AS-2026-3'),
+  'a timestamp in UTC': filing.replace('+08:00', 'Z'),
+  'a day that there is not': filing.replace('2026-11-21', '2026-02-30'),
+  'an event that is not known': '{"at":"2026-11-21","event":"LOST","filingNo":"AS-2026-000003","sequence":2}',
+  'the sequence of a filing':
+    '{"at":"2026-11-21","event":"TRANSFER","filingNo":"AS-2026-000003","sequence":1}',
+};
+for (const [name, text] of Object.entries(strange)) {
+  test(`a record with ${name} is malformed, although its log has it`, () => {
+    assertRefused(withRecord(text)[0], /^MALFORMED: /);
+  });
+}
+
+/** Members of a leaf that says something else than its record, in a log that has it so. */
+const leaves: Readonly<Record<string, readonly [changes: Readonly<Record<string, unknown>>, told: RegExp]>> =
+  {
+    'another number': [{ number: 'AS-2026-000099' }, /^HASH_MISMATCH: the number of the record/],
+    'another time': [
+      { time: begunS + 4 },
+      /^HASH_MISMATCH: the record says that it was filed at 2026-11-21T01:15:03Z, its/,
+    ],
+    'another kind': [{ kind: 'TRANSFER', sequence: 2 }, /^HASH_MISMATCH: the kind/],
+    'another sequence for a filing': [{ sequence: 2 }, /^MALFORMED: /],
+    'another commitment': [
+      { commitment: 'ab'.repeat(32) },
+      /^HASH_MISMATCH: the leaf commits to another record/,
+    ],
+    'another version': [{ version: 2 }, /^MALFORMED: the leaf is of version 2/],
+    'a member too many': [{ author: 'Qi Baishi' }, /^MALFORMED: the leaf has "author"/],
+    'a time beyond all dates': [{ time: 2 ** 53 - 1 }, /^MALFORMED: the time/],
+  };
+for (const [name, [changes, told]] of Object.entries(leaves)) {
+  test(`a leaf with ${name} than the record is refused, although the log has it`, () => {
+    const own = smallLog(2);
+    const record = filingAt(begunS + 3, 3);
+    const { salt, data } = commit(record);
+    const leaf = sortedJson({ ...JSON.parse(data), ...changes });
+    const index = own.append(leaf);
+    const hash = createHash('sha256').update(record.text).digest('hex');
+    const bundle = { ...good, record: record.text, hash, salt: Buffer.from(salt).toString('hex'), leaf };
+    assertRefused({ ...bundle, proof: own.proof(index) }, told, own);
+  });
+}
+
+test('the leaf of an act of the log is no evidence of a record', () => {
+  const leaf = actAt('LOG_BEGUN', begunS, 1, { adopted: 0 });
+  assertRefused({ ...good, leaf, proof: log.proof(0) }, /^HASH_MISMATCH: the leaf is of an act/);
+});
+
+test('a signature counts if its key was given, and one that is wrong counts against the rest', () => {
+  const [old, next] = [createKey('log.example/two'), createKey('log.example/two')];
+  const own = new SmallLog('log.example/two', [old, next]);
+  const bundle = own.bundle(own.record(filingAt(begunS)));
+  const with_ = (...keys: readonly string[]) =>
+    verifyBundle(JSON.stringify(bundle), { keys: keys.map(readVerifierKey) });
+  for (const key of [old, next]) {
+    const found = with_(key.vkey);
+    assert.ok(found.isProven);
+    assert.deepEqual(found.proven.signers, [readVerifierKey(key.vkey)]);
+  }
+  assert.equal(with_(createKey('log.example/two').vkey).isProven, false);
+  // The signature of the other key is of another text.
+  const forged = `\u2014${next.line('another text\n').slice(1)}`;
+  const proof = `${bundle.proof.trimEnd().split('\n').slice(0, -1).join('\n')}\n${forged}`;
+  const found = verifyBundle(JSON.stringify({ ...bundle, proof }), {
+    keys: [old, next].map(({ vkey }) => readVerifierKey(vkey)),
+  });
+  assert.deepEqual(found.isProven ? undefined : found.kind, 'BAD_SIGNATURE');
+  assert.equal(
+    verifyBundle(JSON.stringify({ ...bundle, proof }), { keys: [readVerifierKey(old.vkey)] }).isProven,
+    true,
+  );
+});
+
+test('a key of another name does not sign for this log', () => {
+  const other = createKey('log.example/other');
+  const own = new SmallLog('log.example/artworks', [other]);
+  assertRefused(
+    own.bundle(own.record(filingAt(begunS))),
+    /^BAD_SIGNATURE: .*log\.example\/artworks.*log\.example\/other/,
+    own,
+  );
+});
+
+test('of ten thousand bundles with one byte changed none is proven', () => {
+  const bytes = Buffer.from(JSON.stringify(good));
+  const keys = keysOf(log);
+  let state = 42;
+  const draw = (below: number) => {
+    // The generator of Park and Miller: the same bytes in every run.
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
+  for (let run = 0; run < 10_000; run += 1) {
+    const changed = Buffer.from(bytes);
+    const at = draw(bytes.length);
+    changed[at] = (changed[at] ?? 0) ^ (1 + draw(255));
+    const text = new TextDecoder().decode(changed);
+    assert.equal(verifyBundle(text, { keys }).isProven, false, `byte ${at}: ${text}`);
+  }
+});
+
+test('a time stamp belongs to a tree of the same log with the same leaf at the same place', () => {
+  const stamped = (proof: string, token = 'AAAA') => ({ ...good, timeStamp: { proof, token } });
+  assertRefused(stamped(log.proof(8, 15)), /^NOT_INCLUDED: .*time stamp/);
+  // The path of this leaf, called another index in a tree where that index has the same path.
+  assertRefused(stamped(log.proof(7, 15).replace('index 7', 'index 6')), /^NOT_INCLUDED: .*time stamp/);
+  // A signature of a given key, of another text.
+  const forged = log.proof(7, 15).replace(log.checkpoint(15), log.checkpoint(15).replace('\n15\n', '\n16\n'));
+  assertRefused(stamped(forged), /^(BAD_SIGNATURE|NOT_INCLUDED): /);
+  const other = new SmallLog('log.example/other');
+  assertRefused(stamped(log.proof(7, 15, other.checkpoint(15, log.tree().root(15)))), /^BAD_SIGNATURE: /);
+  assertRefused(stamped(log.proof(7, 15), 'AAA'), /^MALFORMED: /);
+  assertRefused({ ...good, timeStamp: { proof: log.proof(7, 15) } }, /^MALFORMED: timeStamp lacks token/);
+});
+
+test('a bundle with two trees of one size is a fork if the log signed both, and else no evidence', () => {
+  const forkedBy = (keys: SmallLog['keys']) => {
+    const other = new SmallLog(log.origin, keys);
+    other.leaves.push(...log.leaves.slice(0, -1), leafOf(filingAt(begunS + 20, 20)));
+    return { ...good, timeStamp: { proof: other.proof(7), token: 'AAAA' } };
+  };
+  assertRefused(forkedBy(log.keys), /^FORKED: the log signed two different trees of 21 leaves/);
+  assertRefused(forkedBy([createKey(log.origin)]), /^BAD_SIGNATURE: .*is another tree of 21 leaves/);
+  const same = { ...good, timeStamp: { proof: log.proof(7), token: 'AAAA' } };
+  assert.equal(typeof verdict(same), 'object');
+});
+
+const leafOf = (record: Parameters<typeof commit>[0]): string => commit(record).data;

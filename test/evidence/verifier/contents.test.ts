@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createContents, noContents } from '../../../src/evidence/verifier/contents.ts';
+import { readLeaf } from '../../../src/evidence/verifier/leaf.ts';
+import { actAt, begunS } from './small-log.ts';
+
+test('a log may erase for as many years as it likes, and what lets something pass is told nevertheless', () => {
+  const contents = createContents(noContents);
+  let acts = 0;
+  const add = (kind: string, detail: Record<string, string | number>) => {
+    acts += 1;
+    contents.add(readLeaf(actAt(kind, begunS, acts, detail), 'the leaf'));
+  };
+  add('LOG_BEGUN', { adopted: 0 });
+  for (let erased = 0; erased < 10_100; erased += 1) add('RECORDS_ERASED', { before: 1, records: 500 });
+  add('NUMBERS_SKIPPED', { after: 0, through: 5, year: 2026 });
+  contents.finish();
+  const { told, acts: counted } = contents.state();
+  assert.equal(counted, 10_102);
+  assert.equal(told.length, 10_001);
+  assert.deepEqual([told.at(0)?.act, told.at(-1)?.act], ['LOG_BEGUN', 'NUMBERS_SKIPPED']);
+});

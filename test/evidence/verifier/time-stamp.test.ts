@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { readBundle, readVerifierKey, verifyBundle } from '../../../src/evidence/verifier/index.ts';
+import { readAuthorities, verifyTimeStamp } from '../../../src/evidence/verifier/time-stamp.ts';
+import { makeSelfSigned } from '../../support/certificates.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  startTimeStampAuthority,
+  type TimeStampAuthority,
+  type TimeStampReplyLie,
+} from '../../support/time-stamp-authority.ts';
+import { textOf, tokenOver } from './attesting.ts';
+import { type SmallBundle, SmallLog, smallLog } from './small-log.ts';
+
+const log = smallLog(9);
+const index = 3;
+/** Of seven leaves: an earlier checkpoint than that of the bundle. */
+const stampedProof = log.proof(index, 7);
+const authority = await startTimeStampAuthority(fileScope);
+const ca = readAuthorities(readFileSync(authority.caFile, 'utf8'));
+
+/** The bundle with a token over the checkpoint of a proof. */
+async function stamp(proof: string, by: TimeStampAuthority, lie?: TimeStampReplyLie): Promise<SmallBundle> {
+  return { ...log.bundle(index), timeStamp: { proof, token: await tokenOver(textOf(proof), by, lie) } };
+}
+
+const keys = log.keys.map(({ vkey }) => readVerifierKey(vkey));
+const verdict = (bundle: SmallBundle) => {
+  const found = verifyBundle(JSON.stringify(bundle), { keys });
+  return found.isProven ? 'proven' : `${found.kind}: ${found.what}`;
+};
+
+/** What the token proves, or what is wrong with it. */
+async function stamped(bundle: SmallBundle, authorities = ca) {
+  const { timeStamp } = readBundle(JSON.stringify(bundle));
+  assert.ok(timeStamp);
+  return verifyTimeStamp(timeStamp, authorities).catch((error) => `${error.kind}: ${error.message}`);
+}
+
+test('a time stamp tells before what time the checkpoint was there, and who says so', async () => {
+  const bundle = await stamp(stampedProof, authority);
+  assert.equal(verdict(bundle), 'proven');
+  const found = await stamped(bundle);
+  assert.ok(typeof found === 'object', String(found));
+  assert.equal(found.authority, 'CN=authority of the test');
+  // The authority says that it is exact to a second, and tells whole seconds.
+  const aheadS = found.beforeS - Date.now() / 1000;
+  assert.ok(aheadS > -60 && aheadS < 2, String(aheadS));
+});
+
+const lies = {
+  SELF_SIGNED: /Validation of signer's certificate failed/,
+  NOT_FOR_TIME_STAMPS: /not for time stamps alone/,
+  UNNAMED_CERTIFICATE: /does not say by which certificate/,
+  OTHER_CERTIFICATE_NAMED: /does not say by which certificate/,
+  TOO_MANY_CERTIFICATES: /too many certificates/,
+  ALTERED: /does not verify|digest doesn't match/,
+  ANOTHER_IMPRINT: /over something else than this checkpoint/,
+} as const satisfies Partial<Record<TimeStampReplyLie, RegExp>>;
+
+test('a time stamp that is not what it claims to be is a bad signature', async () => {
+  for (const [lie, told] of Object.entries(lies)) {
+    const found = String(await stamped(await stamp(stampedProof, authority, lie as TimeStampReplyLie)));
+    assert.match(found, /^BAD_SIGNATURE: the time stamp is not valid: /, lie);
+    assert.match(found, told, lie);
+  }
+  const good = await stamp(stampedProof, authority);
+  const other = readAuthorities(makeSelfSigned(temporaryFolder(fileScope)).certificate);
+  assert.match(String(await stamped(good, other)), /Validation of signer's certificate failed/);
+  const token = Buffer.from(good.timeStamp?.token ?? '', 'base64');
+  const broken = [
+    Buffer.of(0),
+    token.subarray(0, -1),
+    Buffer.concat([token, Buffer.of(0)]),
+    Buffer.from('text'),
+  ];
+  for (const bytes of broken) {
+    const bundle = { ...good, timeStamp: { proof: stampedProof, token: bytes.toString('base64') } };
+    assert.match(String(await stamped(bundle)), /^BAD_SIGNATURE: the time stamp is not valid: /);
+  }
+});
+
+test('a good token over another checkpoint, another leaf or the checkpoint of a stranger proves nothing', async () => {
+  const good = await stamp(stampedProof, authority);
+  const token = good.timeStamp?.token ?? '';
+  const moved = { ...good, timeStamp: { proof: log.proof(index, 8), token } };
+  assert.match(String(await stamped(moved)), /over something else than this checkpoint/);
+  const otherLeaf = { ...good, timeStamp: { proof: log.proof(index + 1, 7), token } };
+  assert.match(verdict(otherLeaf), /^NOT_INCLUDED/);
+  const stranger = new SmallLog('other.example/log');
+  stranger.leaves.push(...log.leaves);
+  const foreign = await stamp(stranger.proof(index, 7), authority);
+  assert.match(verdict(foreign), /^BAD_SIGNATURE: the checkpoint of the time stamp is of another log/);
+});
+
+test('what was stamped under a key that was retired since proves as much, but no signature of a given key may be forged', async () => {
+  const earlier = new SmallLog(log.origin);
+  earlier.leaves.push(...log.leaves);
+  const bundle = await stamp(earlier.proof(index, 7), authority);
+  assert.equal(verdict(bundle), 'proven');
+  assert.equal(typeof (await stamped(bundle)), 'object');
+  const forged = await stamp(`${stampedProof}${log.keys[0]?.line('another text\n')}`, authority);
+  assert.match(verdict(forged), /^BAD_SIGNATURE: the checkpoint of the time stamp bears a signature/);
+});
+
+test('what is no file of authorities is malformed', () => {
+  for (const pem of ['', 'text', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'])
+    assert.throws(() => readAuthorities(pem), { name: 'VerificationFailure', kind: 'MALFORMED' });
+});

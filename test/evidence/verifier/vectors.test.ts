@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readCheckpoint, readLogProof } from '../../../src/evidence/verifier/checkpoint.ts';
+import { readNote, readVerifierKey, signersOf } from '../../../src/evidence/verifier/note.ts';
+import {
+  emptyRoot,
+  isConsistent,
+  isIncluded,
+  leafHash,
+  nodeHash,
+} from '../../../src/evidence/verifier/tree.ts';
+import { createKey, createTree, hashOfLeaf, SmallLog } from './small-log.ts';
+
+/** What golang.org/x/mod/sumdb/{tlog,note} printed: see test/clients/go/main.go. */
+interface Vectors {
+  readonly rfc6962Roots: readonly string[];
+  readonly roots: Readonly<Record<string, string>>;
+  readonly sha256OfAllRoots: string;
+  readonly sha256OfInclusionProofs: string;
+  readonly sha256OfConsistencyProofs: string;
+  readonly inclusion: readonly VectorProof[];
+  readonly consistency: readonly VectorProof[];
+  readonly vkeys: readonly string[];
+  readonly note: string;
+}
+interface VectorProof {
+  /** The index, or the size of the older tree. */
+  readonly index: number;
+  readonly size: number;
+  readonly path: readonly string[];
+}
+
+const vectors: Vectors = JSON.parse(
+  readFileSync(join(import.meta.dirname, '..', '..', 'testdata', 'transparency-log.json'), 'utf8'),
+);
+const leaves = Array.from({ length: 600 }, (_, index) => hashOfLeaf(`leaf ${index}`));
+const tree = createTree(leaves);
+const leafAt = (index: number) => leaves[index] ?? assert.fail();
+const fromHex = (text: string) => Buffer.from(text, 'hex');
+const rootOf = (size: number) => fromHex(vectors.roots[size] ?? assert.fail(`${size}`));
+
+/** Another hash than this. */
+const other = (hash: Uint8Array) => Buffer.from(hash.map((byte, place) => (place === 0 ? byte ^ 1 : byte)));
+
+test('hashes of leaves and nodes are those of RFC 6962', () => {
+  const data = [
+    '',
+    '00',
+    '10',
+    '2021',
+    '3031',
+    '40414243',
+    '5051525354555657',
+    '606162636465666768696a6b6c6d6e6f',
+  ];
+  const hashes = data.map((text) => leafHash(fromHex(text)));
+  const at = (index: number) => hashes[index] ?? assert.fail();
+  const pairs = [0, 2, 4, 6].map((index) => nodeHash(at(index), at(index + 1)));
+  const root = nodeHash(
+    nodeHash(pairs[0] ?? assert.fail(), pairs[1] ?? assert.fail()),
+    nodeHash(pairs[2] ?? assert.fail(), pairs[3] ?? assert.fail()),
+  );
+  assert.deepEqual(
+    [emptyRoot, at(0), pairs[0], root].map((hash) => Buffer.from(hash ?? []).toString('hex')),
+    [0, 1, 2, 8].map((size) => vectors.rfc6962Roots[size]),
+  );
+});
+
+test('the tree that proofs of this test come from is that of golang.org/x/mod/sumdb/tlog, at every size to 600', () => {
+  const [roots, inclusion, consistency] = [createHash('sha256'), createHash('sha256'), createHash('sha256')];
+  for (let size = 0; size <= 600; size += 1) {
+    roots.update(tree.root(size));
+    if (size === 0) continue;
+    const [third, half] = [Math.floor(size / 3), Math.floor(size / 2)];
+    for (const index of [0, third, half, size - 1]) {
+      for (const hash of tree.inclusion(index, size)) inclusion.update(hash);
+    }
+    for (const older of [third, half, size - 1, size]) {
+      for (const hash of tree.consistency(Math.max(1, older), size)) consistency.update(hash);
+    }
+  }
+  assert.deepEqual(
+    [roots, inclusion, consistency].map((hash) => hash.digest('hex')),
+    [vectors.sha256OfAllRoots, vectors.sha256OfInclusionProofs, vectors.sha256OfConsistencyProofs],
+  );
+});
+
+test('the proofs of golang.org/x/mod/sumdb/tlog hold', () => {
+  assert.ok(vectors.inclusion.length > 40 && vectors.consistency.length > 40);
+  for (const { index, size, path } of vectors.inclusion) {
+    assert.ok(isIncluded(leafAt(index), index, size, path.map(fromHex), rootOf(size)), `${index} in ${size}`);
+  }
+  for (const { index: older, size, path } of vectors.consistency) {
+    const from = { size: older, root: tree.root(older) };
+    assert.ok(isConsistent(from, { size, root: rootOf(size) }, path.map(fromHex)), `${older} to ${size}`);
+  }
+});
+
+/** Some of the numbers below a size: both ends, the middle, and others that differ from size to size. */
+function sample(size: number): number[] {
+  if (size <= 32) return Array.from({ length: size }, (_, index) => index);
+  const numbers = [0, 1, size >> 1, size - 2, size - 1, 2 ** Math.floor(Math.log2(size - 1))];
+  return [...new Set([...numbers, (size * 7919) % size, (size * 31 + 17) % size])];
+}
+
+/** Which hashes of a proof are changed: all of small trees, one of large ones, another from size to size. */
+const changedOf = ({ length }: readonly unknown[], size: number): readonly number[] =>
+  size <= 64 || length === 0 ? Array.from({ length }, (_, at) => at) : [size % length];
+
+test('at every size from 1 to 600 a leaf is included where it is, and nowhere else', () => {
+  for (let size = 1; size <= 600; size += 1) {
+    const root = tree.root(size);
+    for (const index of sample(size)) {
+      const path = tree.inclusion(index, size);
+      const holds = (
+        of = leafAt(index),
+        at = index,
+        sized = size,
+        by: readonly Uint8Array[] = path,
+        to: Uint8Array = root,
+      ) => isIncluded(of, at, sized, by, to);
+      const place = `${index} in ${size}`;
+      assert.ok(holds(), place);
+      assert.ok(!holds(other(leafAt(index))), `${place}: another leaf`);
+      assert.ok(!holds(undefined, index + 1), `${place}: the next index`);
+      assert.ok(!holds(undefined, index + size), `${place}: an index beyond`);
+      assert.ok(
+        !holds(undefined, undefined, undefined, path.slice(1)) || path.length === 0,
+        `${place}: the first hash is gone`,
+      );
+      assert.ok(!holds(undefined, undefined, undefined, [...path, root]), `${place}: one hash more`);
+      assert.ok(!holds(undefined, undefined, undefined, undefined, other(root)), `${place}: another root`);
+      for (const at of changedOf(path, size)) {
+        const changed = path.with(at, other(path[at] ?? root));
+        assert.ok(!holds(undefined, undefined, undefined, changed), `${place}: hash ${at} is another`);
+      }
+    }
+  }
+});
+
+test('from every size to every size up to 64, and to samples up to 600, a tree continues the one before, and no other', () => {
+  for (let size = 0; size <= 600; size += 1) {
+    const newer = { size, root: tree.root(size) };
+    const olderSizes =
+      size <= 64 ? Array.from({ length: size + 1 }, (_, older) => older) : [...sample(size), size];
+    for (const olderSize of olderSizes) {
+      const older = { size: olderSize, root: tree.root(olderSize) };
+      const path = tree.consistency(olderSize, size);
+      const place = `${olderSize} to ${size}`;
+      assert.ok(isConsistent(older, newer, path), place);
+      assert.ok(
+        !isConsistent({ ...older, root: other(older.root) }, newer, path),
+        `${place}: another older root`,
+      );
+      assert.ok(!isConsistent(older, newer, [...path, newer.root]), `${place}: one hash more`);
+      if (olderSize < size) assert.ok(!isConsistent(newer, older, path), `${place}: backwards`);
+      // Of the tree without leaves nothing can be wrong.
+      if (olderSize === 0) continue;
+      assert.ok(
+        !isConsistent(older, { ...newer, root: other(newer.root) }, path),
+        `${place}: another newer root`,
+      );
+      assert.ok(
+        path.length === 0 || !isConsistent(older, newer, path.slice(1)),
+        `${place}: the first hash is gone`,
+      );
+      for (const at of changedOf(path, size)) {
+        const changed = path.with(at, other(path[at] ?? newer.root));
+        assert.ok(!isConsistent(older, newer, changed), `${place}: hash ${at} is another`);
+      }
+    }
+  }
+});
+
+test('trees beyond 2^32 leaves are checked as others are', () => {
+  // Two halves of 2^40 leaves each, whose roots are given, with one leaf behind them.
+  const [left, right, last] = [leafAt(1), leafAt(2), leafAt(3)];
+  const size = 2 ** 41 + 1;
+  const root = nodeHash(nodeHash(left, right), last);
+  assert.ok(isIncluded(last, 2 ** 41, size, [nodeHash(left, right)], root));
+  const complete = { size: 2 ** 41, root: nodeHash(left, right) };
+  assert.ok(isConsistent(complete, { size, root }, [last]));
+  assert.ok(isConsistent({ size: 2 ** 40, root: left }, { size, root }, [right, last]));
+  assert.ok(!isConsistent({ size: 2 ** 40, root: right }, { size, root }, [right, last]));
+});
+
+test('a note of golang.org/x/mod/sumdb/note is verified, by one of its keys or by both', () => {
+  const checkpoint = readCheckpoint(vectors.note, 'the note');
+  const keys = vectors.vkeys.map(readVerifierKey);
+  assert.deepEqual([checkpoint.origin, checkpoint.size], ['log.example/go', 600]);
+  assert.deepEqual(Buffer.from(checkpoint.root), tree.root(600));
+  assert.deepEqual(signersOf(checkpoint.note, keys, 'the note'), keys);
+  for (const key of keys) assert.deepEqual(signersOf(checkpoint.note, [key], 'the note'), [key]);
+});
+
+test('the counterpart of these tests signs byte for byte as golang.org/x/mod/sumdb/note does', () => {
+  const keys = [0, 1].map((seed) => createKey('log.example/go', Buffer.alloc(32, seed)));
+  assert.deepEqual(
+    keys.map(({ vkey }) => vkey),
+    vectors.vkeys,
+  );
+  assert.equal(new SmallLog('log.example/go', keys).checkpoint(600, tree.root(600)), vectors.note);
+});
+
+test('the example of c2sp.org/signed-note is verified', () => {
+  const key = readVerifierKey('example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k');
+  const signature =
+    'Uw2QOkn8srV1yJGh2VYRlL1Tnagv1YEq6TfXppzi2ONncAlTgK7Ztg1ERYNZXsYjOBH3mFXmRKuwHjG1Yu72IneyaQM=';
+  const note = `This is an example message.\n\n\u2014 example.com/foo ${signature}\n`;
+  assert.deepEqual(signersOf(readNote(note, 'the note'), [key], 'the note'), [key]);
+  assert.throws(() => signersOf(readNote(note.replace('example m', 'Example m'), 'it'), [key], 'it'), {
+    kind: 'BAD_SIGNATURE',
+  });
+});
+
+test('the examples of c2sp.org/tlog-checkpoint and tlog-cosignature are read, lines of other keys besides', () => {
+  const root = 'CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=';
+  const signature =
+    'Az3grlgtzPICa5OS8npVmf1Myq/5IZniMp+ZJurmRDeOoRDe4URYN7u5/Zhcyv2q1gGzGku9nTo+zyWE+xeMcTOAYQ8=';
+  const cosignature =
+    'jWbPPwAAAABkGFDLEZMHwSRaJNiIDoe9DYn/zXcrtPHeolMI5OWXEhZCB9dlrDJsX3b2oyin1nPZqhf5nNo0xUe+mbIUBkBIfZ+qnA==';
+  const note =
+    `example.com/behind-the-sofa\n20852163\n${root}\n\n\u2014 example.com/behind-the-sofa ${signature}\n` +
+    `\u2014 witness.example.com/w1 ${cosignature}\n`;
+  const checkpoint = readCheckpoint(note, 'the checkpoint');
+  assert.deepEqual([checkpoint.origin, checkpoint.size], ['example.com/behind-the-sofa', 20_852_163]);
+  assert.equal(Buffer.from(checkpoint.root).toString('base64'), root);
+  assert.deepEqual(
+    checkpoint.note.signatures.map(({ keyName, keyId, signature: { length } }) => [keyName, keyId, length]),
+    [
+      ['example.com/behind-the-sofa', '033de0ae', 64],
+      ['witness.example.com/w1', '8d66cf3f', 72],
+    ],
+  );
+  const hash = 'gSKyXoYZUgZ6jduWYrkDOARinOMGJveXjgMkBTcdPlQ=';
+  const proof = readLogProof(`c2sp.org/tlog-proof@v1\nindex 73894\n${hash}\n\n${note}`, 'the proof');
+  assert.deepEqual([proof.index, proof.path.length, proof.checkpoint.size], [73_894, 1, 20_852_163]);
+});
+
+const vkey = 'example.com/foo+530d903a+AekyeRrm56hApGFkyQR4ZCbV54Id2LKaANYcrnKv3U2k';
+for (const [name, wrong] of Object.entries({
+  'no plus': 'example.com/foo',
+  'an empty name': vkey.replace('example.com/foo', ''),
+  'a space in its name': vkey.replace('foo', 'f oo'),
+  'another id': vkey.replace('530d903a', '530d903b'),
+  'another name': vkey.replace('foo', 'fob'),
+  'another key': vkey.replace('AekyeRrm', 'AekyeRrn'),
+  'another kind of key': vkey.replace('AekyeRrm', 'BekyeRrm'),
+  'upper-case hex': vkey.replace('530d903a', '530D903A'),
+  'a newline behind it': `${vkey}\n`,
+  'half of it': vkey.slice(0, 40),
+})) {
+  test(`a verifier key with ${name} is refused`, () => {
+    assert.throws(() => readVerifierKey(wrong), { name: 'VerificationFailure', kind: 'MALFORMED' });
+  });
+}

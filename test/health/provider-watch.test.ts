@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import pino from 'pino';
+import { accessLimits, watchInstitution } from '../../src/health/provider-watch.ts';
+import type { Access } from '../../src/payments/provider.ts';
+import { createManualClock } from '../support/clock.ts';
+
+const accepted: Access = { kind: 'ACCEPTED' };
+const rejected: Access = { kind: 'REJECTED', why: 'the key was revoked' };
+const unreachable: Access = { kind: 'UNREACHABLE', why: 'nobody there' };
+
+/** A watch over an institution that answers as it is told; undefined for no answer at all. */
+function watched(t: TestContext, first: Access | undefined, random = () => 0.5) {
+  const clock = createManualClock();
+  const lines: { level: number; msg: string; why?: string }[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(JSON.parse(line)) });
+  let answer = first;
+  let asked = 0;
+  const institution = {
+    checkAccess: async (signal: AbortSignal): Promise<Access> => {
+      asked += 1;
+      if (answer !== undefined) return answer;
+      const { promise, resolve } = Promise.withResolvers<Access>();
+      const giveUp = () => resolve({ kind: 'UNREACHABLE', why: signal.reason.message });
+      signal.addEventListener('abort', giveUp, { once: true });
+      return promise;
+    },
+  };
+  const watch = watchInstitution({ institution, name: 'bank', clock, random, log });
+  t.after(watch.stop);
+  // What was asked is answered without time passing.
+  const settle = () => new Promise(setImmediate);
+  return {
+    ...{ clock, watch, lines, settle },
+    asked: () => asked,
+    levels: () => lines.map(({ level }) => level),
+    /** Answers so from now on, and lets the next question be asked. */
+    next: async (access: Access | undefined) => {
+      answer = access;
+      clock.advance(clock.nextDueMs() ?? assert.fail('nothing is to come'));
+      await settle();
+    },
+  };
+}
+
+test('it is asked at once, and until it has answered the service is not ready', async (t) => {
+  const { watch, asked, levels, settle, next } = watched(t, accepted);
+  assert.equal(asked(), 1);
+  assert.deepEqual(watch.state(), { credentials: undefined, isReached: undefined });
+  assert.match(watch.findFault() ?? '', /^bank has not said yet/);
+  await settle();
+  assert.deepEqual(watch.state(), { credentials: 'ACCEPTED', isReached: true });
+  assert.equal(watch.findFault(), undefined);
+  await next(accepted);
+  assert.equal(asked(), 2);
+  assert.deepEqual(levels(), [], 'that all is well needs no line');
+});
+
+test('rejected credentials are an error once, and a fault of readiness until they are accepted', async (t) => {
+  const { watch, lines, levels, settle, next } = watched(t, rejected);
+  await settle();
+  await next(rejected);
+  assert.equal(watch.findFault(), 'bank rejects the credentials: the key was revoked');
+  assert.deepEqual(levels(), [50]);
+  assert.equal(lines[0]?.why, 'the key was revoked');
+  await next(unreachable);
+  assert.deepEqual(watch.state(), { credentials: 'REJECTED', isReached: false });
+  assert.match(watch.findFault() ?? '', /rejects the credentials/, 'no answer takes nothing back');
+  await next(accepted);
+  assert.equal(watch.findFault(), undefined);
+  assert.deepEqual(levels(), [50, 40, 30]);
+});
+
+test('an institution that cannot be reached is a warning and no fault', async (t) => {
+  const { watch, levels, settle, next } = watched(t, unreachable);
+  await settle();
+  assert.deepEqual(watch.state(), { credentials: undefined, isReached: false });
+  assert.equal(watch.findFault(), undefined);
+  await next(unreachable);
+  await next(accepted);
+  assert.deepEqual(levels(), [40, 30]);
+});
+
+test('a question without an answer is given up in time to say so within ten seconds', async (t) => {
+  const { clock, watch, lines, settle } = watched(t, undefined);
+  await settle();
+  assert.ok(accessLimits.answerMs < 10_000);
+  clock.advance(accessLimits.answerMs - 1);
+  await settle();
+  assert.equal(lines.length, 0);
+  clock.advance(1);
+  await settle();
+  assert.match(lines[0]?.why ?? '', /no answer within 8 seconds/);
+  assert.equal(watch.findFault(), undefined);
+});
+
+test('the start waits for the first answer, but not for long', async (t) => {
+  const prompt = watched(t, rejected);
+  await prompt.watch.answeredWithin(1_000);
+  assert.match(prompt.watch.findFault() ?? '', /rejects/);
+  const slow = watched(t, undefined);
+  let isOver = false;
+  const waiting = slow.watch.answeredWithin(1_000).then(() => {
+    isOver = true;
+  });
+  slow.clock.advance(999);
+  await slow.settle();
+  assert.equal(isOver, false);
+  slow.clock.advance(1);
+  await waiting;
+  assert.match(slow.watch.findFault() ?? '', /has not said yet/);
+});
+
+test('each change is told, and nothing else', async (t) => {
+  const { watch, settle, next } = watched(t, accepted);
+  let changes = 0;
+  watch.onChange(() => {
+    changes += 1;
+  });
+  const seen: number[] = [];
+  await settle();
+  for (const access of [accepted, rejected, rejected, unreachable, unreachable, accepted]) {
+    await next(access);
+    seen.push(changes);
+  }
+  assert.deepEqual(seen, [1, 2, 2, 3, 3, 4]);
+});
+
+test('questions are spread over time, and a change is known within a minute at the latest', async (t) => {
+  const { askEveryMs, spreadMs, answerMs } = accessLimits;
+  assert.ok(askEveryMs + spreadMs + answerMs < 60_000);
+  for (const [dice, dueMs] of [
+    [0, askEveryMs - spreadMs],
+    [1, askEveryMs + spreadMs],
+  ] as const) {
+    const { clock, settle } = watched(t, accepted, () => dice);
+    await settle();
+    assert.equal(clock.nextDueMs(), dueMs);
+  }
+});
+
+test('when it stops it asks nothing more, whatever is under way', async (t) => {
+  const { clock, watch, asked, lines, settle } = watched(t, undefined);
+  watch.stop();
+  await settle();
+  clock.advance(3_600_000);
+  await settle();
+  assert.deepEqual([asked(), lines.length], [1, 0]);
+});

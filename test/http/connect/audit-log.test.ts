@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { startService } from '../../support/service.ts';
+import { operatorTerms } from '../../support/tokens.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+
+const noon = Date.parse('2026-11-21T12:00:00Z');
+
+async function office(t: Parameters<typeof startService>[0]) {
+  const clock = createManualClock(noon);
+  const service = await startService(t, { clock });
+  const { token, stored } = await service.issuance.issueToken(operatorTerms('office'), tester);
+  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+  return { clock, service, admin, tokenId: stored.tokenId };
+}
+
+test('a change by RPC is an act of the token, with its reason and what it changed', async (t) => {
+  const { service, admin, tokenId } = await office(t);
+  const { keyId, caller } = await service.platform('TRIAL');
+  await admin.suspendKey({ keyId, reason: 'leaked' });
+  await admin.suspendPlatform({ caller });
+  const { acts } = await admin.listActs({});
+  const [platform, key] = acts;
+  assert.deepEqual(
+    [platform?.actor, platform?.action, platform?.subject, platform?.reason],
+    [`token ${tokenId} (office)`, 'platform suspend', caller, ''],
+  );
+  assert.deepEqual(
+    [key?.at, key?.actor, key?.action, key?.subject, key?.reason],
+    ['2026-11-21T12:00:00+00:00', `token ${tokenId} (office)`, 'key suspend', keyId, 'leaked'],
+  );
+  const told = { platform: caller, tier: 'TRIAL', monthlyQuota: 1_000, filingCap: 'none' };
+  assert.deepEqual(JSON.parse(key?.before ?? ''), { ...told, status: 'ACTIVE', expiresAtS: null });
+  assert.deepEqual(JSON.parse(key?.after ?? ''), { ...told, status: 'SUSPENDED', expiresAtS: null });
+  const created = acts[2];
+  assert.deepEqual([created?.action, created?.subject, created?.before], ['key create', keyId, '']);
+});
+
+test('every changing call takes a reason, which is kept, and refuses one beyond its bounds', async (t) => {
+  const { service, admin } = await office(t);
+  const { keyId, caller } = await service.platform();
+  const rotatable = await service.platform();
+  const changes: readonly ((reason: string) => Promise<unknown>)[] = [
+    (reason) => admin.createKey({ name: `gallery ${reason}`, tier: 1, reason }),
+    (reason) => admin.rotateKey({ keyId: rotatable.keyId, reason }),
+    (reason) => admin.suspendKey({ keyId, reason }),
+    (reason) => admin.resumeKey({ keyId, reason }),
+    (reason) => admin.revokeKey({ keyId, reason }),
+    (reason) => admin.suspendPlatform({ caller, reason }),
+    (reason) => admin.resumePlatform({ caller, reason }),
+  ];
+  for (const [place, change] of changes.entries()) {
+    for (const wrong of ['x'.repeat(501), 'a\nb', ' ']) {
+      const { message } = await typedRefusal(change(wrong), 'VALIDATION_FAILED');
+      assert.match(message, /\breason must /);
+    }
+    await change(`why ${place}`);
+    const [act] = (await admin.listActs({ pageSize: 1 })).acts;
+    assert.equal(act?.reason, `why ${place}`);
+  }
+});
+
+test('acts are listed page by page, since a time, newest first', async (t) => {
+  const { clock, service, admin } = await office(t);
+  const { keyId } = await service.platform();
+  for (let hour = 0; hour < 4; hour += 1) {
+    await (hour % 2 === 0 ? admin.suspendKey({ keyId }) : admin.resumeKey({ keyId }));
+    clock.advance(3_600_000);
+  }
+  const since = '2026-11-21T21:00:00+08:00';
+  const first = await admin.listActs({ pageSize: 2, since });
+  const pageToken = first.nextPageToken;
+  const second = await admin.listActs({ pageSize: 2, since, pageToken });
+  assert.deepEqual(
+    [...first.acts, ...second.acts].map(({ at }) => at.slice(11, 13)),
+    ['15', '14', '13'],
+  );
+  assert.equal(second.nextPageToken, '');
+  const ids = [...first.acts, ...second.acts].map(({ id }) => id);
+  assert.deepEqual(
+    ids,
+    ids.toSorted((one, other) => Number(other - one)),
+  );
+  await typedRefusal(admin.listActs({ pageSize: 2, pageToken }), 'VALIDATION_FAILED');
+  for (const wrong of ['2026-11-21', 'yesterday', '2026-11-21T21:00:00']) {
+    const { message } = await typedRefusal(admin.listActs({ since: wrong }), 'VALIDATION_FAILED');
+    assert.match(message, /^since must be RFC 3339/);
+  }
+});

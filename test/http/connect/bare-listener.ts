@@ -1,0 +1,42 @@
+import type { TestContext } from 'node:test';
+import pino from 'pino';
+import type { ConnectionPatience } from '../../../src/http/connect/connections.ts';
+import { createInternalListener } from '../../../src/http/connect/internal-listener.ts';
+import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import { createClientOf } from '../../../src/http/listen/clients.ts';
+import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
+import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import { listenLocally } from '../../support/local-server.ts';
+import { openObserver } from '../../support/observer.ts';
+
+/** How long the connections of a test's door last. */
+export interface DoorPatience extends Partial<ConnectionPatience> {
+  /** How long the headers of a request may take, in milliseconds. */
+  readonly headersMs?: number;
+  /** How long a client may take nothing of a response, in milliseconds. */
+  readonly stalledMs?: number;
+  readonly tls?: TlsFront | undefined;
+}
+
+/** The internal listener alone, with calls of the test's own. */
+export async function openBareDoor(
+  t: TestContext,
+  typedCalls: TypedCalls,
+  { headersMs, stalledMs, tls, ...patience }: DoorPatience = {},
+) {
+  const logLines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const listener = createInternalListener({
+    ...{ typedCalls, tls, ...patience },
+    clientOf: createClientOf([]),
+    openCalls: createOpenCalls(stalledMs),
+    observer: openObserver('internal', log),
+  });
+  const { server } = listener;
+  if (headersMs !== undefined) {
+    // The server takes the interval as it begins to listen.
+    Object.assign(server, { headersTimeout: headersMs, connectionsCheckingInterval: headersMs });
+  }
+  const baseUrl = await listenLocally(t, server, () => listener.destroy());
+  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:'), logLines };
+}

@@ -1,0 +1,21 @@
+/** Answers many requests of one reflection stream that stays open; posts how many promises more are held than before. */
+import { queryObjects } from 'node:v8';
+import { parentPort, workerData } from 'node:worker_threads';
+import { create } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
+import { ServerReflectionRequestSchema } from '../../../../gen/grpc/reflection/v1/reflection_pb.ts';
+import { createReflection } from '../../../../src/http/connect/reflection.ts';
+
+const request = create(ServerReflectionRequestSchema, {
+  messageRequest: { case: 'listServices', value: '' },
+});
+async function* requests() {
+  for (;;) yield request;
+}
+const { signal } = new AbortController();
+const info = createReflection({ services: [], files: [], draining: new AbortController().signal });
+const answers = info(requests(), { signal } as HandlerContext);
+const held = () => queryObjects(Promise, { format: 'count' });
+const before = held();
+for (let answered = 0; answered < workerData; answered += 1) await answers.next();
+parentPort?.postMessage(held() - before);

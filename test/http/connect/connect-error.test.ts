@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Code } from '@connectrpc/connect';
+import { EscrowService } from '../../../gen/artseal/v1/escrow_pb.ts';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../../gen/google/rpc/error_details_pb.ts';
+import { asRefusal, type Reason, Refusal, reasons } from '../../../src/domain/reason.ts';
+import { FieldsRefused } from '../../../src/domain/violation.ts';
+import { toConnectError } from '../../../src/http/connect/errors.ts';
+
+/** The status codes of gRPC by the names that Connect gives them. */
+const codes: Record<string, Code> = {
+  invalid_argument: 3,
+  deadline_exceeded: 4,
+  not_found: 5,
+  permission_denied: 7,
+  resource_exhausted: 8,
+  failed_precondition: 9,
+  aborted: 10,
+  canceled: 1,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  data_loss: 15,
+  unauthenticated: 16,
+};
+
+for (const [reason, { code }] of Object.entries(reasons)) {
+  test(`${reason} is ${code} to a typed client`, () => {
+    const error = toConnectError(new Refusal(reason as Reason, 'A sentence.'), 'the request id');
+    assert.equal(error.code, codes[code]);
+    assert.equal(error.rawMessage, 'A sentence.');
+    const details = error.findDetails(ErrorInfoSchema);
+    assert.equal(details.length, 1);
+    assert.equal(details[0]?.reason, reason);
+    assert.equal(details[0]?.domain, 'artseal');
+    assert.deepEqual(details[0]?.metadata, { requestId: 'the request id' });
+    assert.equal(error.metadata.has('Retry-After'), false);
+    assert.deepEqual(error.findDetails(RetryInfoSchema), []);
+  });
+}
+
+test('a typed client is told the fields that are not valid by their names in the proto, in every protocol', () => {
+  const violations = [
+    { field: 'buyerId', rule: 'is required' },
+    { field: 'nowhere', rule: 'is not part of this request' },
+  ];
+  const error = toConnectError(
+    new FieldsRefused('VALIDATION_FAILED', violations),
+    'r',
+    undefined,
+    EscrowService.method.createEscrow.input,
+  );
+  const [invalid, ...more] = error.findDetails(BadRequestSchema);
+  assert.deepEqual(
+    [...(invalid?.fieldViolations ?? [])].map(({ field, description }) => [field, description]),
+    [
+      ['buyer_id', 'is required'],
+      ['nowhere', 'is not part of this request'],
+    ],
+  );
+  assert.deepEqual(more, []);
+  const elsewhere = toConnectError(new FieldsRefused('ESCROW_NOT_FOUND', violations), 'r');
+  assert.deepEqual(elsewhere.findDetails(BadRequestSchema), []);
+});
+
+test('a typed client is told how long to wait', () => {
+  const error = toConnectError(new Refusal('RATE_LIMITED', 'Later.', { retryAfterS: 7 }), 'r');
+  assert.equal(error.metadata.get('Retry-After'), '7');
+  const [retry, ...more] = error.findDetails(RetryInfoSchema);
+  assert.deepEqual([retry?.retryDelay?.seconds, retry?.retryDelay?.nanos, more], [7n, 0, []]);
+});
+
+test('nothing of what nobody foresaw reaches a typed client', () => {
+  for (const thrown of [new Error('secret'), 'secret', { secret: 1 }, undefined, null]) {
+    const error = toConnectError(asRefusal(thrown), 'r');
+    assert.equal(error.code, Code.Internal);
+    assert.equal(error.cause, undefined);
+    assert.ok(!JSON.stringify([error.message, [...error.metadata]]).includes('secret'));
+  }
+});

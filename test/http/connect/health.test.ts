@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import { type TestContext, test } from 'node:test';
+import { type Client, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../gen/health/v1/health_pb.ts';
+import { createTypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { rawRequest } from '../../support/raw-http.ts';
+import { openSocket } from '../../support/raw-talk.ts';
+import { createSwitchedReadiness } from '../../support/readiness.ts';
+import { startService } from '../../support/service.ts';
+import { typedRefusal } from '../../support/typed-clients.ts';
+import { openBareDoor } from './bare-listener.ts';
+import { closingOf } from './closing-support.ts';
+import { enveloped } from './raw-call.ts';
+import { transports } from './transports.ts';
+
+const shared = await startService(fileScope);
+const services = ['Filing', 'Provenance', 'Evidence', 'Escrow', 'Event', 'Webhook', 'Admin'].map(
+  (name) => `artseal.v1.${name}Service`,
+);
+
+/** A stream of Watch, its messages taken one by one. */
+function watching(health: Client<typeof Health>, service: string) {
+  const broken = new AbortController();
+  const messages = health.watch({ service }, { signal: broken.signal })[Symbol.asyncIterator]();
+  return {
+    /** The next status, or that the stream is over. */
+    next: async () => {
+      const { done, value } = await messages.next();
+      return done ? 'over' : (value as { status: Status }).status;
+    },
+    break: () => broken.abort(),
+  };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`health is told to anybody, of the process and of each service: ${name}`, async () => {
+    const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
+    for (const service of ['', ...services]) {
+      assert.equal((await health.check({ service })).status, Status.SERVING);
+    }
+    await typedRefusal(health.check({ service: 'artseal.v1.NoSuchService' }), 'NOT_FOUND');
+    const { statuses } = await health.list({});
+    const listed = Object.entries(statuses).map(([service, { status }]) => [service, status]);
+    assert.deepEqual(
+      listed.toSorted(),
+      ['', ...services].map((service) => [service, Status.SERVING]).toSorted(),
+    );
+  });
+
+  test(`a Watch tells that the process drains, ends, and does not hold up closing: ${name}`, async (t) => {
+    const service = await startService(t);
+    const health = createClient(Health, transport(service.internalUrl, 'it_unknown'));
+    const known = ['', 'artseal.v1.EscrowService'].map((watched) => watching(health, watched));
+    const unknown = watching(health, 'artseal.v1.NoSuchService');
+    for (const watch of known) assert.equal(await watch.next(), Status.SERVING);
+    assert.equal(await unknown.next(), Status.SERVICE_UNKNOWN);
+    const closed = closingOf(t, service);
+    for (const watch of known) {
+      assert.equal(await watch.next(), Status.NOT_SERVING);
+      assert.equal(await watch.next(), 'over');
+    }
+    assert.equal(await unknown.next(), 'over');
+    assert.equal(await closed, 'by itself');
+  });
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`a Watch that meets its deadline ends with TIMEOUT: ${name}`, async () => {
+    const health = createClient(Health, transport(shared.internalUrl, 'it_unknown'));
+    // A client that knew of its deadline would end the call itself.
+    const headers = { 'grpc-timeout': '300m', 'Connect-Timeout-Ms': '300' };
+    await typedRefusal(Array.fromAsync(health.watch({}, { headers })), 'TIMEOUT');
+  });
+}
+
+test('a connection has six Watch streams and no more, until one of them is broken off', async () => {
+  const onConnection = () => createClient(Health, createGrpcTransport({ baseUrl: shared.internalUrl }));
+  const health = onConnection();
+  const watches = Array.from({ length: 6 }, () => watching(health, ''));
+  for (const watch of watches) assert.equal(await watch.next(), Status.SERVING);
+  const { message, retryAfter } = await typedRefusal(watching(health, '').next(), 'RATE_LIMITED');
+  assert.match(message, /At most 6 Watch/);
+  assert.equal(retryAfter, '1');
+  const other = watching(onConnection(), '');
+  assert.equal(await other.next(), Status.SERVING);
+  watches.pop()?.break();
+  const freed = await eventually('room for another Watch', 5_000, async () => {
+    const another = watching(health, '');
+    return (await another.next().catch(() => undefined)) === Status.SERVING && another;
+  });
+  for (const watch of [...watches, other, freed]) watch.break();
+});
+
+/** The internal door alone, with a hand on whether it drains. */
+async function openDoor(t: TestContext) {
+  const draining = new AbortController();
+  const readiness = createSwitchedReadiness();
+  const typedCalls = createTypedCalls({
+    calls: {
+      identified: () => Promise.reject(new Error('Nothing is served here.')),
+      streamed: () => assert.fail('Nothing streams here.'),
+    },
+    services: [],
+    bearerCheck: () => assert.fail('Nobody is known here.'),
+    readiness,
+    draining: draining.signal,
+  });
+  const { baseUrl } = await openBareDoor(t, typedCalls);
+  return { draining, readiness, baseUrl };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`what fails is told while it fails, to who asks and to who watches: ${name}`, async (t) => {
+    const { readiness, baseUrl } = await openDoor(t);
+    const health = createClient(Health, transport(baseUrl, 'it_unknown'));
+    const watch = watching(health, '');
+    assert.equal(await watch.next(), Status.SERVING);
+    for (const [fault, expected] of [
+      ['the disk is full', Status.NOT_SERVING],
+      [undefined, Status.SERVING],
+      ['the disk is full again', Status.NOT_SERVING],
+    ] as const) {
+      readiness.set(fault);
+      assert.equal((await health.check({})).status, expected);
+      assert.equal((await health.list({})).statuses['']?.status, expected);
+      assert.equal(await watch.next(), expected);
+    }
+    watch.break();
+  });
+}
+
+test('a Watch of a process that is not ready ends with draining too, and says nothing twice', async (t) => {
+  const { draining, readiness, baseUrl } = await openDoor(t);
+  readiness.set('the disk is full');
+  const watch = watching(createClient(Health, createGrpcTransport({ baseUrl })), '');
+  assert.equal(await watch.next(), Status.NOT_SERVING);
+  draining.abort();
+  assert.equal(await watch.next(), 'over');
+});
+
+test('whoever asks while the process drains is told so', async (t) => {
+  const { draining, baseUrl } = await openDoor(t);
+  const health = createClient(Health, createGrpcTransport({ baseUrl }));
+  assert.equal((await health.check({})).status, Status.SERVING);
+  draining.abort();
+  assert.equal((await health.check({})).status, Status.NOT_SERVING);
+  assert.equal((await health.list({})).statuses['']?.status, Status.NOT_SERVING);
+  const watch = watching(health, '');
+  assert.equal(await watch.next(), Status.NOT_SERVING);
+  assert.equal(await watch.next(), 'over');
+});
+
+test('a Watch over HTTP/1.1 ends when its client is gone', async (t) => {
+  const { baseUrl } = await openDoor(t);
+  const socket = await openSocket(baseUrl);
+  const headers = { Host: 'x', 'Content-Type': 'application/grpc-web+json', 'Content-Length': '7' };
+  socket.write(rawRequest('POST', '/grpc.health.v1.Health/Watch', headers, enveloped('{}')));
+  await once(socket, 'data');
+  socket.end();
+  // The peer ends it before its idle time, and the test before that.
+  socket.setTimeout(10_000, () => socket.destroy(new Error('The connection is still open.')));
+  await finished(socket.resume(), { writable: false });
+});

@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { CallOptions } from '@connectrpc/connect';
+import { Key_Tier } from '../../../gen/artseal/v1/admin_pb.ts';
+import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
+import { RetryInfoSchema } from '../../../gen/google/rpc/error_details_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { artwork, escrowTerms } from '../../support/samples.ts';
+import { startService, type TestService } from '../../support/service.ts';
+import { openTestInstitution } from '../../support/simulator.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { errorOf, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { overGrpc } from './raw-call.ts';
+import { transports } from './transports.ts';
+
+const painting = { ...artwork, price: BigInt(artwork.price) };
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+
+let keys = 0;
+/** An idempotency key that was not used before. */
+const newKey = () => {
+  keys += 1;
+  return `key-${keys}`;
+};
+
+/** What a call under a key tells of itself in the headers of its answer. */
+function keyed(key: string) {
+  const seen: { replayed: string | null; requestId: string | null } = { replayed: null, requestId: null };
+  const options: CallOptions = {
+    headers: { 'Idempotency-Key': key },
+    onHeader: (headers) => {
+      seen.replayed = headers.get('Idempotent-Replayed');
+      seen.requestId = headers.get('X-Request-Id');
+    },
+  };
+  return { seen, options };
+}
+
+const clientsAt = async ({ internalUrl, token }: TestService, operator = false) =>
+  typedClients(createTypedTransport(internalUrl, await token(operator)));
+
+/** The terms of an order as typed clients send them. */
+const termsFor = (filingNo: string) => ({
+  ...escrowTerms(filingNo),
+  type: Escrow_Type.GUARANTEE,
+  amount: 128_000_000n,
+});
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`a CreateFiling that is sent twice under a key files once: ${name}`, async () => {
+    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+    const before = ledger.holdings();
+    const key = newKey();
+    const [first, second] = [keyed(key), keyed(key)];
+    const filed = await filings.createFiling(painting, first.options);
+    assert.deepEqual(await filings.createFiling(painting, second.options), filed);
+    assert.deepEqual([first.seen.replayed, second.seen.replayed], [null, 'true']);
+    assert.notEqual(second.seen.requestId, first.seen.requestId);
+    assert.deepEqual(ledger.holdings(), { ...before, filings: before.filings + 1 });
+    assert.notEqual((await filings.createFiling(painting)).filingNo, filed.filingNo, 'without a key');
+  });
+
+  test(`a refusal that is kept is told again, and another message is refused: ${name}`, async () => {
+    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+    const key = newKey();
+    const call = (message: object) => filings.createFiling(message, keyed(key).options);
+    const { message } = await typedRefusal(call({}), 'VALIDATION_FAILED');
+    const again = await errorOf(call({}));
+    assert.equal(again.rawMessage, message);
+    assert.equal(again.metadata.get('Idempotent-Replayed'), 'true');
+    await typedRefusal(call(painting), 'IDEMPOTENCY_KEY_REUSED');
+  });
+
+  test(`a call whose key is under way is aborted, and told when to come again: ${name}`, async (t) => {
+    const institution = openTestInstitution(t, { FREEZE: 'KEPT_BACK' });
+    const held = await startService(t, { institution });
+    const { filings, escrows } = typedClients(transport(held.internalUrl, await held.token()));
+    const { filingNo } = await filings.createFiling(painting);
+    const open = (amount = 128_000_000n) =>
+      escrows.createEscrow({ ...termsFor(filingNo), amount }, keyed('k').options);
+    const first = open();
+    await institution.instructed('FREEZE');
+    const error = await errorOf(open());
+    await typedRefusal(Promise.reject(error), 'IDEMPOTENCY_IN_PROGRESS', 'aborted');
+    assert.equal(error.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds, 1n);
+    await typedRefusal(open(1n), 'IDEMPOTENCY_KEY_REUSED');
+    await institution.answer();
+    const opened = await first;
+    assert.deepEqual(await open(), opened);
+    assert.equal(institution.instructions.length, 1);
+  });
+}
+
+test('the same caller over one protocol after another gets the one answer, with each of its tokens', async () => {
+  const tokens = [];
+  for (const _ of ['first', 'second']) {
+    tokens.push((await service.issuance.issueToken(tokenTerms('two tokens'), tester)).token);
+  }
+  const key = newKey();
+  const answers = [];
+  for (const transport of Object.values(transports)) {
+    for (const token of tokens) {
+      const { filings } = typedClients(transport(service.internalUrl, token));
+      answers.push(await filings.createFiling(painting, keyed(key).options));
+    }
+  }
+  for (const answer of answers) assert.deepEqual(answer, answers[0]);
+});
+
+test('keys of different callers have nothing to do with each other, whichever door they come through', async () => {
+  const key = newKey();
+  const platform = await service.platform();
+  const headers = { 'Idempotency-Key': key };
+  const numbers = new Set<string>();
+  const fileAll = async () => {
+    numbers.add((await fileArtwork(service, platform, { headers })).json.filingNo);
+    for (const { filings } of all) {
+      numbers.add((await filings.createFiling(painting, keyed(key).options)).filingNo);
+    }
+  };
+  const all = [await clientsAt(service), await clientsAt(service)];
+  await fileAll();
+  await fileAll();
+  assert.equal(numbers.size, 3);
+});
+
+test('a key stands for one operation', async () => {
+  const { filings, escrows } = await clientsAt(service);
+  const key = newKey();
+  const { filingNo } = await filings.createFiling(painting, keyed(key).options);
+  const { options } = keyed(key);
+  await typedRefusal(escrows.createEscrow(termsFor(filingNo), options), 'IDEMPOTENCY_KEY_REUSED');
+  const escrowId = 'ES-2026-0000';
+  await typedRefusal(escrows.releaseEscrow({ escrowId }, options), 'IDEMPOTENCY_KEY_REUSED');
+});
+
+test('a key of the wrong form is refused where something is written, and ignored where nothing is', async () => {
+  const { filings, escrows } = await clientsAt(service);
+  for (const wrong of ['a b', 'k'.repeat(256), '""']) {
+    const { options } = keyed(wrong);
+    await typedRefusal(filings.createFiling(painting, options), 'IDEMPOTENCY_KEY_INVALID');
+    await filings.listFilings({}, options);
+    await escrows.listEscrows({}, options);
+  }
+  const key = newKey();
+  const { filingNo } = await filings.createFiling(painting, keyed(key).options);
+  const { seen, options } = keyed(key);
+  assert.equal((await filings.getFiling({ filingNo }, options)).filing?.filingNo, filingNo);
+  assert.equal(seen.replayed, null);
+});
+
+test('messages are compared as they are meant, not as they are written', async () => {
+  const token = await service.token();
+  const key = newKey();
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, token));
+  const filed = await filings.createFiling(painting, keyed(key).options);
+  const call = { baseUrl: service.internalUrl, token, method: 'FilingService/CreateFiling' };
+  const body = JSON.stringify({ ...artwork, price: '128000000' }, undefined, 2);
+  const again = await overGrpc('application/grpc+json')({
+    ...{ ...call, body },
+    headers: { 'Idempotency-Key': key },
+  });
+  assert.equal(JSON.parse(again.body.toString()).filingNo, filed.filingNo);
+});
+
+test('CreateKey that is repeated under a key makes one platform and tells the one secret, stored sealed alone', async () => {
+  const { admin } = await clientsAt(service, true);
+  const key = newKey();
+  const create = () => admin.createKey({ name: 'Gallery', tier: Key_Tier.TRIAL }, keyed(key).options);
+  const first = await create();
+  assert.deepEqual(await create(), first);
+  const { key: made, apiSecret } = first;
+  assert.ok(made !== undefined && apiSecret !== '');
+  const platform = { apiKey: made.apiKey, apiSecret };
+  assert.equal((await fileArtwork(service, platform)).status, 200, 'the secret signs');
+  const rotationKey = newKey();
+  const rotate = () => admin.rotateKey({ keyId: made.keyId }, keyed(rotationKey).options);
+  const rotated = await rotate();
+  assert.deepEqual(await rotate(), rotated);
+  assert.notEqual(rotated.apiSecret, apiSecret);
+  const platforms = await service.execute({ kind: 'ListKeys', page: { from: undefined, size: 100 } });
+  assert.equal(platforms.items.filter(({ caller }) => caller === 'Gallery').length, 2);
+  for (const file of ['artseal.db', 'artseal.db-wal']) {
+    const bytes = readFileSync(join(service.dataDir, file));
+    assert.ok(bytes.length > 0);
+    for (const secret of [apiSecret, rotated.apiSecret]) assert.ok(!bytes.includes(secret), file);
+  }
+  await typedRefusal(
+    admin.createKey({ name: 'Another', tier: Key_Tier.TRIAL }, keyed(key).options),
+    'IDEMPOTENCY_KEY_REUSED',
+  );
+});
+
+/** Patience that runs out at once, and recovery that does not wait. */
+const hasty = { answerTimeoutMs: 20, firstRetryMs: 10, longestRetryMs: 40, pollMs: 10 };
+
+for (const [verdict, end] of [
+  ['CONFIRMED', 'FROZEN'],
+  ['DECLINED', 'PAYMENT_DECLINED'],
+] as const) {
+  test(`a pending CreateEscrow that is repeated under its key is told ${end}, and never ESCROW_ACTIVE`, async (t) => {
+    const institution = openTestInstitution(t, { FREEZE: verdict === 'CONFIRMED' ? 'SILENT' : 'LOST' });
+    const pending = await startService(t, { institution, limits: hasty });
+    const { filings, escrows } = await clientsAt(pending);
+    const { filingNo } = await filings.createFiling(painting);
+    const open = () => escrows.createEscrow(termsFor(filingNo), keyed('k').options);
+    for (const _ of ['first', 'second']) {
+      const error = await errorOf(open());
+      await typedRefusal(Promise.reject(error), 'PAYMENT_PENDING', 'aborted');
+      assert.equal(error.metadata.get('Idempotent-Replayed'), null);
+    }
+    institution.treat({ FREEZE: verdict });
+    const outcome = async () => (await open().catch((error) => error)) as Awaited<ReturnType<typeof open>>;
+    const settled = await eventually('it is settled', 60_000, async () => {
+      const now = await outcome();
+      return !(now instanceof Error && now.message.includes('not known yet')) && now;
+    });
+    if (verdict === 'CONFIRMED') {
+      assert.equal(settled.state, Escrow_State.FROZEN);
+      await escrows.releaseEscrow({ escrowId: settled.escrowId });
+      assert.deepEqual(await open(), settled);
+    } else {
+      const { message } = await typedRefusal(Promise.reject(settled), 'PAYMENT_DECLINED');
+      institution.treat({ FREEZE: 'CONFIRMED' });
+      await escrows.createEscrow(termsFor(filingNo));
+      assert.equal((await typedRefusal(open(), 'PAYMENT_DECLINED')).message, message);
+    }
+    assert.equal(institution.carriedOut('FREEZE'), 1);
+  });
+}

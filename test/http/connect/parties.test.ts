@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Party_Role } from '../../../gen/artseal/v1/admin_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { fileArtwork, openEscrow } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { type ServiceOptions, startService } from '../../support/service.ts';
+import { openTestInstitution } from '../../support/simulator.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+
+const { BUYER, SELLER } = Party_Role;
+const noon = Date.parse('2026-11-21T12:00:00Z');
+const buyer = { role: BUYER, partyId: 'buyer-1', names: { customer: 'cus_1', paymentMethod: 'pm_1' } };
+const seller = { role: SELLER, partyId: 'seller-1', names: { account: 'acct_1' } };
+
+/** A service whose institution has to be told who a party is, with two platforms and an operator. */
+async function started(t: TestContext, { env = {}, ...options }: ServiceOptions = {}) {
+  const institution = openTestInstitution(t);
+  const service = await startService(t, {
+    ...options,
+    institution,
+    env: {
+      ARTSEAL_PAYMENT_INSTITUTION: 'stripe',
+      ARTSEAL_STRIPE_API_KEY: 'sk_test_1',
+      ARTSEAL_STRIPE_WEBHOOK_SECRET: 'whsec_1',
+      ...env,
+    },
+  });
+  const token = await service.token(true);
+  const { admin } = typedClients(createTypedTransport(service.internalUrl, token));
+  const [gallery, other] = [await service.platform(), await service.platform()];
+  return { service, institution, admin, gallery, other };
+}
+
+test('a party is registered, told of, replaced and removed', async (t) => {
+  const { admin, gallery } = await started(t, { clock: createManualClock(noon) });
+  const { caller } = gallery;
+  const { party } = await admin.addParty({ caller, ...buyer });
+  assert.deepEqual(
+    { ...party, $typeName: undefined },
+    { $typeName: undefined, caller, ...buyer, addedAt: '2026-11-21T12:00:00+00:00' },
+  );
+  await admin.addParty({ caller, ...seller });
+  const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
+  assert.deepEqual((await admin.addParty({ caller, ...buyer, names })).party?.names, names);
+  const listed = (await admin.listParties({ caller })).parties.map(({ partyId }) => partyId);
+  assert.deepEqual(listed, ['seller-1', 'buyer-1']);
+  const removed = await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
+  assert.deepEqual(removed.party?.names, names);
+  await typedRefusal(admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' }), 'NOT_FOUND');
+});
+
+test('what breaks a rule is refused by the names of its fields', async (t) => {
+  const { admin, gallery } = await started(t);
+  const { caller } = gallery;
+  const wrong: readonly (readonly [request: object, ...fields: string[]])[] = [
+    [{ ...buyer, partyId: '' }, 'partyId'],
+    [{ ...buyer, role: Party_Role.ROLE_UNSPECIFIED }, 'role'],
+    [{ ...buyer, role: 9 }, 'role'],
+    [{ ...buyer, names: {} }, 'names.customer', 'names.paymentMethod'],
+    [{ ...buyer, names: { ...buyer.names, account: 'acct_1' } }, 'names'],
+    [{ ...seller, names: { account: 'acct_1 ' } }, 'names.account'],
+    [{ ...seller, names: JSON.parse('{"account":"acct_1","__proto__":"x"}') }, 'names'],
+    [{ ...seller, reason: 'x'.repeat(501) }, 'reason'],
+  ];
+  for (const [request, ...fields] of wrong) {
+    const { message } = await typedRefusal(admin.addParty({ caller, ...request }), 'VALIDATION_FAILED');
+    assert.deepEqual(
+      message.split('; ').map((sentence) => sentence.split(' ')[0]),
+      fields,
+    );
+  }
+  await typedRefusal(admin.addParty({ caller: 'nobody', ...buyer }), 'NOT_FOUND');
+  await typedRefusal(admin.removeParty({ caller, partyId: 'buyer-1' }), 'VALIDATION_FAILED');
+  await typedRefusal(admin.listParties({ caller, role: 9 as Party_Role }), 'VALIDATION_FAILED');
+  await typedRefusal(admin.listParties({ caller: 'nobody' }), 'NOT_FOUND');
+  assert.deepEqual((await admin.listParties({})).parties, []);
+});
+
+test('parties are listed page by page, by platform and role', async (t) => {
+  const { admin, gallery, other } = await started(t);
+  for (const partyId of ['a', 'b', 'c'])
+    for (const { caller } of [gallery, other]) await admin.addParty({ caller, ...buyer, partyId });
+  await admin.addParty({ caller: gallery.caller, ...seller });
+  const pages: string[][] = [];
+  let pageToken = '';
+  do {
+    const page = await admin.listParties({ pageSize: 2, pageToken, caller: gallery.caller, role: BUYER });
+    pages.push(page.parties.map(({ partyId }) => partyId));
+    pageToken = page.nextPageToken;
+  } while (pageToken !== '');
+  assert.deepEqual(pages, [['a', 'b'], ['c']]);
+  assert.equal((await admin.listParties({})).parties.length, 7);
+  assert.equal((await admin.listParties({ role: SELLER })).parties.length, 1);
+});
+
+test('many are imported, all or none, and all that is wrong is told at once', async (t) => {
+  const { admin, gallery, other } = await started(t);
+  const parties = [
+    { caller: gallery.caller, ...buyer },
+    { caller: other.caller, ...buyer },
+    { caller: gallery.caller, ...seller },
+  ];
+  const told = async (request: Parameters<typeof admin.importParties>[0]) => {
+    const { added, replaced, unchanged } = await admin.importParties(request);
+    return [added, replaced, unchanged];
+  };
+  assert.deepEqual(await told({ parties, dryRun: true }), [3, 0, 0]);
+  assert.deepEqual(await told({ parties }), [3, 0, 0]);
+  const changed = { caller: other.caller, ...buyer, names: { customer: 'cus_2', paymentMethod: 'pm_2' } };
+  assert.deepEqual(await told({ parties: [changed, ...parties.slice(2)] }), [0, 1, 1]);
+  const wrong = [
+    ...parties,
+    { caller: 'nobody', ...buyer },
+    { caller: gallery.caller, ...seller, partyId: 's', names: {} },
+    { caller: other.caller, ...buyer },
+  ];
+  const { message } = await typedRefusal(admin.importParties({ parties: wrong }), 'VALIDATION_FAILED');
+  assert.deepEqual(
+    message.split('; ').map((sentence) => sentence.split(' ')[0]),
+    ['parties[4].names.account', 'parties[5]', 'parties[3].caller'],
+  );
+  assert.equal((await admin.listParties({})).parties.length, 3);
+});
+
+test('a repetition under an idempotency key registers nothing', async (t) => {
+  const { admin, gallery } = await started(t);
+  const { caller } = gallery;
+  const add = () => admin.addParty({ caller, ...seller }, { headers: { 'Idempotency-Key': 'first' } });
+  await add();
+  await admin.removeParty({ caller, role: SELLER, partyId: 'seller-1' });
+  assert.equal((await add()).party?.partyId, 'seller-1');
+  assert.deepEqual((await admin.listParties({})).parties, []);
+});
+
+test('an order is for parties of its own platform, and the institution hears of no other', async (t) => {
+  const { service, institution, admin, gallery, other } = await started(t);
+  const { caller } = other;
+  for (const party of [buyer, seller]) await admin.addParty({ caller: gallery.caller, ...party });
+  const { filingNo } = (await fileArtwork(service, other)).json;
+  const refused = () => openEscrow(service, other, filingNo);
+  const foreign = await refused();
+  assertRefused(foreign, 400, 'VALIDATION_FAILED', /buyerId is not known/, /sellerId is not known/);
+  const nobodys = await openEscrow(service, other, filingNo, { buyerId: 'b', sellerId: 's' });
+  assert.equal(nobodys.json.message, foreign.json.message, 'it does not tell that somebody has them');
+  const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
+  await admin.addParty({ caller, ...buyer, names });
+  assertRefused(await refused(), 400, 'VALIDATION_FAILED', /^sellerId is not known/);
+  assert.deepEqual([institution.instructions, institution.lookUps], [[], []]);
+  await admin.addParty({ caller, ...seller });
+  assert.equal((await refused()).status, 200);
+  assert.deepEqual(
+    institution.instructions.map(({ buyer, seller }) => [buyer, seller]),
+    [[names, { account: 'acct_1' }]],
+  );
+});
+
+test('an open order is paid out to the parties that it was opened for', async (t) => {
+  const { service, institution, admin, gallery } = await started(t);
+  const { caller } = gallery;
+  for (const party of [buyer, seller]) await admin.addParty({ caller, ...party });
+  const { filingNo } = (await fileArtwork(service, gallery)).json;
+  const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
+  await admin.addParty({ caller, ...seller, names: { account: 'acct_2' } });
+  await admin.removeParty({ caller, role: BUYER, partyId: 'buyer-1' });
+  const { escrows } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  await escrows.releaseEscrow({ escrowId });
+  assert.deepEqual(
+    institution.instructions.map(({ kind, buyer, seller }) => [kind, buyer, seller]),
+    ['FREEZE', 'RELEASE'].map((kind) => [kind, buyer.names, seller.names]),
+  );
+});
+
+test('at the simulated institution anybody is a party, and nobody is registered', async (t) => {
+  const { service, admin, gallery } = await started(t, { env: { ARTSEAL_PAYMENT_INSTITUTION: 'simulated' } });
+  const { message } = await typedRefusal(
+    admin.addParty({ caller: gallery.caller, ...seller }),
+    'VALIDATION_FAILED',
+  );
+  assert.match(message, /anybody is a party/);
+  const { filingNo } = (await fileArtwork(service, gallery)).json;
+  assert.equal((await openEscrow(service, gallery, filingNo)).status, 200);
+});

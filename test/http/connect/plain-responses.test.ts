@@ -1,0 +1,342 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:http2';
+import { buffer } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { deadlineMsMax, shortenDeadline } from '../../../src/http/connect/deadline.ts';
+import { refusalOfEmptyAnswer } from '../../../src/http/connect/plain-responses.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { rawAnswer, rawExchange, rawRequest } from '../../support/raw-http.ts';
+import { startService } from '../../support/service.ts';
+import { bearer, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { openBareDoor } from './bare-listener.ts';
+import { framesOfAnswer } from './h2-frames.ts';
+import {
+  connectAnswer,
+  enveloped,
+  overConnect,
+  overGrpc,
+  overGrpcWeb,
+  type RawSending,
+  reasonOf,
+} from './raw-call.ts';
+import { transports } from './transports.ts';
+
+const service = await startService(fileScope);
+const token = await service.token();
+const baseUrl = service.internalUrl;
+const list = `${baseUrl}/artseal.v1.FilingService/ListFilings`;
+const reflection = 'grpc.reflection.v1.ServerReflection/ServerReflectionInfo';
+
+/** What the log says of the call with this answer. */
+async function logged(headers: Headers): Promise<{ level: number; reason?: string; operation?: string }> {
+  const requestId = headers.get('X-Request-Id');
+  assert.ok(requestId);
+  const line = await eventually('the log line', 5_000, () =>
+    service.logLines.find((candidate) => candidate.includes(requestId)),
+  );
+  return JSON.parse(line);
+}
+
+const infoLevel = 30;
+
+for (const type of ['application/grpc', 'application/grpc+proto', 'application/grpc-web+proto']) {
+  test(`an unknown method is answered in one HEADERS frame that ends the stream: ${type}`, async () => {
+    const { host } = new URL(baseUrl);
+    const headers = { ':method': 'POST', ':scheme': 'http', ':path': '/artseal.v1.FilingService/NoSuch' };
+    const frames = await framesOfAnswer(
+      baseUrl,
+      { ...headers, ':authority': host, 'content-type': type, te: 'trailers' },
+      enveloped(''),
+    );
+    assert.deepEqual(
+      frames.map((frame) => [frame.type, frame.endStream]),
+      [['HEADERS', true]],
+    );
+  });
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`an unknown method or service is UNIMPLEMENTED, with its reason: ${name}`, async () => {
+    const { provenance } = typedClients(transport(`${baseUrl}/elsewhere`, token));
+    await typedRefusal(provenance.getProvenance({}), 'NOT_FOUND', 'unimplemented');
+  });
+}
+
+const grpcWays: Record<string, RawSending> = {
+  gRPC: overGrpc('application/grpc'),
+  'gRPC-Web': overGrpcWeb('application/grpc-web+proto'),
+};
+
+for (const [name, send] of Object.entries(grpcWays)) {
+  test(`an unknown method is trailers only, with status 12: ${name}`, async () => {
+    const answer = await send({ baseUrl, token, method: 'FilingService/NoSuch', body: '' });
+    assert.deepEqual([answer.status, answer.body.length], [200, 0]);
+    assert.equal(answer.headers.get('grpc-status'), '12');
+    assert.equal(reasonOf(answer), 'NOT_FOUND');
+    assert.equal((await logged(answer.headers)).level, infoLevel);
+  });
+}
+
+for (const path of ['/', '/artseal.v1.FilingService/NoSuch', '/artseal.v2.FilingService/GetFiling']) {
+  test(`what is not there is 404 with a reason to whoever speaks plain HTTP: ${path}`, async () => {
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const answer = await connectAnswer(await fetch(`${baseUrl}${path}`, { method }));
+      assert.deepEqual([answer.status, reasonOf(answer)], [404, 'NOT_FOUND']);
+      assert.equal(JSON.parse(answer.body.toString()).code, 'unimplemented');
+    }
+  });
+}
+
+for (const [method, path, allow] of [
+  ['GET', 'FilingService/CreateFiling', 'POST'],
+  ['PUT', 'FilingService/CreateFiling', 'POST'],
+  ['DELETE', 'FilingService/ListFilings', 'POST, GET'],
+  ['OPTIONS', 'FilingService/ListFilings', 'POST, GET'],
+] as const) {
+  test(`${method} of ${path} is 405 with Allow and a reason`, async () => {
+    const answer = await connectAnswer(
+      await fetch(`${baseUrl}/artseal.v1.${path}`, { method, headers: bearer(token) }),
+    );
+    assert.equal(answer.status, 405);
+    assert.equal(answer.headers.get('Allow'), allow);
+    assert.equal(answer.headers.get('Content-Type'), 'application/json');
+    assert.equal(reasonOf(answer), 'METHOD_NOT_ALLOWED');
+    assert.equal(JSON.parse(answer.body.toString()).code, 'unimplemented');
+    const { level, reason, operation } = await logged(answer.headers);
+    assert.deepEqual([level, reason], [infoLevel, 'METHOD_NOT_ALLOWED']);
+    assert.equal(operation, `artseal.v1.${path}`);
+  });
+}
+
+for (const type of [
+  'text/plain',
+  'application/xml',
+  'application/grpc+thrift',
+  'application/grpc-web-text',
+]) {
+  test(`a message of the type ${type} is 415 with a reason`, async () => {
+    const headers = { 'Content-Type': type, ...bearer(token) };
+    const answer = await connectAnswer(await fetch(list, { method: 'POST', headers, body: '{}' }));
+    assert.deepEqual([answer.status, reasonOf(answer)], [415, 'UNSUPPORTED_MEDIA_TYPE']);
+    assert.match(answer.error?.rawMessage ?? '', /Content-Type must be application\/json/);
+    assert.equal((await logged(answer.headers)).level, infoLevel);
+  });
+}
+
+test('a message without a type is 415 with a reason', async () => {
+  const headers = { Host: new URL(baseUrl).host, 'Content-Length': '2', ...bearer(token) };
+  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  assert.equal(answer.status, 415);
+  assert.equal(answer.json.code, 'invalid_argument');
+});
+
+test('a Host that is none is refused with a reason', async () => {
+  const sent = { Host: '[', 'Content-Type': 'application/json', 'Content-Length': '2' };
+  const headers = { ...sent, ...bearer(token) };
+  const answer = await rawAnswer(baseUrl, rawRequest('POST', new URL(list).pathname, headers, '{}'));
+  assert.equal(answer.status, 400);
+  assert.equal(answer.json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+});
+
+const chunked = {
+  Host: 'x',
+  'Content-Type': 'application/json',
+  'Transfer-Encoding': 'chunked',
+  ...bearer(token),
+};
+
+for (const [what, changed, version] of [
+  ['gzip, chunked', { 'Transfer-Encoding': 'gzip, chunked' }],
+  ['chunked in two headers', { 'Transfer-Encoding': ['chunked', 'chunked'] }],
+  [
+    'gzip, chunked of gRPC-Web',
+    { 'Transfer-Encoding': 'gzip, chunked', 'Content-Type': 'application/grpc-web' },
+  ],
+  ['chunked over HTTP/1.0', { Connection: 'keep-alive' }, 'HTTP/1.0'],
+] as const) {
+  test(`a body that ends elsewhere for others is refused, and what follows it is not read: ${what}`, async () => {
+    const path = new URL(list).pathname;
+    const call = rawRequest('POST', path, { ...chunked, ...changed }, '2\r\n{}\r\n0\r\n\r\n', version);
+    const next = rawRequest('POST', path, chunked, '2\r\n{}\r\n0\r\n\r\n');
+    const { answers, closed } = await rawExchange(baseUrl, Buffer.concat([call, next]), { count: 2 });
+    const found = answers.map(({ status, headers, json }) => [
+      status,
+      headers.connection,
+      json.details[0].debug.reason,
+    ]);
+    assert.deepEqual(found, [[400, 'close', 'BAD_REQUEST_TARGET']]);
+    assert.ok(closed);
+  });
+}
+
+for (const [what, bytes, message] of [
+  ['bytes that are no HTTP', 'HELO example.org\r\n\r\n', /no request of HTTP/],
+  ['headers of 20,000 bytes', `GET / HTTP/1.1\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, /longer than 16 KiB/],
+  ['3,000 headers', `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_000)}\r\n`, /too many headers/],
+  [
+    'two lengths',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+    /no request/,
+  ],
+  ['a chunk without a length', rawRequest('POST', new URL(list).pathname, chunked, 'zz\r\n'), /no request/],
+] as const) {
+  test(`what HTTP/1.1 does not allow is refused with a reason: ${what}`, async () => {
+    const { status, headers, json } = await rawAnswer(baseUrl, bytes);
+    assert.deepEqual([status, headers.connection, json.code], [400, 'close', 'invalid_argument']);
+    assert.equal(json.details[0].debug.reason, 'BAD_REQUEST_TARGET');
+    assert.match(json.message, message);
+    const { level, reason } = await logged(new Headers({ 'X-Request-Id': String(headers['x-request-id']) }));
+    assert.deepEqual([level, reason], [infoLevel, 'BAD_REQUEST_TARGET']);
+  });
+}
+
+test('headers that come too slowly are refused with a reason', async (t) => {
+  const { baseUrl: slowUrl } = await openBareDoor(t, () => assert.fail('No call came.'), { headersMs: 50 });
+  const { status, headers, json } = await rawAnswer(slowUrl, 'GET / HTTP/1.1\r\nHost: x\r\n');
+  assert.deepEqual([status, headers.connection, json.code], [504, 'close', 'deadline_exceeded']);
+  assert.equal(json.details[0].debug.reason, 'TIMEOUT');
+});
+
+test('bytes that are no HTTP behind a call do not become its answer', async () => {
+  const sent = { Host: 'x', 'Content-Type': 'application/json', 'Content-Length': '2', ...bearer(token) };
+  const call = rawRequest('POST', new URL(list).pathname, sent, '{}');
+  const { answers } = await rawExchange(
+    baseUrl,
+    Buffer.concat([call, Buffer.from('HELO example.org\r\n\r\n')]),
+  );
+  assert.deepEqual(
+    answers.filter(({ status }) => status !== 200),
+    [],
+  );
+});
+
+test('a method that streams both ways is refused over HTTP/1.1, with a reason', async () => {
+  const answer = await connectAnswer(
+    await fetch(`${baseUrl}/${reflection}`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/connect+json', ...bearer(token) },
+      body: enveloped('{"listServices":""}'),
+    }),
+  );
+  assert.deepEqual([answer.status, reasonOf(answer)], [505, 'METHOD_NOT_ALLOWED']);
+  assert.match(answer.error?.rawMessage ?? '', /takes POST over HTTP\/2/);
+  assert.equal(answer.headers.get('Allow'), 'POST');
+  assert.equal((await logged(answer.headers)).level, infoLevel);
+});
+
+test('an empty answer that nobody foresaw is not taken for another', () => {
+  const allowedMethods = ['POST'];
+  assert.throws(() => refusalOfEmptyAnswer(501, { allowedMethods }), /HTTP 501/);
+});
+
+const compressed: readonly (readonly [name: string, send: RawSending, header: string, accepted: string])[] = [
+  ['Connect', overConnect('application/json'), 'Content-Encoding', 'Accept-Encoding'],
+  ['gRPC', overGrpc('application/grpc+json'), 'grpc-encoding', 'grpc-accept-encoding'],
+  ['gRPC-Web', overGrpcWeb('application/grpc-web+json'), 'grpc-encoding', 'grpc-accept-encoding'],
+];
+
+for (const [name, send, header, accepted] of compressed) {
+  // The window of Brotli takes 16 MB and more for a message of a few bytes.
+  for (const encoding of ['lz4', 'br']) {
+    test(`the compression ${encoding} is refused with a reason, which is no error of the service: ${name}`, async () => {
+      const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+      const answer = await send({ ...call, headers: { [header]: encoding } });
+      assert.equal(reasonOf(answer), 'UNSUPPORTED_MEDIA_TYPE', String(answer.error));
+      assert.match(answer.error?.rawMessage ?? '', new RegExp(`${encoding}.*gzip$`));
+      assert.equal(answer.headers.get(accepted), 'gzip');
+      const { level, reason } = await logged(answer.headers);
+      assert.deepEqual([level, reason], [infoLevel, 'UNSUPPORTED_MEDIA_TYPE']);
+    });
+  }
+}
+
+const streams = ['artseal.v1.FilingService/ListFilings', 'grpc.health.v1.Health/Watch', reflection];
+const whole = enveloped('{}');
+const malformed = {
+  'half a message': whole.subarray(0, 6),
+  'a message that is no JSON': enveloped('{'),
+  'a member that is not known': enveloped('{"misspelt":1}'),
+};
+const notOne = { 'no message': Buffer.alloc(0), 'two messages': Buffer.concat([whole, whole]) };
+
+for (const path of streams) {
+  for (const [name, body] of Object.entries({ ...malformed, ...(path === reflection ? {} : notOne) })) {
+    test(`a gRPC call of ${path} with ${name} is the caller's fault`, async () => {
+      const session = connect(baseUrl);
+      const request = session.request({
+        ':method': 'POST',
+        ':path': `/${path}`,
+        'content-type': 'application/grpc+json',
+        ...bearer(token),
+      });
+      // A call that is let in would stay open.
+      request.setTimeout(10_000, () => request.close());
+      request.end(body);
+      const trailers = once(request, 'trailers');
+      const [headers] = await once(request, 'response');
+      await buffer(request);
+      const [{ 'grpc-status': status }] = await trailers;
+      session.destroy();
+      assert.equal(status, '3');
+      const { level, reason } = await logged(
+        new Headers({ 'X-Request-Id': String(headers['x-request-id']) }),
+      );
+      assert.equal(level, infoLevel);
+      assert.ok(['VALIDATION_FAILED', 'INVALID_JSON'].includes(reason ?? ''), String(reason));
+    });
+  }
+}
+
+const deadlines: readonly (readonly [header: string, sent: string, kept: string])[] = [
+  ['Connect-Timeout-Ms', '60000', '60000'],
+  ['Connect-Timeout-Ms', '60001', '60000'],
+  ['Connect-Timeout-Ms', '9999999999', '60000'],
+  ['Connect-Timeout-Ms', '20', '20'],
+  ['grpc-timeout', '60S', '60S'],
+  ['grpc-timeout', '60000m', '60000m'],
+  ['grpc-timeout', '60001m', '60000m'],
+  ['grpc-timeout', '60000001u', '60000m'],
+  ['grpc-timeout', '60000000u', '60000000u'],
+  ['grpc-timeout', '99999999n', '99999999n'],
+  ['grpc-timeout', '61S', '60000m'],
+  ['grpc-timeout', '2M', '60000m'],
+  ['grpc-timeout', '99999999H', '60000m'],
+  ['grpc-timeout', '5S', '5S'],
+];
+
+const ways: Record<string, RawSending> = {
+  'Connect-Timeout-Ms': overConnect('application/json'),
+  'grpc-timeout': overGrpc('application/grpc+json'),
+};
+
+for (const [header, sent, kept] of deadlines) {
+  test(`the deadline ${header}: ${sent} is taken as ${kept}`, async () => {
+    assert.equal(deadlineMsMax, 60_000);
+    const headers = new Headers({ [header]: sent });
+    shortenDeadline(headers);
+    assert.equal(headers.get(header), kept);
+    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+    const answer = await ways[header]?.({ ...call, headers: { [header]: sent } });
+    assert.equal(answer?.error, undefined);
+  });
+}
+
+for (const [header, sent] of [
+  ['Connect-Timeout-Ms', '-1'],
+  ['Connect-Timeout-Ms', '1e3'],
+  ['Connect-Timeout-Ms', '99999999999'],
+  ['grpc-timeout', '60'],
+  ['grpc-timeout', '100000000S'],
+  ['grpc-timeout', '6 S'],
+  ['grpc-timeout', '60s'],
+] as const) {
+  test(`the malformed deadline ${header}: ${sent} is refused`, async () => {
+    const call = { baseUrl, token, method: 'FilingService/ListFilings', body: '{}' };
+    const answer = await ways[header]?.({ ...call, headers: { [header]: sent } });
+    assert.ok(answer);
+    assert.equal(reasonOf(answer), 'VALIDATION_FAILED');
+    assert.ok(answer.error?.rawMessage.includes(sent));
+  });
+}

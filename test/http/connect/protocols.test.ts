@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Escrow_State, Escrow_Type } from '../../../gen/artseal/v1/escrow_pb.ts';
+import { Filing_Status } from '../../../gen/artseal/v1/filing_pb.ts';
+import { ProvenanceRecord_Event } from '../../../gen/artseal/v1/provenance_pb.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { makeAuthority, trust } from '../../support/certificates.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { artwork, escrowTerms } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { type TransportMaker, transports } from './transports.ts';
+
+const makers: Record<string, TransportMaker> = {
+  'the client that comes with the service': createTypedTransport,
+  ...transports,
+};
+
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const { certificateFile, keyFile } = authority.issue('door');
+const withTls = { ARTSEAL_INTERNAL_TLS_CERT: certificateFile, ARTSEAL_INTERNAL_TLS_KEY: keyFile };
+
+const ways = Object.entries(makers).flatMap(([name, transport]) => [
+  { name, transport, env: {} },
+  { name: `${name}, with TLS`, transport, env: withTls },
+]);
+
+for (const { name, transport, env } of ways) {
+  test(`an internal system files, sells and asks for provenance: ${name}`, async (t) => {
+    const service = await startService(t, { env });
+    const { filings, escrows, provenance } = typedClients(
+      transport(service.internalUrl, await service.token()),
+    );
+    const price = BigInt(Number.MAX_SAFE_INTEGER);
+    const filed = await filings.createFiling({ ...artwork, author: '齐白石 \u{1F58C}', price });
+    assert.match(filed.filingNo, /^AS-\d{4}-000001$/);
+    assert.equal(filed.status, Filing_Status.SUBMITTED);
+    const { filing } = await filings.getFiling({ filingNo: filed.filingNo });
+    assert.equal(filing?.author, '齐白石 \u{1F58C}');
+    assert.equal(filing?.price, price);
+    assert.equal(filing?.hash, filed.hash);
+
+    const { amount, ...terms } = escrowTerms(filed.filingNo);
+    const order = { ...terms, type: Escrow_Type.GUARANTEE, amount: BigInt(amount) };
+    const { escrowId, state } = await escrows.createEscrow(order);
+    assert.equal(state, Escrow_State.FROZEN);
+    const { escrow } = await escrows.releaseEscrow({ escrowId });
+    assert.equal(escrow?.state, Escrow_State.RELEASED);
+
+    const { records, retentionYears } = await provenance.getProvenance({ filingNo: filed.filingNo });
+    assert.deepEqual(
+      records.map(({ event }) => event),
+      [ProvenanceRecord_Event.SUBMITTED, ProvenanceRecord_Event.TRANSFER],
+    );
+    assert.equal(retentionYears, 5);
+  });
+
+  test(`a refusal has its status code, its reason and the request id: ${name}`, async (t) => {
+    const service = await startService(t, { env });
+    const { filings, escrows } = typedClients(transport(service.internalUrl, await service.token()));
+    await typedRefusal(filings.getFiling({ filingNo: 'AS-2026-000001' }), 'FILING_NOT_FOUND');
+    await typedRefusal(escrows.getEscrow({ escrowId: 'ES-2026-0000' }), 'ESCROW_NOT_FOUND');
+    const { message } = await typedRefusal(
+      filings.createFiling({ ...artwork, price: -1n }),
+      'VALIDATION_FAILED',
+    );
+    assert.match(message, /^price must be a whole number of minor units \(fen, cents\) from 0/);
+    const unknown = typedClients(transport(service.internalUrl, 'it_sandbox_unknown'));
+    await typedRefusal(unknown.filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  });
+
+  test(`every answer has a request id of its own: ${name}`, async (t) => {
+    const service = await startService(t, { env });
+    const { filings } = typedClients(transport(service.internalUrl, await service.token()));
+    const ids: (string | null)[] = [];
+    const onHeader = (headers: Headers) => ids.push(headers.get('X-Request-Id'));
+    for (let call = 0; call < 3; call += 1) {
+      await filings.listFilings({}, { onHeader, headers: { 'X-Request-Id': 'mine' } });
+    }
+    assert.equal(new Set(ids).size, 3);
+    for (const id of ids) assert.match(id ?? '', /^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+  });
+}
+
+test('calls at the same time on one HTTP/2 connection are all answered, each number once', async (t) => {
+  const service = await startService(t);
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const price = BigInt(artwork.price);
+  const filed = await Promise.all(
+    Array.from({ length: 300 }, () => filings.createFiling({ ...artwork, price })),
+  );
+  const places = filed.map(({ filingNo }) => Number(filingNo.slice(-6)));
+  assert.deepEqual(
+    places.toSorted((a, b) => a - b),
+    Array.from({ length: 300 }, (_, place) => place + 1),
+  );
+});

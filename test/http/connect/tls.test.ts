@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectPlain } from 'node:net';
+import { test } from 'node:test';
+import { type ConnectionOptions, connect } from 'node:tls';
+import { createClient, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from '@connectrpc/connect-node';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../../gen/health/v1/health_pb.ts';
+import { setCaller } from '../../../src/api/request-event.ts';
+import { type ClientTls, createTypedTransport } from '../../../src/client/typed.ts';
+import { frontOf, makeAuthority } from '../../support/certificates.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { holdsNone } from '../../support/local-server.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { bearer, errorOf, sending, typedClients, typedRefusal } from '../../support/typed-clients.ts';
+import { openBareDoor } from './bare-listener.ts';
+import { closingOf } from './closing-support.ts';
+
+const limitMs = 60_000;
+const authority = makeAuthority(fileScope);
+const clientAuthority = makeAuthority(fileScope);
+const door = authority.issue('door');
+const internal = clientAuthority.issue('internal-system');
+const stranger = makeAuthority(fileScope).issue('stranger');
+
+const service = await startService(fileScope, {
+  env: {
+    ARTSEAL_INTERNAL_TLS_CERT: door.certificateFile,
+    ARTSEAL_INTERNAL_TLS_KEY: door.keyFile,
+    ARTSEAL_INTERNAL_TLS_CLIENT_CA: clientAuthority.certificateFile,
+  },
+});
+const { internalUrl } = service;
+const token = await service.token();
+
+type Maker = (tls: ClientTls, token: string) => Transport;
+
+const ca = authority.certificate;
+const known: ClientTls = { ca, cert: internal.certificate, key: internal.key };
+const interceptors = (its: string) => [sending(bearer(its))];
+const makers: Record<string, Maker> = {
+  'the client that comes with the service': (tls, its) => createTypedTransport(internalUrl, its, tls),
+  'Connect over HTTP/1.1': (nodeOptions, its) =>
+    createConnectTransport({
+      ...{ baseUrl: internalUrl, httpVersion: '1.1', nodeOptions },
+      interceptors: interceptors(its),
+    }),
+  'gRPC over HTTP/2': (nodeOptions, its) =>
+    createGrpcTransport({ baseUrl: internalUrl, nodeOptions, interceptors: interceptors(its) }),
+  'gRPC-Web over HTTP/2': (nodeOptions, its) =>
+    createGrpcWebTransport({
+      ...{ baseUrl: internalUrl, httpVersion: '2', nodeOptions },
+      interceptors: interceptors(its),
+    }),
+};
+
+for (const [name, make] of Object.entries(makers)) {
+  test(`who has a certificate of the authority and a token is served: ${name}`, async () => {
+    const { filings } = typedClients(make(known, token));
+    const { filingNo } = await filings.createFiling({ ...artwork, price: 1n });
+    assert.equal((await filings.getFiling({ filingNo })).filing?.filingNo, filingNo);
+  });
+
+  test(`who has the certificate alone is refused: ${name}`, async () => {
+    await typedRefusal(typedClients(make(known, 'it_any')).filings.listFilings({}), 'AUTH_HEADER_INVALID');
+  });
+
+  test(`who has the token alone, or a certificate of another authority, gets no answer: ${name}`, async () => {
+    const before = service.logLines.length;
+    for (const tls of [{ ca }, { ca, cert: stranger.certificate, key: stranger.key }]) {
+      const error = await errorOf(typedClients(make(tls, token)).filings.listFilings({}));
+      assert.deepEqual(error.details, []);
+    }
+    await eventually('both are logged', limitMs, () => service.logLines.length >= before + 2);
+    const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.map(({ client, door, code, msg }) => ({ client, door, code, msg })),
+      ['ERR_SSL_PEER_DID_NOT_RETURN_A_CERTIFICATE', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'].map((code) => ({
+        ...{ client: '127.0.0.1', door: 'internal', code, msg: 'a TLS handshake failed' },
+      })),
+    );
+  });
+}
+
+test('health needs a certificate, but no token', async () => {
+  const check = (nodeOptions: ClientTls) =>
+    createClient(Health, createGrpcTransport({ baseUrl: internalUrl, nodeOptions })).check({});
+  assert.equal((await check(known)).status, Status.SERVING);
+  await assert.rejects(check({ ca }));
+});
+
+/** The protocol that a client with these gets, where it sends nothing. */
+async function negotiated(ALPNProtocols?: string[]): Promise<string | false | null> {
+  const { hostname: host, port } = new URL(internalUrl);
+  const options: ConnectionOptions = { host, port: Number(port), ...known };
+  const socket = connect(ALPNProtocols === undefined ? options : { ...options, ALPNProtocols });
+  try {
+    await once(socket, 'secureConnect');
+    return socket.alpnProtocol;
+  } finally {
+    socket.destroy();
+  }
+}
+
+test('HTTP/2 is preferred, and HTTP/1.1 is spoken with whoever asks for it or for nothing', async () => {
+  assert.equal(await negotiated(['http/1.1', 'h2']), 'h2');
+  assert.equal(await negotiated(['http/1.1']), 'http/1.1');
+  assert.equal(await negotiated(), false);
+  await assert.rejects(negotiated(['spdy/3']), /alert/);
+});
+
+/** A door whose peers have shown no token yet, which has little patience with them. */
+const impatient = () => ({ unidentifiedMs: 200, tls: frontOf(door, { protocols: ['h2', 'http/1.1'] }) });
+
+test('a connection without a token is ended, also where its handshake is not done', async (t) => {
+  const { server, baseUrl } = await openBareDoor(t, () => assert.fail('it is called'), impatient());
+  const { hostname: host, port } = new URL(baseUrl);
+  const session = connectHttp2(baseUrl, { ca });
+  const pinging = setInterval(() => session.destroyed || session.ping(() => {}), 20);
+  t.after(() => clearInterval(pinging));
+  const sockets = [
+    connectPlain({ host, port: Number(port) }),
+    connect({ host, port: Number(port), ca, ALPNProtocols: ['http/1.1'] }),
+  ];
+  await Promise.all([once(session, 'connect'), ...sockets.map((socket) => once(socket, 'connect'))]);
+  await holdsNone(server, limitMs);
+});
+
+test('whoever shakes hands without end keeps nobody out', async (t) => {
+  const { baseUrl } = await openBareDoor(
+    t,
+    (request, response, event) => {
+      setCaller(event, 'ledger');
+      request.resume();
+      response.end();
+    },
+    { tls: frontOf(door, { protocols: ['h2', 'http/1.1'] }) },
+  );
+  const { hostname: host, port } = new URL(baseUrl);
+  const open = () => {
+    const socket = connectPlain({ host, port: Number(port) });
+    return once(socket.on('error', () => {}).resume(), 'connect').then(() => socket);
+  };
+  // More than are accepted at the same time.
+  const silent = await Promise.all(Array.from({ length: 1_200 }, open));
+  t.after(() => {
+    for (const socket of silent) socket.destroy();
+  });
+  const session = connectHttp2(baseUrl, { ca });
+  t.after(() => session.destroy());
+  const [headers] = await once(session.request({ ':path': '/' }).resume(), 'response');
+  assert.equal(headers[':status'], 200);
+});
+
+test('a handshake that is not done does not hold up closing', async (t) => {
+  const own = await startService(t, {
+    env: { ARTSEAL_INTERNAL_TLS_CERT: door.certificateFile, ARTSEAL_INTERNAL_TLS_KEY: door.keyFile },
+  });
+  const { hostname: host, port } = new URL(own.internalUrl);
+  const socket = connectPlain({ host, port: Number(port) });
+  await once(socket, 'connect');
+  // Once another one is answered, this one has been taken.
+  const { filings } = typedClients(createTypedTransport(own.internalUrl, await own.token(), { ca }));
+  await filings.listFilings({});
+  assert.equal(await closingOf(t, own, [socket]), 'by itself');
+});

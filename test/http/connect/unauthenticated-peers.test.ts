@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { allReceived, openSocket } from '../../support/raw-talk.ts';
+import { typedClients } from '../../support/typed-clients.ts';
+import { startWeighedService } from '../../support/weighed-service.ts';
+import {
+  bodyPiece,
+  closedWindow,
+  frame,
+  frameTypes,
+  openWindow,
+  ping,
+  pong,
+  requestHeaders,
+} from './raw-http2.ts';
+import { connectOverHttp1 } from './transports.ts';
+
+/** What peers without a token may keep alive in a service, in bytes. */
+const heldBytesMax = 64 * 1_048_576;
+/** What the process may have grown by at any time, in bytes: with what is not collected yet, and room that is free again. */
+const grownBytesMax = 2 * heldBytesMax;
+const peers = 200;
+
+const { internalUrl: baseUrl, token, weigh } = await startWeighedService(fileScope);
+
+/** Asserts that an honest caller who has no connection yet is answered, over both HTTP versions. */
+async function assertAnswersTheHonest(calls = 1): Promise<void> {
+  for (const transport of [connectOverHttp1(baseUrl, token), createTypedTransport(baseUrl, token)]) {
+    const { filings } = typedClients(transport);
+    const answers = await Promise.all(Array.from({ length: calls }, () => filings.listFilings({})));
+    for (const { filings: filed } of answers) assert.deepEqual(filed, []);
+  }
+}
+
+const path = '/artseal.v1.FilingService/ListFilings';
+
+/** The headers of a call without a valid token. */
+function headersOf(bytes: number, more: Record<string, string> = {}): Record<string, string> {
+  const pieces = Array.from({ length: 8 }, (_, piece) => [`x-${piece}`, 'x'.repeat(bytes / 8)]);
+  return {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'x',
+    'content-type': 'application/json',
+    ...more,
+    ...Object.fromEntries(pieces),
+  };
+}
+
+/** 100 streams, each of which begins as `stream` says. */
+const onEveryStream = (stream: (id: number) => Buffer): Buffer =>
+  Buffer.concat([closedWindow, ...Array.from({ length: 100 }, (_, place) => stream(2 * place + 1)), ping]);
+
+const wrongToken = { authorization: `Bearer it_${'0'.repeat(64)}` };
+
+/** What each connection of an attack sends. */
+const attacks: Record<string, Buffer> = {
+  'headers of 48 KB and no token': onEveryStream((id) => requestHeaders(id, headersOf(48_000))),
+  'headers of 12 KB and a wrong token': onEveryStream((id) =>
+    requestHeaders(id, headersOf(12_000, wrongToken)),
+  ),
+  'small headers': onEveryStream((id) => requestHeaders(id, headersOf(0))),
+  'Watch of health': onEveryStream((id) =>
+    requestHeaders(
+      id,
+      headersOf(0, { ':path': '/grpc.health.v1.Health/Watch', 'content-type': 'application/grpc' }),
+      { isLast: false },
+    ),
+  ),
+  'small headers and a body of 48 KB': onEveryStream((id) =>
+    Buffer.concat([
+      requestHeaders(id, headersOf(0, wrongToken), { isLast: false }),
+      bodyPiece(id, 16_000),
+      bodyPiece(id, 16_000),
+      bodyPiece(id, 16_000),
+    ]),
+  ),
+};
+
+/** Sends bytes over a connection of their own; resolves once they are read, or the connection is cut off. */
+async function attack(bytes: Buffer): Promise<Socket> {
+  const socket = await openSocket(baseUrl);
+  const { promise: isRead, resolve } = Promise.withResolvers<void>();
+  let tail: Buffer = Buffer.alloc(0);
+  socket
+    .on('close', () => resolve())
+    .on('end', () => socket.destroy())
+    .on('data', (chunk: Buffer) => {
+      const received = Buffer.concat([tail, chunk]);
+      if (received.includes(pong)) resolve();
+      tail = received.subarray(1 - pong.length);
+    });
+  socket.write(bytes);
+  await isRead;
+  return socket;
+}
+
+/** So many connections under attack at the same time. */
+const attackWith = (bytes: Buffer): Promise<Socket[]> =>
+  Promise.all(Array.from({ length: peers }, () => attack(bytes)));
+
+// The heap of a service that has only started has not its working size yet, and would reach it under attack.
+for (let round = 0; round < 4; round += 1) await assertAnswersTheHonest(300);
+const before = await weigh();
+
+for (const [name, bytes] of Object.entries(attacks)) {
+  test(`${peers} peers without a token keep at most 64 MB alive: HTTP/2, ${name}`, async () => {
+    const sockets = await attackWith(bytes);
+    try {
+      const { held, peak } = await weigh();
+      assert.ok(held - before.held <= heldBytesMax, `${held - before.held} bytes more are alive`);
+      assert.ok(peak - before.peak <= grownBytesMax, `the process grew by ${peak - before.peak} bytes`);
+      await assertAnswersTheHonest();
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+}
+
+/** What breaks a connection that has only begun: PING is of no stream (RFC 9113 section 6.7). */
+const broken = Buffer.concat([openWindow, frame(frameTypes.ping, 0, 1, Buffer.alloc(8))]);
+
+test('connections that break the protocol leave nothing behind', async () => {
+  const { held: heldBefore } = await weigh();
+  for (let round = 0; round < 750; round += 1) {
+    await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const socket = await openSocket(baseUrl);
+        socket.write(broken);
+        await allReceived(socket);
+        socket.destroy();
+      }),
+    );
+  }
+  const { held } = await weigh();
+  assert.ok(held - heldBefore <= 5_000_000, `${held - heldBefore} bytes more are alive`);
+});

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { test } from 'node:test';
+import { type Client, createClient, type Transport } from '@connectrpc/connect';
+import { EventService, type WatchEventsResponse } from '../../../gen/artseal/v1/event_pb.ts';
+import { newKey } from '../../store/promises/fixtures.ts';
+import { runHere } from '../../support/artseal.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork, openEscrow, refundEscrow } from '../../support/calls.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { createRandom } from '../../support/random.ts';
+import { startService } from '../../support/service.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { typedRefusal } from '../../support/typed-clients.ts';
+import { closingOf } from './closing-support.ts';
+import { type TransportMaker, transports } from './transports.ts';
+
+const service = await startService(fileScope);
+const token = await service.token();
+
+const transportOf = (name: string): TransportMaker => transports[name] ?? assert.fail(name);
+
+type Stream = ReturnType<typeof watching>;
+
+/** A stream, its messages taken one by one. */
+function watching(transport: Transport, request: { readonly platform?: string; readonly after?: bigint }) {
+  const client: Client<typeof EventService> = createClient(EventService, transport);
+  const broken = new AbortController();
+  const messages = client.watchEvents(request, { signal: broken.signal })[Symbol.asyncIterator]();
+  return {
+    /** The next message. */
+    next: async (): Promise<WatchEventsResponse> => {
+      const { done, value } = await messages.next();
+      assert.ok(!done, 'The stream is over.');
+      return value;
+    },
+    break: () => broken.abort(),
+  };
+}
+
+for (const [name, transport] of Object.entries(transports)) {
+  test(`what happens is told as it happens, to whoever watches one and to whoever watches all: ${name}`, async () => {
+    const gallery = await service.platform();
+    const { next: newest } = await watching(transport(service.internalUrl, token), {}).next();
+    const one = watching(transport(service.internalUrl, token), { platform: gallery.caller });
+    assert.deepEqual((await one.next()).next, 0n);
+    const all = watching(transport(service.internalUrl, token), { after: newest });
+    assert.deepEqual((await all.next()).next, newest);
+
+    const { filingNo } = (await fileArtwork(service, gallery)).json;
+    const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
+    await refundEscrow(service, gallery, escrowId);
+    for (const type of ['filing.created', 'escrow.frozen', 'escrow.refunded']) {
+      const { event, platform, next } = await one.next();
+      assert.deepEqual([event?.type, event?.filingNo, platform], [type, filingNo, gallery.caller]);
+      assert.equal(next, event?.sequence);
+    }
+    for (;;) {
+      const { event, platform } = await all.next();
+      if (platform !== gallery.caller) continue;
+      if (event?.type === 'escrow.refunded') break;
+    }
+    one.break();
+    all.break();
+  });
+
+  test(`closing ends a stream with UNAVAILABLE, and is not held up: ${name}`, async (t) => {
+    const closing = await startService(t);
+    const stream = watching(transport(closing.internalUrl, await closing.token()), {});
+    await stream.next();
+    const refused = typedRefusal(stream.next(), 'UNAVAILABLE');
+    assert.equal(await closingOf(t, closing), 'by itself');
+    await refused;
+  });
+}
+
+test('a place that is resumed, from whatever stream, misses no event and repeats none while filings go on', async (t) => {
+  const random = createRandom();
+  t.diagnostic(`seed ${random.seed}`);
+  const gallery = await service.platform();
+  const filings = 200;
+  const filed: string[] = [];
+  const filing = (async () => {
+    for (let left = filings; left > 0; left -= 20) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => fileArtwork(service, gallery)));
+      filed.push(...answers.map(({ json }) => json.filingNo));
+    }
+  })();
+
+  /** Takes all events of the platform by streams that are broken off at random, of that platform or of all. */
+  async function takeAll(platform: string): Promise<string[]> {
+    const taken: string[] = [];
+    let after: bigint | undefined;
+    while (taken.length < filings) {
+      const [, transport] = random.pick(Object.entries(transports)) ?? assert.fail();
+      const stream = watching(transport(service.internalUrl, token), {
+        platform,
+        ...(after === undefined ? {} : { after }),
+      });
+      for (let left = random.below(60); left >= 0 && taken.length < filings; left -= 1) {
+        const message = await stream.next();
+        after = message.next;
+        if (message.platform === gallery.caller) taken.push(message.event?.filingNo ?? '');
+      }
+      stream.break();
+    }
+    return taken;
+  }
+
+  const [one, all] = await Promise.all([takeAll(gallery.caller), takeAll('')]);
+  await filing;
+  assert.equal(new Set(one).size, filings);
+  assert.deepEqual(one, all);
+  assert.deepEqual(one.toSorted(), filed.toSorted());
+});
+
+/** What a promise comes to while the time of a clock passes, a heartbeat at a time. */
+async function asTimePasses<T>({ advance }: ManualClock, promise: Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settle = () => {
+    isSettled = true;
+  };
+  promise.then(settle, settle);
+  await eventually('what the streams come to', 60_000, () => {
+    advance(15_000);
+    return isSettled;
+  });
+  return promise;
+}
+
+/** Takes heartbeats until the stream is refused. */
+async function takeToTheEnd(stream: Stream): Promise<never> {
+  for (;;) assert.equal((await stream.next()).event, undefined);
+}
+
+for (const [how, expiresInS] of [
+  ['is revoked by another process', undefined],
+  ['expires', 3_600],
+] as const) {
+  test(`a token that ${how} ends its stream, which nothing else happens on`, async (t) => {
+    const clock = createManualClock();
+    const still = await startService(t, { clock });
+    const expiresAtS = expiresInS && Math.floor(clock.nowMs() / 1_000) + expiresInS;
+    const ending = await still.issuance.issueToken(tokenTerms('ending', { expiresAtS }), tester);
+    const staying = await still.issuance.issueToken(tokenTerms('staying'), tester);
+    const [stream, other] = [ending, staying].map(({ token: text }) =>
+      watching(transportOf('gRPC over HTTP/2')(still.internalUrl, text), {}),
+    ) as [Stream, Stream];
+    for (const each of [stream, other]) assert.equal((await each.next()).event, undefined);
+    assert.equal((await asTimePasses(clock, stream.next())).event, undefined);
+    if (expiresInS === undefined) {
+      const words = ['token', 'revoke', ending.stored.tokenId];
+      const { code, errors } = await runHere(words, { ARTSEAL_DATA_DIR: still.dataDir });
+      assert.equal(code, 0, errors.join());
+    } else {
+      clock.advance(expiresInS * 1_000);
+    }
+    await asTimePasses(clock, typedRefusal(takeToTheEnd(stream), 'AUTH_HEADER_INVALID'));
+    assert.equal((await asTimePasses(clock, other.next())).event, undefined);
+    other.break();
+  });
+}
+
+test('the stream of a token for a platform ends when that is suspended', async () => {
+  const gallery = await service.platform();
+  const { token: text } = await service.issuance.issueToken(
+    tokenTerms('acting', { platform: gallery.caller }),
+    tester,
+  );
+  const stream = watching(transportOf('Connect over HTTP/1.1')(service.internalUrl, text), {});
+  await stream.next();
+  const by = tester;
+  await service.execute({ kind: 'SetPlatformStatus', by, name: gallery.caller, status: 'SUSPENDED' });
+  const key = { kind: 'RotateKey', by, keyId: gallery.keyId, key: newKey(), endsAtS: 0 } as const;
+  await service.execute(key);
+  await typedRefusal(stream.next(), 'KEY_SUSPENDED');
+});
+
+const root = join(import.meta.dirname, '..', '..', '..');
+const buf = join(root, 'node_modules', '.bin', 'buf');
+
+for (const [name, words] of Object.entries({
+  'Connect over HTTP/1.1': ['--protocol', 'connect'],
+  'gRPC over HTTP/2': ['--protocol', 'grpc', '--http2-prior-knowledge'],
+  'gRPC-Web over HTTP/1.1': ['--protocol', 'grpcweb'],
+})) {
+  test(`buf curl prints what happens as it happens: ${name}`, async (t) => {
+    const gallery = await service.platform();
+    const url = `${service.internalUrl}/artseal.v1.EventService/WatchEvents`;
+    const request = [
+      '-H',
+      `Authorization: Bearer ${token}`,
+      '-d',
+      JSON.stringify({ platform: gallery.caller }),
+    ];
+    const program = spawn(buf, ['curl', '--schema', '.', ...words, ...request, url], { cwd: root });
+    t.after(() => program.kill('SIGKILL'));
+    const printed = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
+    let text = '';
+    const read = async () => {
+      for (; ; text += (await printed.next()).value) {
+        try {
+          const message = JSON.parse(text);
+          text = '';
+          return message;
+        } catch {}
+      }
+    };
+    assert.deepEqual(await read(), {});
+    const { filingNo } = (await fileArtwork(service, gallery)).json;
+    const { event, platform, next } = await read();
+    assert.deepEqual([event.filingNo, event.sequence, platform, next], [filingNo, '1', gallery.caller, '1']);
+  });
+}

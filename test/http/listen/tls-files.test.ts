@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { readTlsFiles, type TlsFiles } from '../../../src/http/listen/tls-files.ts';
+import { makeAuthority, makeSelfSigned } from '../../support/certificates.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const folder = temporaryFolder(fileScope);
+const authority = makeAuthority(fileScope);
+const own = authority.issue('own', 30);
+const other = makeSelfSigned(folder);
+
+let files = 0;
+function file(content: string): string {
+  files += 1;
+  const path = join(folder, `file-${files}`);
+  writeFileSync(path, content);
+  return path;
+}
+
+const good: TlsFiles = {
+  certificate: file(own.certificate + authority.certificate),
+  key: own.keyFile,
+  clientCa: file(authority.certificate + other.certificate),
+};
+
+const sealed = createPrivateKey(own.key).export({
+  ...{ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' },
+});
+const torn = '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n';
+
+/** A certificate whose RSA key is shorter than OpenSSL takes. */
+function weak(): Partial<TlsFiles> {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 512 });
+  const key = file(String(privateKey.export({ type: 'pkcs8', format: 'pem' })));
+  const certificate = join(folder, 'weak.pem');
+  const words = ['req', '-x509', '-new', '-key', key, '-subj', '/CN=weak', '-days', '2', '-out', certificate];
+  execFileSync('openssl', words, { stdio: 'ignore' });
+  return { certificate, key };
+}
+
+function pipe(): string {
+  const path = join(folder, 'pipe');
+  execFileSync('mkfifo', [path]);
+  return path;
+}
+
+test('certificate, chain, key and authorities are read, and how long the first certificate is good', () => {
+  const { certificate, key, clientCa, beginsAtMs, endsAtMs } = readTlsFiles(good);
+  assert.equal(certificate, own.certificate + authority.certificate);
+  assert.equal(key, own.key);
+  assert.equal(clientCa, authority.certificate + other.certificate);
+  assert.equal(endsAtMs - beginsAtMs, 30 * 86_400_000);
+});
+
+for (const [what, fault, named, why] of [
+  [
+    'a certificate that is not there',
+    { certificate: join(folder, 'none') },
+    'certificate',
+    /none does not exist/,
+  ],
+  ['a folder', { key: folder }, 'key', /is not an ordinary file/],
+  ['a pipe', { key: pipe() }, 'key', /is not an ordinary file/],
+  ['an empty certificate', { certificate: file('') }, 'certificate', /certificate in PEM/],
+  ['a key for a certificate', { certificate: own.keyFile }, 'certificate', /certificate in PEM/],
+  [
+    'a certificate for a key',
+    { key: own.certificateFile },
+    'key',
+    /private key in PEM, without a passphrase/,
+  ],
+  ['a key with a passphrase', { key: file(String(sealed)) }, 'key', /without a passphrase/],
+  ['the key of another certificate', { key: other.keyFile }, 'key', /private key of the first certificate/],
+  [
+    'the chain before the certificate',
+    { certificate: file(authority.certificate + own.certificate) },
+    'key',
+    /first/,
+  ],
+  ['a chain that is torn', { certificate: file(own.certificate + torn) }, 'certificate', /cannot be used/],
+  ['a weak key', weak(), 'certificate', /key too small/],
+  ['no authority', { clientCa: file('') }, 'clientCa', /certificates of authorities in PEM/],
+] as const) {
+  test(`what cannot be used is refused, naming the file: ${what}`, () => {
+    assert.throws(() => readTlsFiles({ ...good, ...fault }), {
+      ...{ name: 'TlsFileRefused', file: named, message: why },
+    });
+  });
+}

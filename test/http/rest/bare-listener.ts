@@ -1,0 +1,74 @@
+import type { TestContext } from 'node:test';
+import pino from 'pino';
+import { createClientOf } from '../../../src/http/listen/clients.ts';
+import { createOpenCalls } from '../../../src/http/listen/open-calls.ts';
+import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import { createOpenRoutes, type OpenRouteDependencies } from '../../../src/http/rest/open-routes.ts';
+import { createPublicListener } from '../../../src/http/rest/public-listener.ts';
+import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import type { Network } from '../../../src/lib/networks.ts';
+import { readPackaged } from '../../../src/packaging/packaged-files.ts';
+import { listenLocally } from '../../support/local-server.ts';
+import { openObserver } from '../../support/observer.ts';
+
+/** What the open routes of the evidence log answer; nothing is published unless a test says so. */
+type OfLog = Pick<OpenRouteDependencies, 'log' | 'evidence'>;
+
+const nothingPublished: OfLog = {
+  log: { checkpoint: () => undefined, verifierKeys: () => [], tile: async () => undefined },
+  evidence: { open: async () => undefined },
+};
+
+interface DoorOptions extends Partial<OfLog> {
+  readonly openApi?: Uint8Array;
+  /** How long a request may take, in milliseconds, where it is not as long as in the service. */
+  readonly requestMs?: number;
+  /** How long a client may take nothing of a response, in milliseconds. */
+  readonly stalledMs?: number;
+  /** The networks whose X-Forwarded-For is trusted. */
+  readonly proxies?: readonly Network[];
+  /** With TLS, and how long a handshake may take. */
+  readonly tls?: TlsFront | undefined;
+}
+
+export type BareDoor = Awaited<ReturnType<typeof openBareDoor>>;
+
+/** The public listener alone, with calls of the test's own. */
+export async function openBareDoor(
+  t: Pick<TestContext, 'after'>,
+  signedCalls: SignedCalls,
+  {
+    openApi = Buffer.from('openapi: 3.1.0'),
+    requestMs,
+    stalledMs,
+    proxies = [],
+    tls,
+    ...published
+  }: DoorOptions = {},
+) {
+  const logLines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => logLines.push(line) });
+  const notifications = { method: 'POST', take: async () => {} } as const;
+  const version = { version: '1.0.0', commit: '', startedAt: '' };
+  const readiness = { check: async () => [] };
+  const verifierPage = readPackaged('docs/verify.html');
+  const openRoutes = createOpenRoutes({
+    ...{ openApi, version, readiness, verifierPage },
+    ...{ ...nothingPublished, ...published },
+  });
+  const server = createPublicListener({
+    ...{ signedCalls, notifications, openRoutes, tls },
+    openCalls: createOpenCalls(stalledMs),
+    ...{ clientOf: createClientOf(proxies), observer: openObserver('public', log) },
+  });
+  if (requestMs !== undefined) {
+    const limits = { headersTimeout: requestMs, requestTimeout: requestMs };
+    // The server takes the interval as it begins to listen.
+    Object.assign(server, limits, { connectionsCheckingInterval: requestMs / 10 });
+  }
+  const baseUrl = await listenLocally(t, server, () => {
+    server.closeAllConnections();
+    tls?.endHandshakes();
+  });
+  return { server, baseUrl: tls === undefined ? baseUrl : baseUrl.replace('http:', 'https:'), logLines };
+}

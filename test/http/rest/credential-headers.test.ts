@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict';
+import { createHash, createHmac } from 'node:crypto';
+import { test } from 'node:test';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+const platform = await service.platform();
+
+/** Asserts that a call leaves the database as it was. */
+async function changingNothing(call: () => Promise<void>): Promise<void> {
+  const state = () => ({
+    ...ledger.holdings(),
+    calls: ledger.calls(platform.caller),
+    nonces: ledger.nonces(),
+  });
+  const before = state();
+  await call();
+  assert.deepEqual(state(), before);
+}
+
+const names = ['X-Api-Key', 'X-Timestamp', 'X-Nonce', 'X-Signature'] as const;
+
+for (const name of names) {
+  test(`a call without ${name}, or with it empty, is refused and named, and changes nothing`, async () => {
+    await changingNothing(async () => {
+      for (const value of [undefined, '']) {
+        const answer = await fileArtwork(service, platform, { headers: { [name]: value } });
+        assertRefused(answer, 401, 'AUTH_HEADER_MISSING', new RegExp(name));
+      }
+    });
+  });
+
+  test(`a call with ${name} twice is refused and named, and changes nothing`, async () => {
+    await changingNothing(async () => {
+      const body = JSON.stringify(artwork);
+      const value = String(headersOf(platform, { target: '/api/v1/filing', body })[name]);
+      for (const values of [
+        [value, value],
+        [value, ''],
+      ]) {
+        const answer = await fileArtwork(service, platform, { headers: { [name]: values } });
+        assertRefused(answer, 401, 'AUTH_HEADER_INVALID', new RegExp(`${name}.*more than once`));
+      }
+    });
+  });
+}
+
+test('headers sent twice are told from one header with a comma', async () => {
+  const answer = await fileArtwork(service, platform, { headers: { 'X-Nonce': 'a, b' } });
+  assertRefused(answer, 401, 'AUTH_HEADER_INVALID', /X-Nonce must be 1 to 64/);
+});
+
+const malformed: readonly (readonly [name: string, value: string])[] = [
+  ['X-Api-Key', 'a key'],
+  ['X-Api-Key', 'k'.repeat(1_000)],
+  ['X-Nonce', 'n'.repeat(65)],
+  ['X-Nonce', 'a b'],
+  ['X-Nonce', '"quoted"'],
+  ['X-Nonce', 'n\u00e9'],
+  ['X-Signature', 'A'.repeat(64)],
+  ['X-Signature', 'a'.repeat(63)],
+  ['X-Signature', 'g'.repeat(64)],
+  ['X-Signature', `0x${'a'.repeat(62)}`],
+];
+
+for (const [name, value] of malformed) {
+  test(`${name}: ${value.slice(0, 12)} of ${value.length} is refused and named, and changes nothing`, async () => {
+    await changingNothing(async () => {
+      const answer = await fileArtwork(service, platform, { headers: { [name]: value } });
+      assertRefused(answer, 401, 'AUTH_HEADER_INVALID', new RegExp(name));
+    });
+  });
+}
+
+test('the names of the headers may be written in any case, and white space around values is not theirs', async () => {
+  const target = '/api/v1/filing';
+  const body = JSON.stringify(artwork);
+  const headers = Object.entries(headersOf(platform, { target, body }));
+  const upper = headers.map(([name, value]) => [name.toUpperCase(), `  ${value}\t`]);
+  const sent = { Host: 'x', 'Content-Length': String(Buffer.byteLength(body)), ...Object.fromEntries(upper) };
+  assert.equal((await rawAnswer(service.publicUrl, rawRequest('POST', target, sent, body))).status, 200);
+});
+
+test('nonces of one and of 64 characters, of all characters allowed, are accepted', async () => {
+  const all = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=-';
+  for (const nonce of ['n', 'n'.repeat(64), all.slice(0, 64), all.slice(-64)]) {
+    const answer = await fileArtwork(service, platform, { nonce });
+    assert.equal(answer.status, 200, answer.text);
+  }
+});
+
+/** All of a refusal that a client can see, but for what is new each time. */
+function visible({ status, headers, json }: RestAnswer): object {
+  const { requestId: _, ...envelope } = json;
+  const { date: __, 'x-request-id': ___, ...fixed } = headers;
+  return { status, fixed, envelope };
+}
+
+test('unknown key, wrong secret, revoked key, key past its rotation: nothing tells which', async () => {
+  const revoked = await service.platform();
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: revoked.keyId, status: 'REVOKED' });
+  const rotated = await service.platform();
+  await service.issuance.rotateKey(rotated.keyId, 0, tester);
+  const unknownKey = { ...platform, apiKey: `ak_sandbox_${newNonce()}` };
+  const wrongSecret = { ...platform, apiSecret: `sk_sandbox_${newNonce()}` };
+  const revokedWrongSecret = { ...wrongSecret, apiKey: revoked.apiKey };
+  await changingNothing(async () => {
+    const refused: RestAnswer[] = [];
+    const sent = { nonce: newNonce(), timestamp: String(Math.floor(Date.now() / 1_000)) };
+    for (const credentials of [unknownKey, wrongSecret, revoked, rotated, revokedWrongSecret]) {
+      const answer = await fileArtwork(service, credentials, sent);
+      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      refused.push(answer);
+    }
+    for (const answer of refused) assert.deepEqual(visible(answer), visible(refused[0] as RestAnswer));
+  });
+});
+
+const longest = `/${'"'.repeat(2_047)}`;
+const hashOf = (text: string) => createHash('sha256').update(text).digest('hex');
+
+for (const [what, method, target, body] of [
+  ['a filing', 'POST', '/api/v1/filing', JSON.stringify(artwork)],
+  ['a query with escapes', 'GET', '/api/v1/escrow?state=FROZEN&pageToken=%E7%9F%B3', ''],
+  ['the longest target', 'DELETE', longest, ''],
+] as const) {
+  test(`a wrong signature is answered with the text that was to be signed: ${what}`, async () => {
+    const nonce = `~.1+/=-${newNonce()}`;
+    const timestamp = String(Math.floor(Date.now() / 1_000));
+    const sent = { method, target, timestamp, nonce, ...(body === '' ? {} : { body }) };
+    const expected = `${method}${target}${hashOf(body)}${timestamp}${nonce}`;
+    for (const credentials of [
+      { ...platform, apiSecret: 'wrong' },
+      { ...platform, apiKey: 'unknown' },
+    ]) {
+      const answer = await send(service.publicUrl, credentials, sent);
+      assertRefused(answer, 401, 'SIGNATURE_INVALID');
+      assert.ok(answer.json.message.endsWith(`: ${expected}`), answer.json.message);
+      assert.ok(answer.json.message.length < expected.length + 200);
+    }
+    const signature = createHmac('sha256', platform.apiSecret).update(expected).digest('hex');
+    const corrected = await send(service.publicUrl, platform, { ...sent, signature });
+    assert.notEqual(corrected.json.code, 'SIGNATURE_INVALID', 'signing that text is what it takes');
+    assert.notEqual(corrected.status, 401);
+  });
+}
+
+test('a rotated key and the new one work side by side until the overlap is over', async () => {
+  const old = await service.platform();
+  const { key, apiSecret } = await service.issuance.rotateKey(old.keyId, 3_600, tester);
+  for (const credentials of [old, { apiKey: key.apiKey, apiSecret }]) {
+    assert.equal((await fileArtwork(service, credentials)).status, 200);
+  }
+});
+
+const body = JSON.stringify(artwork);
+const target = '/api/v1/filing';
+const altered: readonly (readonly [
+  what: string,
+  signedFor: { method?: string; target: string; body?: string },
+])[] = [
+  ['another method', { method: 'PUT', target, body }],
+  ['another target', { target: '/api/v1/escrow', body }],
+  ['another query', { target: `${target}?`, body }],
+  ['another spelling of the target', { target: '/api/v1/fil%69ng', body }],
+  ['another body', { target, body: body.replace('128000000', '128000001') }],
+  ['the same body with other white space', { target, body: `${body} ` }],
+  ['no body', { method: 'POST', target }],
+];
+
+for (const [what, signedFor] of altered) {
+  test(`a signature made for ${what} is refused, and changes nothing`, async () => {
+    const headers = headersOf(platform, signedFor);
+    await changingNothing(async () => {
+      const signed = Object.fromEntries(names.map((name) => [name, headers[name] as string]));
+      assertRefused(
+        await send(service.publicUrl, platform, { target, body, headers: signed }),
+        401,
+        'SIGNATURE_INVALID',
+      );
+    });
+  });
+}
+
+test('a signature made for another nonce or another timestamp is refused', async () => {
+  const { 'X-Nonce': nonce, 'X-Timestamp': timestamp, ...signed } = headersOf(platform, { target, body });
+  const other = String(Number(timestamp) + 1);
+  for (const changed of [
+    { 'X-Nonce': newNonce(), 'X-Timestamp': String(timestamp) },
+    { 'X-Nonce': String(nonce), 'X-Timestamp': other },
+  ]) {
+    const headers = { ...signed, ...changed };
+    assertRefused(
+      await send(service.publicUrl, platform, { target, body, headers }),
+      401,
+      'SIGNATURE_INVALID',
+    );
+  }
+});
+
+test("a signature of one platform's secret under another platform's key is refused", async () => {
+  const other = await service.platform();
+  const mixed = { apiKey: other.apiKey, apiSecret: platform.apiSecret };
+  assertRefused(await fileArtwork(service, mixed), 401, 'SIGNATURE_INVALID');
+});
+
+test('a suspended key is refused as such, and let in again when it is resumed', async () => {
+  const suspended = await service.platform();
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
+  const nonce = newNonce();
+  const before = { ...ledger.holdings(), nonces: ledger.nonces() };
+  assertRefused(await fileArtwork(service, suspended, { nonce }), 403, 'KEY_SUSPENDED', /suspended/);
+  assert.equal(ledger.calls(suspended.caller), 0);
+  assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before, 'nothing is written down');
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'ACTIVE' });
+  assert.equal((await fileArtwork(service, suspended, { nonce })).status, 200);
+});
+
+test('a suspended key tells nothing to one who cannot sign for it', async () => {
+  const suspended = await service.platform();
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId: suspended.keyId, status: 'SUSPENDED' });
+  const answer = await fileArtwork(service, { ...suspended, apiSecret: 'guess' });
+  assertRefused(answer, 401, 'SIGNATURE_INVALID');
+});
+
+test('the request id is always of the server’s own making', async () => {
+  const own = '00000000-0000-7000-8000-000000000000';
+  const headers = { 'X-Request-Id': own };
+  const answers = [
+    await fileArtwork(service, platform, { headers }),
+    await fileArtwork(service, platform, { headers: { ...headers, 'X-Nonce': undefined } }),
+  ];
+  const ids = answers.map((answer) => answer.headers['x-request-id']);
+  assert.equal(new Set([own, ...ids]).size, 3);
+});
+
+test('after all these refusals the numbers go on without a gap', async () => {
+  const { filings } = ledger.holdings();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  assert.equal(Number(filingNo.slice(-6)), filings + 1);
+});

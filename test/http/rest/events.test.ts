@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ApiCredentials } from '../../../src/client/sign.ts';
+import { runHere } from '../../support/artseal.ts';
+import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { startService } from '../../support/service.ts';
+import { send } from '../../support/signed-request.ts';
+import { closingOf } from '../connect/closing-support.ts';
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+
+const list = (by: ApiCredentials, query = '', door: { readonly publicUrl: string } = service) =>
+  send(door.publicUrl, by, { target: `/api/v1/events${query}` });
+
+test('events tell what happened to a filing and to its sale, in order, and nothing of others', async () => {
+  const gallery = await service.platform();
+  const { filingNo, timestamp } = (await fileArtwork(service, gallery)).json;
+  const { escrowId } = (await openEscrow(service, gallery, filingNo)).json;
+  await releaseEscrow(service, gallery, escrowId);
+  await fileArtwork(service, await service.platform());
+
+  const { status, json } = await list(gallery);
+  assert.equal(status, 200);
+  const [filed] = json.events;
+  assert.match(filed.id, /^evt_[0-9a-f]{32}$/);
+  assert.deepEqual(filed, { id: filed.id, sequence: 1, type: 'filing.created', at: timestamp, filingNo });
+  const told = json.events.map(({ id: _, at: _1, ...event }: { id: string; at: string }) => event);
+  assert.deepEqual(told, [
+    { sequence: 1, type: 'filing.created', filingNo },
+    { sequence: 2, type: 'escrow.frozen', filingNo, escrowId, state: 'FROZEN' },
+    { sequence: 3, type: 'escrow.released', filingNo, escrowId, state: 'RELEASED' },
+    { sequence: 4, type: 'provenance.transferred', filingNo },
+  ]);
+  assert.equal(json.next, 4);
+  assert.deepEqual((await list(gallery, '?after=2')).json, { events: json.events.slice(2), next: 4 });
+  assert.deepEqual((await list(gallery, '?after=4')).json, { events: [], next: 4 });
+  assert.deepEqual((await list(gallery, '?after=0')).json, json);
+});
+
+test('a platform to which nothing has happened has no events, and begins at 0', async () => {
+  assert.deepEqual((await list(await service.platform())).json, { events: [], next: 0 });
+});
+
+test('a call that waits is answered as soon as something happens', async () => {
+  const gallery = await service.platform();
+  const waiting = list(gallery, '?after=0&waitSeconds=30');
+  // Once another one is answered, this one has been taken.
+  await list(gallery);
+  const { filingNo } = (await fileArtwork(service, gallery)).json;
+  const { json } = await waiting;
+  assert.equal(json.events[0].filingNo, filingNo);
+  assert.equal(json.next, 1);
+});
+
+test('a call that waits is answered when another process writes an event', async () => {
+  const gallery = await service.platform();
+  const waiting = list(gallery, '?waitSeconds=30');
+  await list(gallery);
+  const rotated = await runHere(['key', 'rotate', gallery.keyId], { ARTSEAL_DATA_DIR: service.dataDir });
+  assert.equal(rotated.code, 0, rotated.errors.join());
+  const [event] = (await waiting).json.events;
+  assert.deepEqual([event.type, event.keyId], ['key.rotated', gallery.keyId]);
+});
+
+test('of calls that wait ten are kept waiting, and one more has the oldest answered at once', async () => {
+  const gallery = await service.platform();
+  const order: number[] = [];
+  const waitAs = (number: number) =>
+    list(gallery, '?waitSeconds=30').then(({ json }) => {
+      order.push(number);
+      return json;
+    });
+  const waiting: Promise<unknown>[] = [];
+  for (let number = 1; number <= 10; number += 1) {
+    waiting.push(waitAs(number));
+    // Whoever does not wait, and whoever waits for another, ends no waiting.
+    assert.deepEqual((await list(gallery)).json.events, []);
+  }
+  waiting.push(waitAs(11));
+  const empty = { events: [], next: 0 };
+  assert.deepEqual(await Promise.race(waiting), empty);
+  assert.equal(order.length, 1);
+  await fileArtwork(service, gallery);
+  const answers = await Promise.all(waiting);
+  assert.equal(answers.filter((answer) => JSON.stringify(answer) === JSON.stringify(empty)).length, 1);
+});
+
+test('closing answers those who wait at once, with what there is', async (t) => {
+  const closing = await startService(t);
+  const gallery = await closing.platform();
+  const waiting = [1, 2, 3].map(() => list(gallery, '?waitSeconds=30', closing));
+  // Once another one is answered, these have been taken.
+  await list(gallery, '', closing);
+  assert.equal(await closingOf(t, closing), 'by itself');
+  for (const { status, json } of await Promise.all(waiting)) {
+    assert.deepEqual([status, json], [200, { events: [], next: 0 }]);
+  }
+});
+
+test('listing is free of the quota, whatever it comes to, and tells how much is left of it', async () => {
+  const gallery = await service.platform('ENTERPRISE', 2);
+  const left = async (query: string) => {
+    const { status, headers } = await list(gallery, query);
+    return [status, /"monthly";r=(\d+)/.exec(String(headers.ratelimit))?.[1]];
+  };
+  assert.deepEqual(await left(''), [200, '2']);
+  assert.deepEqual(await left('?after=7'), [400, '2']);
+  assert.deepEqual(await left('?nonsense=1'), [400, '2']);
+  assert.equal(ledger.calls(gallery.caller), 0);
+
+  await fileArtwork(service, gallery);
+  await fileArtwork(service, gallery);
+  assertRefused(await fileArtwork(service, gallery), 429, 'QUOTA_EXCEEDED');
+  assert.deepEqual(await left(''), [200, '0']);
+  assert.deepEqual(await left('?after=-1'), [400, '0']);
+  assert.equal(ledger.calls(gallery.caller), 2);
+});
+
+test('a nonce is spent by listing as by any call', async () => {
+  const gallery = await service.platform();
+  const again = { target: '/api/v1/events', nonce: 'once' };
+  assert.equal((await send(service.publicUrl, gallery, again)).status, 200);
+  assertRefused(await send(service.publicUrl, gallery, again), 401, 'NONCE_REUSED');
+});
+
+test('the rate holds for listing as for any call', async (t) => {
+  const still = await startService(t, { clock: createManualClock() });
+  const trial = await still.platform('TRIAL');
+  for (let call = 1; call <= 10; call += 1) assert.equal((await list(trial, '', still)).status, 200);
+  assertRefused(await list(trial, '', still), 429, 'RATE_LIMITED');
+});
+
+for (const [query, message] of [
+  ['?after=-1', /^after must be an integer from 0 to 9007199254740991$/],
+  ['?after=9007199254740992', /^after must be a whole number not above 9007199254740991$/],
+  ['?after=1.5', /^after must be a whole number$/],
+  ['?after=', /^after must not be empty/],
+  ['?after=1', /^after must not be above 0, the place of the newest event$/],
+  ['?after=1&waitSeconds=30', /^after must not be above 0/],
+  ['?waitSeconds=-1', /^waitSeconds must be an integer from 0 to 30$/],
+  ['?waitSeconds=31', /^waitSeconds must be an integer from 0 to 30$/],
+  ['?waitSeconds=soon', /^waitSeconds must be a whole number/],
+  ['?after=-1&waitSeconds=31', /^after must be .*; waitSeconds must be /],
+] as const) {
+  test(`events are not listed with ${query}`, async () => {
+    assertRefused(await list(await service.platform(), query), 400, 'VALIDATION_FAILED', message);
+  });
+}

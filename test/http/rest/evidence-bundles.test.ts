@@ -1,0 +1,396 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import type { ApiCredentials } from '../../../src/client/sign.ts';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { seal } from '../../../src/keys/seal.ts';
+import { perform } from '../../../src/store/store.ts';
+import { proven } from '../../evidence/log/outsider.ts';
+import { runHere } from '../../support/artseal.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork, openEscrow, releaseEscrow } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { assertDocumented } from '../../support/openapi.ts';
+import { publishAll } from '../../support/publication.ts';
+import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService, type TestService } from '../../support/service.ts';
+import { type RestAnswer, send } from '../../support/signed-request.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+
+const clock = createManualClock();
+const service = await startService(fileScope, { clock });
+const platform = await service.platform();
+
+const evidencePath = (filingNo: string) => `/api/v1/filing/${filingNo}/evidence`;
+
+function askEvidence(filingNo: string, query = '', by: ApiCredentials = platform): Promise<RestAnswer> {
+  return send(service.publicUrl, by, { target: `${evidencePath(filingNo)}${query}` });
+}
+
+function share(filingNo: string, terms: object = {}, by: ApiCredentials = platform, headers = {}) {
+  const target = `${evidencePath(filingNo)}/links`;
+  return send(service.publicUrl, by, { target, body: JSON.stringify(terms), headers });
+}
+
+const open = (path: string, { publicUrl }: Pick<TestService, 'publicUrl'> = service) =>
+  rawAnswer(publicUrl, rawRequest('GET', path, { Host: 'x' }));
+
+/** Files an artwork; it is published. */
+async function file(by: ApiCredentials = platform): Promise<RestAnswer['json']> {
+  const { json } = await fileArtwork(service, by);
+  await publishAll(service, clock);
+  return json;
+}
+
+/** Files an artwork and sells it; both are published. */
+async function sell(): Promise<string> {
+  const { filingNo } = await file();
+  const { escrowId } = (await openEscrow(service, platform, filingNo)).json;
+  assert.equal((await releaseEscrow(service, platform, escrowId)).status, 200);
+  await publishAll(service, clock);
+  return filingNo;
+}
+
+/** The verifier key, as anybody is told it. */
+const vkey = async () => (await open('/log/vkey')).text.trimEnd();
+
+test('a filing is proven to whoever has nothing but its bundle and the verifier key', async () => {
+  const { filingNo, hash, timestamp } = await file();
+  const { status, json } = await askEvidence(filingNo);
+  assert.equal(status, 200);
+  const { record, leaf, index, size } = proven(json, await vkey());
+  assert.deepEqual(record, { ...artwork, filingNo, timestamp });
+  assert.equal(json.hash, hash);
+  const { commitment, ...rest } = leaf;
+  assert.match(String(commitment), /^[0-9a-f]{64}$/);
+  const time = Date.parse(timestamp) / 1000;
+  assert.deepEqual(rest, { kind: 'FILING', number: filingNo, sequence: 1, time, version: 1 });
+  assert.ok(index < size);
+});
+
+test('a filing with characters that are refused today is read and proven as before', async () => {
+  const author = 'Qi \u202eihsiaB\u200b';
+  const by = await service.execute({ kind: 'FindKey', keyId: platform.keyId });
+  const at = { atMs: clock.nowMs(), timestamp: '2026-11-21T09:15:00+00:00' };
+  const old = { ...artwork, author, price: BigInt(artwork.price) };
+  const { filingNo } = await service.execute({ kind: 'FileArtwork', artwork: old, at, by });
+  await publishAll(service, clock);
+  const read = await send(service.publicUrl, platform, { target: `/api/v1/filing/${filingNo}` });
+  assert.equal(read.json.author, author);
+  const { record } = proven((await askEvidence(filingNo)).json, await vkey());
+  assert.equal(record.author, author);
+});
+
+test('a transfer is proven as well, by its place among the records of the filing', async () => {
+  const filingNo = await sell();
+  const { record, leaf } = proven((await askEvidence(filingNo, '?sequence=2')).json, await vkey());
+  const { at } = record;
+  assert.match(String(at), /^\d{4}-\d\d-\d\d$/);
+  assert.deepEqual(record, { at, event: 'TRANSFER', filingNo, sequence: 2 });
+  assert.deepEqual([leaf.kind, leaf.number, leaf.sequence], ['TRANSFER', filingNo, 2]);
+  const first = await askEvidence(filingNo, '?sequence=1');
+  assert.equal(proven(first.json, await vkey()).leaf.kind, 'FILING');
+});
+
+test('many that ask right after they filed all wait for the checkpoint, and are given evidence', async (t) => {
+  const ticking = await startService(t);
+  const by = await ticking.platform();
+  const filed = await Promise.all(Array.from({ length: 30 }, () => fileArtwork(ticking, by)));
+  const numbers = filed.map(({ json }) => json.filingNo);
+  const bundles = await Promise.all(
+    numbers.map((filingNo) => send(ticking.publicUrl, by, { target: evidencePath(filingNo) })),
+  );
+  const key = (await open('/log/vkey', ticking)).text.trimEnd();
+  assert.deepEqual(
+    bundles.map(({ json }) => proven(json, key).leaf.number),
+    numbers,
+  );
+});
+
+test('evidence is given to the owner alone, and to internal systems that may read', async () => {
+  const { filingNo } = await file();
+  const other = await service.platform();
+  assertRefused(await askEvidence(filingNo, '', other), 404, 'FILING_NOT_FOUND');
+  assertRefused(await share(filingNo, {}, other), 404, 'FILING_NOT_FOUND');
+  const tokenFor = async (over: object) =>
+    (await service.issuance.issueToken(tokenTerms('court', over), tester)).token;
+  const clientFor = async (over: object) =>
+    typedClients(createTypedTransport(service.internalUrl, await tokenFor(over))).evidence;
+
+  const reader = await clientFor({ scopes: ['read'] });
+  const { bundle } = await reader.getEvidence({ filingNo });
+  const { $typeName, timeStamp, ...members } = bundle ?? assert.fail();
+  assert.equal(timeStamp, undefined);
+  assert.equal(proven(members, await vkey()).leaf.number, filingNo);
+  await typedRefusal(reader.createEvidenceLink({ filingNo }), 'PERMISSION_DENIED');
+  const sharer = await clientFor({ scopes: ['link'] });
+  const { path, linkId } = await sharer.createEvidenceLink({ filingNo });
+  assert.equal((await open(path)).json.record, members.record);
+  assert.deepEqual(
+    (await reader.listEvidenceLinks({ filingNo })).links.map((link) => link.linkId),
+    [linkId],
+  );
+  await typedRefusal(reader.revokeEvidenceLink({ filingNo, linkId }), 'PERMISSION_DENIED');
+  await typedRefusal(sharer.getEvidence({ filingNo }), 'PERMISSION_DENIED');
+
+  const [own, others] = [{ platform: platform.caller }, { platform: other.caller }];
+  assert.equal((await (await clientFor(own)).getEvidence({ filingNo })).bundle?.record, members.record);
+  await typedRefusal((await clientFor(others)).getEvidence({ filingNo }), 'FILING_NOT_FOUND');
+  const otherSharer = await clientFor({ ...others, scopes: ['link'] });
+  await typedRefusal(otherSharer.createEvidenceLink({ filingNo }), 'FILING_NOT_FOUND');
+  await typedRefusal(otherSharer.revokeEvidenceLink({ filingNo, linkId }), 'LINK_NOT_FOUND');
+  await sharer.revokeEvidenceLink({ filingNo, linkId });
+  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
+  await typedRefusal((await clientFor({ scopes: ['file'] })).getEvidence({ filingNo }), 'PERMISSION_DENIED');
+});
+
+test('what names no record is refused, naming what is wrong', async () => {
+  const { filingNo } = await file();
+  for (const sequence of ['0', '-1', '10002', '1.5', 'x', ''])
+    assertRefused(
+      await askEvidence(filingNo, `?sequence=${sequence}`),
+      400,
+      'VALIDATION_FAILED',
+      /^sequence /,
+    );
+  assertRefused(await askEvidence(filingNo, '?record=2'), 400, 'VALIDATION_FAILED', /^record /);
+  assertRefused(await askEvidence(filingNo, '?sequence=2'), 404, 'FILING_NOT_FOUND', /sequence/);
+  for (const unknown of ['AS-1999-000001', 'nothing', '%20'])
+    assertRefused(await askEvidence(unknown), 404, 'FILING_NOT_FOUND');
+  for (const [terms, field] of [
+    [{ sequence: 0 }, /^sequence must be an integer from 1 to 10001$/],
+    [{ sequence: 10_002 }, /^sequence/],
+    [{ expiresInSeconds: 59 }, /^expiresInSeconds must be an integer from 60 to 7776000$/],
+    [{ expiresInSeconds: 7_776_001 }, /^expiresInSeconds/],
+    [{ expiresInSeconds: '60' }, /^expiresInSeconds/],
+    [{ expires: 60 }, /^expires /],
+  ] as const)
+    assertRefused(await share(filingNo, terms), 400, 'VALIDATION_FAILED', field);
+  assertRefused(await share(filingNo, { sequence: 2 }), 404, 'FILING_NOT_FOUND', /sequence/);
+  assertRefused(await share('AS-1999-000001'), 404, 'FILING_NOT_FOUND');
+});
+
+test('whoever has a link is given the same evidence, as a file, and nobody is told the token', async () => {
+  const filingNo = await sell();
+  const told = await share(filingNo, { sequence: 2, expiresInSeconds: 60 });
+  const { path, expiresAt } = told.json;
+  assert.deepEqual(Object.keys(told.json).sort(), ['expiresAt', 'linkId', 'path']);
+  assert.match(path, /^\/evidence\/[A-Za-z0-9_-]{80}$/);
+  const leftMs = Date.parse(expiresAt) - clock.nowMs();
+  assert.ok(leftMs > 0 && leftMs <= 60_000, expiresAt);
+  const opened = await open(path);
+  assert.equal(proven(opened.json, await vkey()).leaf.sequence, 2);
+  assert.equal(opened.json.salt, (await askEvidence(filingNo, '?sequence=2')).json.salt);
+  assert.equal(
+    opened.headers['content-disposition'],
+    `attachment; filename="artseal-evidence-${filingNo}-2.json"`,
+  );
+  assertDocumented('GET', path, opened);
+  assert.ok(!service.logLines.join('').includes(path.slice('/evidence/'.length)));
+  const week = await share(filingNo);
+  const days = (Date.parse(week.json.expiresAt) - clock.nowMs()) / 86_400_000;
+  assert.ok(days > 6.9 && days <= 7);
+});
+
+test('a link that was altered in any place opens nothing', async () => {
+  const { filingNo } = await file();
+  const { path } = (await share(filingNo)).json;
+  const bytes = Buffer.from(path.slice('/evidence/'.length), 'base64url');
+  const altered = bytes.toJSON().data.map((byte, at) => {
+    const other = Buffer.from(bytes);
+    other[at] = byte ^ 1;
+    return other.toString('base64url');
+  });
+  for (const token of [
+    ...altered.filter((_, at) => at % 7 === 0),
+    altered.at(-1),
+    '',
+    `${path}=`,
+    'x'.repeat(9_000),
+  ])
+    assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
+  assert.equal((await open(path)).status, 200);
+});
+
+test('a link is listed without what opens it, and once revoked answered like one that never was', async () => {
+  const { filingNo } = await file();
+  const [kept, gone] = [(await share(filingNo)).json, (await share(filingNo)).json];
+  const target = `${evidencePath(filingNo)}/links`;
+  const listed = async (by = platform) => send(service.publicUrl, by, { target });
+  const { text, json } = await listed();
+  assert.deepEqual(
+    json.links.map(({ linkId }: { linkId: string }) => linkId),
+    [gone.linkId, kept.linkId],
+  );
+  assert.doesNotMatch(text, /evidence\//);
+  const revoke = (linkId: string, by = platform) =>
+    send(service.publicUrl, by, { method: 'DELETE', target: `${target}/${linkId}` });
+  const other = await service.platform();
+  assertRefused(await revoke(gone.linkId, other), 404, 'LINK_NOT_FOUND');
+  assertRefused(await listed(other), 404, 'FILING_NOT_FOUND');
+  for (const unknown of ['el_0123456789abcdef', 'x'])
+    assertRefused(await revoke(unknown), 404, 'LINK_NOT_FOUND');
+  assert.equal((await open(gone.path)).status, 200);
+  for (let times = 0; times < 2; times += 1) assert.equal((await revoke(gone.linkId)).text, '{}');
+  const [revoked, unknown] = [await open(gone.path), await open('/evidence/unknown')];
+  assert.deepEqual(
+    [revoked.status, revoked.json.code, revoked.json.message],
+    [unknown.status, unknown.json.code, unknown.json.message],
+  );
+  assert.equal((await open(kept.path)).status, 200);
+  const [first, second] = (await listed()).json.links;
+  assert.ok(first.revokedAt !== undefined && second.revokedAt === undefined);
+
+  const page = { from: undefined, size: 9 };
+  const { items } = await service.execute({ kind: 'ListActs', sinceS: undefined, page });
+  assert.deepEqual(
+    items
+      .filter(({ subject }) => subject === gone.linkId)
+      .map(({ actor, action, subject }) => [actor, action, subject]),
+    [
+      [`platform ${platform.caller}`, 'evidence revoke-link', gone.linkId],
+      [`platform ${platform.caller}`, 'evidence link', gone.linkId],
+    ],
+  );
+  assert.ok(!JSON.stringify(items).includes(gone.path.slice('/evidence/'.length)));
+});
+
+test('a link from before links had ids is good until it expires, and is not listed', async () => {
+  const { filingNo } = await file();
+  const numbers = Buffer.alloc(10);
+  numbers.writeBigUInt64BE(BigInt(Math.floor(clock.nowMs() / 1_000) + 60));
+  numbers.writeUInt16BE(1, 8);
+  const plain = Buffer.concat([numbers, Buffer.from(filingNo)]);
+  const token = seal(service.store.keyFor('evidence links'), plain, 'evidence link').toString('base64url');
+  assert.equal((await open(`/evidence/${token}`)).status, 200);
+  const target = `${evidencePath(filingNo)}/links`;
+  assert.deepEqual((await send(service.publicUrl, platform, { target })).json.links, []);
+  clock.advance(60_000);
+  assertRefused(await open(`/evidence/${token}`), 404, 'NOT_FOUND', /expired/);
+});
+
+test('the operator lists and revokes links of any platform by command', async () => {
+  const { filingNo } = await file();
+  const { linkId, path } = (await share(filingNo)).json;
+  const env = { ARTSEAL_DATA_DIR: service.dataDir };
+  const { printed } = await runHere(['evidence', 'links', filingNo], env);
+  assert.match(printed.join('\n'), new RegExp(`^${linkId}  ${filingNo}/1  made .*  expires `));
+  const revoked = await runHere(['evidence', 'revoke-link', linkId, '--reason', 'leaked', '--json'], env);
+  assert.equal(JSON.parse(revoked.printed.join()).linkId, linkId);
+  assertRefused(await open(path), 404, 'NOT_FOUND', /revoked/);
+  const unknown = await runHere(['evidence', 'revoke-link', 'el_0'], env);
+  assert.deepEqual([unknown.code, unknown.errors], [1, ['artseal: LINK_NOT_FOUND: LINK_ID names no link.']]);
+});
+
+test('the same request for a link under its Idempotency-Key is given the same link', async () => {
+  const { filingNo } = await file();
+  const headers = { 'Idempotency-Key': `link-of-${filingNo}` };
+  const first = await share(filingNo, {}, platform, headers);
+  const again = await share(filingNo, {}, platform, headers);
+  assert.equal(again.headers['idempotent-replayed'], 'true');
+  assert.equal(again.text, first.text);
+  assertRefused(await share(filingNo, { sequence: 2 }, platform, headers), 422, 'IDEMPOTENCY_KEY_REUSED');
+});
+
+/** Changes the database of a service behind its back. */
+function tamper({ dataDir }: Pick<TestService, 'dataDir'>, trigger: string, change: string): void {
+  const client = new Sqlite(join(dataDir, 'artseal.db'));
+  const sql = client.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(trigger) as string;
+  client.exec(`BEGIN; DROP TRIGGER ${trigger}; ${change}; ${sql}; COMMIT;`);
+  client.close();
+}
+
+const forgeries: readonly (readonly [what: string, trigger: string, change: (no: string) => string])[] = [
+  ['author', 'filing_never_changes', (no) => `UPDATE filing SET author = 'X' WHERE filing_no = '${no}'`],
+  [
+    'hash',
+    'filing_never_changes',
+    (no) => `UPDATE filing SET hash = lower(hex(randomblob(32))) WHERE filing_no = '${no}'`,
+  ],
+  [
+    'salt',
+    'filing_never_changes',
+    (no) => `UPDATE filing SET salt = randomblob(32) WHERE filing_no = '${no}'`,
+  ],
+  [
+    'leaf',
+    'filing_never_changes',
+    (no) => `UPDATE filing SET leaf_index = leaf_index - 1 WHERE filing_no = '${no}'`,
+  ],
+  [
+    'time of the leaf',
+    'log_leaf_never_changes',
+    (no) => `UPDATE log_leaf SET data = replace(data, '"time":1', '"time":2') WHERE data LIKE '%${no}%'`,
+  ],
+];
+
+for (const [what, trigger, change] of forgeries) {
+  test(`a record whose ${what} was changed in the database is not served as evidence, and the log says so`, async () => {
+    const { filingNo } = await file();
+    const { path } = (await share(filingNo)).json;
+    assert.equal((await askEvidence(filingNo)).status, 200);
+    tamper(service, trigger, change(filingNo));
+    const before = service.logLines.length;
+    assertRefused(await askEvidence(filingNo), 500, 'RECORD_DAMAGED', /operator/);
+    assertRefused(await open(path), 500, 'RECORD_DAMAGED');
+    const lines = service.logLines.slice(before).map((line) => JSON.parse(line));
+    const errors = lines.filter(({ reason }) => reason === 'RECORD_DAMAGED');
+    assert.equal(errors.length, 2);
+    for (const { level, err } of errors) {
+      assert.equal(level, 50);
+      assert.match(
+        err.message,
+        new RegExp(`${filingNo}|Leaf [0-9]+ of the evidence log is not what was recorded`),
+      );
+    }
+  });
+}
+
+test('a link opens nothing from the moment at which it ends; evidence of what was erased says so', async (t) => {
+  const past = createManualClock(Date.parse('2020-03-01T12:00:00Z'));
+  const old = await startService(t, { clock: past });
+  const by = await old.platform();
+  const call = (target: string, body?: string) =>
+    send(old.publicUrl, by, {
+      ...{ target, timestamp: String(Math.floor(past.nowMs() / 1000)) },
+      ...(body !== undefined && { body }),
+    });
+  const { filingNo } = (await call('/api/v1/filing', JSON.stringify(artwork))).json;
+  await publishAll(old, past);
+  const target = `${evidencePath(filingNo)}/links`;
+  const short = (await call(target, '{"expiresInSeconds":60}')).json;
+  const long = (await call(target, '{"expiresInSeconds":7776000}')).json;
+  assert.equal((await open(short.path, old)).status, 200);
+  past.advance(Date.parse(short.expiresAt) - 1 - past.nowMs());
+  assert.equal((await open(short.path, old)).status, 200);
+  past.advance(1);
+  assertRefused(await open(short.path, old), 404, 'NOT_FOUND', /expired/);
+  assert.equal((await open(long.path, old)).status, 200);
+
+  const now = { ...tester, atS: Math.floor(Date.parse('2025-04-01T12:00:00Z') / 1_000) };
+  await perform(old.store, { kind: 'AcceptClock', by: now });
+  const erased = await perform(old.store, { kind: 'EraseFilings', by: now, filingNos: [filingNo] });
+  assert.equal(erased.length, 1);
+  for (const answer of [
+    await call(evidencePath(filingNo)),
+    await call(target, '{}'),
+    await open(long.path, old),
+  ])
+    assertRefused(answer, 404, 'FILING_NOT_FOUND', /erased/);
+});
+
+test('a link of another deployment opens nothing here', async (t) => {
+  const other = await startService(t, { clock });
+  const by = await other.platform();
+  const { filingNo } = (await fileArtwork(other, by)).json;
+  const target = `${evidencePath(filingNo)}/links`;
+  const { path } = (await send(other.publicUrl, by, { target, body: '{}' })).json;
+  await publishAll(other, clock);
+  assert.equal((await open(path, other)).status, 200);
+  assertRefused(await open(path), 404, 'NOT_FOUND');
+});

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { test } from 'node:test';
+import { tester } from '../../support/audit-log.ts';
+import { askProvenance, fileArtwork } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+
+const service = await startService(fileScope);
+const platform = await service.platform();
+
+/** The evidence hash, made of request and answer alone and without any of the service's own code. */
+function recomputed(requestBody: string, answer: { filingNo: string; timestamp: string }): string {
+  const sent = JSON.parse(requestBody);
+  const record: Record<string, unknown> = { ...sent, filingNo: answer.filingNo, timestamp: answer.timestamp };
+  const members = Object.keys(record).sort();
+  const canonical = members.map((name) => `${JSON.stringify(name)}:${JSON.stringify(record[name])}`);
+  return createHash('sha256')
+    .update(`{${canonical.join(',')}}`)
+    .digest('hex');
+}
+
+const texts: readonly (readonly [what: string, text: string])[] = [
+  ['composed', 'Jos\u00e9 \u00c5'],
+  ['decomposed', 'Jose\u0301 A\u030a'],
+  ['compatibility characters', '\ufb01 \u2460 \u212b ｶﾞ'],
+  ['spaces around it', '  Qi   Baishi \u00a0'],
+  ['ideographic spaces', '\u3000齐白石\u3000'],
+  ['emoji joined', '👩🏽\u200d🎨 🏳️\u200d🌈'],
+  ['astral Han', '𠮷田 𪚥'],
+  ['right-to-left with marks', '\u200fשלום \u0645\u0631\u062d\u0628\u0627\u061c'],
+  ['quotes, slashes and backslashes', '"\'`/\\ </script> &amp; %00 {x} \\u0041'],
+  ['line and paragraph separators', 'a\u2028b\u2029c'],
+  ['a zero-width non-joiner', '\u0645\u06cc\u200c\u062e\u0648'],
+  ['noncharacters and private use', '\uffff\ufdd0\ue000\u{10ffff}'],
+  ['combining marks alone', '\u0301\u0302'],
+  ['what looks like a number', '0123'],
+  ['what looks like SQL', "'); DROP TABLE filing; --"],
+];
+
+for (const [what, text] of texts) {
+  test(`a text is stored and answered exactly as sent, and hashed as it is: ${what}`, async () => {
+    const sent = { ...artwork, author: text, era: text, size: text, material: text, condition: text };
+    const body = JSON.stringify(sent);
+    const filed = await fileArtwork(service, platform, { body });
+    assert.equal(filed.status, 200, filed.text);
+    assert.equal(filed.json.hash, recomputed(body, filed.json));
+    const asked = await askProvenance(service, platform, filed.json.filingNo);
+    assert.equal(asked.json.author, text);
+    const { filingNo } = filed.json;
+    const stored = await service.execute({ kind: 'GetFiling', filingNo, owner: undefined });
+    const { author, era, size, material, condition } = stored ?? assert.fail();
+    assert.deepEqual({ author, era, size, material, condition, price: artwork.price }, sent);
+  });
+}
+
+test('a text means the same whether it is escaped or not', async () => {
+  const plain = JSON.stringify({ ...artwork, author: '齐 🖌 / é' });
+  const escaped = plain.replace('齐 🖌 / é', '\\u9f50 \\ud83d\\udd8c \\/ \\u00E9');
+  for (const body of [plain, escaped]) {
+    const { filingNo, hash, timestamp } = (await fileArtwork(service, platform, { body })).json;
+    assert.equal(hash, recomputed(plain, { filingNo, timestamp }));
+  }
+});
+
+test('every notation of a price is hashed as the integer that it is', async () => {
+  for (const [written, price] of [
+    ['1e3', 1_000],
+    ['1000.0', 1_000],
+    ['-0', 0],
+    ['9007199254740991', Number.MAX_SAFE_INTEGER],
+  ] as const) {
+    const body = JSON.stringify({ ...artwork, price: 'PRICE' }).replace('"PRICE"', written);
+    const { json } = await fileArtwork(service, platform, { body });
+    assert.equal(json.hash, recomputed(JSON.stringify({ ...artwork, price }), json), written);
+  }
+});
+
+test('the same artwork filed twice makes two filings with hashes of their own', async () => {
+  const [one, other] = [await fileArtwork(service, platform), await fileArtwork(service, platform)];
+  assert.notEqual(one.json.filingNo, other.json.filingNo);
+  assert.notEqual(one.json.hash, other.json.hash);
+});
+
+test('a filing is answered with exactly the documented members, in their order', async () => {
+  const { status, json, headers } = await fileArtwork(service, platform);
+  assert.equal(status, 200);
+  assert.equal(headers['content-type'], 'application/json');
+  assert.deepEqual(Object.keys(json), ['filingNo', 'status', 'chain', 'hash', 'timestamp']);
+  assert.match(json.filingNo, /^AS-\d{4}-\d{6}$/);
+  assert.equal(json.status, 'SUBMITTED');
+  assert.match(json.chain, /under selection/);
+  assert.match(json.hash, /^[0-9a-f]{64}$/);
+  assert.match(json.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/);
+  assert.equal(json.filingNo.slice(3, 7), json.timestamp.slice(0, 4));
+});
+
+test('a hundred filings at once have consecutive numbers without gap or repetition', async () => {
+  const first = Number((await fileArtwork(service, platform)).json.filingNo.slice(-6));
+  const answers = await Promise.all(Array.from({ length: 100 }, () => fileArtwork(service, platform)));
+  const numbers = answers.map(({ json }) => Number(json.filingNo.slice(-6))).sort((a, b) => a - b);
+  assert.deepEqual(
+    numbers,
+    Array.from({ length: 100 }, (_, index) => first + 1 + index),
+  );
+});
+
+const newYears: readonly (readonly [zone: string, midnight: number, before: string, after: string])[] = [
+  ['UTC', Date.UTC(2027, 0, 1), '2026-12-31T23:59:59+00:00', '2027-01-01T00:00:00+00:00'],
+  ['Asia/Shanghai', Date.UTC(2026, 11, 31, 16), '2026-12-31T23:59:59+08:00', '2027-01-01T00:00:00+08:00'],
+  ['America/New_York', Date.UTC(2027, 0, 1, 5), '2026-12-31T23:59:59-05:00', '2027-01-01T00:00:00-05:00'],
+];
+
+for (const [zone, midnightMs, before, after] of newYears) {
+  test(`numbers begin anew with the year of ${zone}`, async (t) => {
+    const clock = createManualClock(midnightMs - 1);
+    const zoned = await startService(t, { clock, env: { ARTSEAL_TIME_ZONE: zone } });
+    const by = await zoned.platform();
+    const file = async () => {
+      const timestamp = String(Math.floor(clock.nowMs() / 1_000));
+      const { filingNo, timestamp: filedAt } = (await fileArtwork(zoned, by, { timestamp })).json;
+      return [filingNo, filedAt];
+    };
+    assert.deepEqual(await file(), ['AS-2026-000001', before]);
+    assert.deepEqual(await file(), ['AS-2026-000002', before]);
+    clock.advance(1);
+    assert.deepEqual(await file(), ['AS-2027-000001', after]);
+    clock.setWall(midnightMs - 1);
+    await zoned.execute({ kind: 'AcceptClock', by: { ...tester, atS: midnightMs / 1_000 - 1 } });
+    assert.deepEqual(await file(), ['AS-2026-000003', before]);
+  });
+}

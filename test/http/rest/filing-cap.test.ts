@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createTypedTransport } from '../../../src/client/typed.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { scrape } from '../../support/metrics.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { tokenTerms } from '../../support/tokens.ts';
+import { typedClients, typedRefusal } from '../../support/typed-clients.ts';
+
+/** Ten minutes before the year ends in Shanghai, where it is 2027 eight hours earlier than in UTC. */
+const startMs = Date.UTC(2026, 11, 31, 15, 50);
+const clock = createManualClock(startMs);
+const env = { ARTSEAL_TIME_ZONE: 'Asia/Shanghai', ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
+const service = await startService(fileScope, { clock, env });
+const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+const painting = { ...artwork, price: BigInt(artwork.price) };
+
+test('a platform files as much as its cap of the year allows, at once or not, and more in the next year', async () => {
+  const [capped, other] = [await service.platform(), await service.platform()];
+  const { admin } = typedClients(createTypedTransport(service.internalUrl, await service.token(true)));
+  const ratio = async () =>
+    (await scrape(`http://${service.metricsAddress}/metrics`)).value('artseal_filing_cap_used_ratio');
+  assert.equal(await ratio(), 0);
+  await admin.updatePlatform({ caller: capped.caller, filingCap: 5n });
+  const headers = { 'Idempotency-Key': 'beyond' };
+  const answers = await Promise.all(Array.from({ length: 9 }, () => fileArtwork(service, capped, now())));
+  assert.equal(answers.filter(({ status }) => status === 200).length, 5);
+  const refused = await fileArtwork(service, capped, { ...now(), headers });
+  assertRefused(refused, 429, 'FILING_CAP_REACHED', /^All 5 filings of 2026 /);
+  assert.equal(refused.headers['retry-after'], '600');
+  clock.advance(1_001);
+  assert.equal(await ratio(), 1);
+  assert.equal((await fileArtwork(service, other, now())).status, 200);
+
+  // Its tokens are no way around it.
+  const token = await service.issuance.issueToken(tokenTerms('office', { platform: capped.caller }), tester);
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, token.token));
+  await typedRefusal(filings.createFiling(painting), 'FILING_CAP_REACHED');
+
+  await admin.updatePlatform({ caller: capped.caller, filingCap: 6n });
+  assert.equal((await fileArtwork(service, capped, now())).status, 200);
+  assertRefused(await fileArtwork(service, capped, now()), 429, 'FILING_CAP_REACHED');
+  clock.advance(600_000);
+  const next = await fileArtwork(service, capped, { ...now(), headers });
+  assert.equal(next.json.filingNo, 'AS-2027-000001');
+  assert.equal(await ratio(), 1 / 6);
+});

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { askProvenance, fileArtwork, openEscrow } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { scrape } from '../../support/metrics.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { startService } from '../../support/service.ts';
+
+const noonMs = Date.UTC(2026, 5, 10, 12);
+const dayS = 86_400;
+const clock = createManualClock(noonMs);
+const env = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
+const service = await startService(fileScope, { clock, env });
+const platform = await service.platform();
+
+const nowS = () => Math.floor(clock.nowMs() / 1_000);
+const stamped = () => ({ timestamp: String(nowS()) });
+const file = () => fileArtwork(service, platform, stamped());
+const setBy = (seconds: number) => clock.setWall(clock.nowMs() + seconds * 1_000);
+const figuresOf = () => scrape(`http://${service.metricsAddress}/metrics`);
+
+/** The operator's command, on a machine with the same clock. */
+const accept = () =>
+  service.execute({ kind: 'AcceptClock', by: { actor: 'operator', atS: nowS(), reason: undefined } });
+
+/** Lets seconds pass until something is so. */
+function passUntil<Found>(what: string, find: () => Promise<Found> | Found): Promise<Exclude<Found, false>> {
+  return eventually(what, 60_000, () => {
+    clock.advance(1_000);
+    return find();
+  }) as Promise<Exclude<Found, false>>;
+}
+
+const linesLike = (pattern: RegExp) => service.logLines.filter((line) => pattern.test(line));
+const refusing = /filings are refused until the clock is right/;
+const taking = /the clock is right again/;
+
+/** Waits until filings are refused, or taken again, for the so-many-th time. */
+const noted = (pattern: RegExp, times: number) =>
+  passUntil(`${pattern}`, () => linesLike(pattern).length === times);
+
+test('a clock that goes back dates no filing until it has caught up; all else goes on', async () => {
+  const { filingNo } = (await file()).json;
+  const second = (await file()).json.filingNo;
+  setBy(-100);
+  const answer = await file();
+  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is 100 s behind the newest record/, /clock accept/);
+  assert.equal(answer.headers['retry-after'], '60');
+  setBy(90);
+  assert.equal((await file()).headers['retry-after'], '10');
+  assert.equal((await askProvenance(service, platform, filingNo, stamped())).status, 200);
+  assert.equal((await openEscrow(service, platform, second, {}, stamped())).status, 200);
+  await noted(refusing, 1);
+  await noted(taking, 1);
+  assert.equal((await file()).status, 200);
+  assert.match(linesLike(refusing)[0] ?? '', /"level":50.*the clock is \d+ s behind the newest record/);
+});
+
+test('a clock that was set by more than a day dates no filing until it is right again', async () => {
+  setBy(dayS + 20);
+  const answer = await file();
+  assertRefused(
+    answer,
+    503,
+    'UNAVAILABLE',
+    /was set forward by 86410 s since the service started.*suspended/,
+  );
+  assert.equal(answer.headers['retry-after'], '60');
+  await noted(refusing, 2);
+  setBy(-20);
+  assert.equal((await file()).status, 200, 'within the day');
+  await noted(taking, 2);
+});
+
+test('a clock that an operator accepts dates filings within a second, and is shown in the figures', async () => {
+  setBy(40 * dayS);
+  await noted(refusing, 3);
+  await passUntil(
+    'the figure',
+    async () => (await figuresOf()).value('artseal_filing_clock_wrong', {}) === 1,
+  );
+  await accept();
+  await noted(taking, 3);
+  assert.equal((await file()).status, 200);
+  setBy(-40 * dayS);
+  assertRefused(await file(), 503, 'UNAVAILABLE', /behind the newest record/);
+  await accept();
+  await passUntil('filings are taken', async () => (await file()).status === 200);
+  const figures = await passUntil('the figures', async () => {
+    const told = await figuresOf();
+    return told.value('artseal_filing_clock_wrong', {}) === 0 && told;
+  });
+  assert.ok((figures.value('artseal_filing_clock_refusals_total', {}) ?? 0) >= 4);
+});
+
+test('after a start more than 366 days behind the newest record, filings wait for an operator', async () => {
+  const later = await startService(fileScope, { clock: createManualClock(noonMs + 400 * dayS * 1_000) });
+  const issued = await later.platform();
+  const stamp = { timestamp: String(noonMs / 1_000 + 400 * dayS) };
+  assert.equal((await fileArtwork(later, issued, stamp)).status, 200, 'nothing is recorded yet');
+  await later.close();
+  const clockOf2036 = createManualClock(Date.UTC(2036, 0, 1));
+  const in2036 = await startService(fileScope, { clock: clockOf2036, dataDir: later.dataDir });
+  const by = { timestamp: String(Date.UTC(2036, 0, 1) / 1_000) };
+  const answer = await fileArtwork(in2036, issued, by);
+  assertRefused(answer, 503, 'UNAVAILABLE', /the clock is \d+ s \(\d+ days\) ahead of the newest filing/);
+  assert.ok(in2036.logLines.some((line) => refusing.test(line)));
+});

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import type { TypedCalls } from '../../../src/http/connect/typed-calls.ts';
+import type { TlsFront } from '../../../src/http/listen/tls-front.ts';
+import { readBody } from '../../../src/http/rest/body.ts';
+import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { holdsNone } from '../../support/local-server.ts';
+import { allReceived, openSocket } from '../../support/raw-talk.ts';
+import { openBareDoor as openBareInternalDoor } from '../connect/bare-listener.ts';
+import { openBareDoor } from './bare-listener.ts';
+
+/** The public door alone; /late is answered once its client has closed its half, whatever else as soon as it is read. */
+function openPublic(t: TestContext, tls?: TlsFront) {
+  const signedCalls: SignedCalls = async (request) => {
+    await readBody(request);
+    if (request.url === '/late' && !request.socket.readableEnded) await once(request.socket, 'end');
+    return { status: 200, headers: {}, body: '{}' };
+  };
+  return openBareDoor(t, signedCalls, tls && { tls });
+}
+
+/** The internal door alone, which answers as the public one. */
+function openInternal(t: TestContext, tls?: TlsFront) {
+  const typedCalls: TypedCalls = (request, response) => {
+    request.resume().on('end', async () => {
+      if (request.url === '/late' && !request.socket.readableEnded) await once(request.socket, 'end');
+      response.end('{}');
+    });
+  };
+  return openBareInternalDoor(t, typedCalls, tls && { tls });
+}
+
+/** The server side may hold a connection until its idle time, its headers' and its body's: each longer than this. */
+const patienceMs = 10_000;
+
+/** Sends bytes, closes this half, and gives what comes until the other half is closed. */
+async function halfClosed(baseUrl: string, bytes: string): Promise<string> {
+  const socket = await openSocket(baseUrl);
+  socket.end(bytes);
+  return allReceived(socket);
+}
+
+const late = 'POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}';
+const early = late.replace('/late', '/early');
+const headEnd = late.indexOf('\r\n\r\n');
+
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('door');
+
+for (const [name, open] of Object.entries({
+  public: openPublic,
+  internal: openInternal,
+  'public, with TLS,': (t: TestContext) => openPublic(t, frontOf(certificate)),
+  'internal, with TLS,': (t: TestContext) => openInternal(t, frontOf(certificate)),
+})) {
+  test(`a client that closes its half behind its request is answered, however long that takes: ${name} door`, async (t) => {
+    const door = await open(t);
+    assert.match(await halfClosed(door.baseUrl, late), /^HTTP\/1\.1 200 /);
+    await holdsNone(door.server, patienceMs);
+    const logged = door.logLines.map((line) => JSON.parse(line));
+    assert.deepEqual(
+      logged.map(({ status, reason }) => [status, reason]),
+      [[200, undefined]],
+    );
+  });
+
+  test(`a client that closes its half behind several requests is answered each of them: ${name} door`, async (t) => {
+    const door = await open(t);
+    const received = await halfClosed(door.baseUrl, early + late + early);
+    assert.equal(received.match(/HTTP\/1\.1 200 /g)?.length, 3, received);
+    await holdsNone(door.server, patienceMs);
+  });
+
+  test(`a kept connection is closed as soon as its client closes its half: ${name} door`, async (t) => {
+    const door = await open(t);
+    const socket = await openSocket(door.baseUrl);
+    socket.write(early);
+    await once(socket, 'data');
+    socket.end();
+    await holdsNone(door.server, patienceMs);
+  });
+
+  for (const [where, length] of Object.entries({
+    'before anything': 0,
+    'amid its headers': 30,
+    'behind its headers': headEnd + 4,
+    'amid its body': late.length - 1,
+  })) {
+    test(`a client that closes its half ${where} is let go of: ${name} door`, async (t) => {
+      const door = await open(t);
+      assert.doesNotMatch(await halfClosed(door.baseUrl, late.slice(0, length)), /^HTTP\/1\.1 200 /);
+      await holdsNone(door.server, patienceMs);
+    });
+  }
+}

@@ -1,0 +1,351 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, type TestContext, test } from 'node:test';
+import { connect as connectTls } from 'node:tls';
+import { setCaller } from '../../../src/api/request-event.ts';
+import { Refusal } from '../../../src/domain/reason.ts';
+import { ClientGone, readBody } from '../../../src/http/rest/body.ts';
+import type { SignedCalls } from '../../../src/http/rest/signed-call.ts';
+import { loopback } from '../../../src/lib/networks.ts';
+import { frontOf, makeAuthority, trust } from '../../support/certificates.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { heldConnections, holdsNone } from '../../support/local-server.ts';
+import { rawAnswer, rawExchange } from '../../support/raw-http.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService, type TestService } from '../../support/service.ts';
+import { headersOf, send } from '../../support/signed-request.ts';
+import { type BareDoor, openBareDoor } from './bare-listener.ts';
+
+const filing = { target: '/api/v1/filing', body: JSON.stringify(artwork) };
+
+/** Opens a connection that may be cut off without harm to the test. */
+async function open(baseUrl: string, localAddress?: string): Promise<Socket> {
+  const { protocol, hostname: host, port } = new URL(baseUrl);
+  const isSecure = protocol === 'https:';
+  const peer = { host, port: Number(port), ...(localAddress !== undefined && { localAddress }) };
+  const socket = isSecure ? connectTls(peer) : connect(peer);
+  socket.on('error', () => {});
+  await once(socket, isSecure ? 'secureConnect' : 'connect');
+  return socket;
+}
+
+async function assertServes(service: TestService): Promise<void> {
+  const answer = await send(service.publicUrl, await service.platform(), filing);
+  assert.equal(answer.status, 200, answer.text);
+}
+
+const halfRequest = 'POST /api/v1/filing HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{';
+const halfCall =
+  'POST /artseal.v1.FilingService/ListFilings HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{';
+const connectMethod = 'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n';
+
+for (const [what, bytes] of Object.entries({ halfRequest, halfCall, connectMethod })) {
+  test(`a client that resets its connection takes nobody else down: ${what}`, async (t) => {
+    const service = await startService(t);
+    for (const url of [service.publicUrl, service.internalUrl]) {
+      for (let attempt = 0; attempt < 20; attempt += 1) {
+        const socket = await open(url);
+        socket.write(bytes + bytes, () => socket.resetAndDestroy());
+        await once(socket, 'close');
+      }
+    }
+    await assertServes(service);
+  });
+}
+
+test('requests that never arrive whole do not keep signed calls out', async (t) => {
+  const service = await startService(t);
+  const nobody = { apiKey: 'nobody', apiSecret: 'nothing' };
+  const headers = Object.entries(headersOf(nobody, filing)).map(([name, value]) => `${name}: ${value}\r\n`);
+  const half = `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\n${headers.join('')}Content-Length: 10\r\n\r\n{`;
+  const sockets: Socket[] = [];
+  for (let count = 0; count < 2_100; count += 1) {
+    const socket = await open(service.publicUrl);
+    socket.write(half);
+    sockets.push(socket);
+  }
+  await assertServes(service);
+  for (const socket of sockets) socket.destroy();
+});
+
+test('a body in chunks of one byte is read as any other', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const { 'Content-Type': _, ...signed } = headersOf(platform, filing);
+  const headers = Object.entries({ ...signed, 'Content-Type': 'application/json' });
+  const chunks = Array.from(filing.body, (byte) => `1\r\n${byte}\r\n`).join('');
+  const socket = await open(service.publicUrl);
+  const head = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  socket.write(
+    `POST /api/v1/filing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${head}Transfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+  );
+  let answer = '';
+  for await (const chunk of socket) answer += chunk;
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+});
+
+test('a number of sixty thousand digits is refused for its size', async (t) => {
+  const service = await startService(t);
+  const price = `1${'0'.repeat(60_000)}1`;
+  const body = JSON.stringify({ ...artwork, price: 0 }).replace('"price":0', `"price":${price}`);
+  const answer = await send(service.publicUrl, await service.platform(), { target: filing.target, body });
+  assert.equal(answer.json.code, 'VALIDATION_FAILED');
+  assert.match(answer.json.message, /^price must be a whole number/);
+});
+
+test('requests sent ahead of their answers are answered one after the other', async (t) => {
+  const service = await startService(t);
+  const socket = await open(service.publicUrl);
+  socket.write(getOpenApi.repeat(30) + getOpenApi.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+  let answers = '';
+  for await (const chunk of socket) answers += chunk;
+  const statuses = answers.match(/HTTP\/1\.1 \d+/g) ?? [];
+  assert.deepEqual(
+    statuses,
+    Array.from({ length: 31 }, () => 'HTTP/1.1 200'),
+  );
+});
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+const getOpenApi = 'GET /openapi.yaml HTTP/1.1\r\nHost: x\r\n\r\n';
+const anyCall = 'GET /any HTTP/1.1\r\nHost: x\r\n\r\n';
+
+const done: SignedCalls = async () => ({ status: 200, headers: {}, body: '{}' });
+const never: SignedCalls = () => Promise.withResolvers<never>().promise;
+
+const unforeseen: Record<string, SignedCalls> = {
+  'a call that throws': () => Promise.reject(new TypeError('SELECT secret FROM vault')),
+  'an answer that cannot be sent': async () => ({ status: 200, headers: { 'X-A': 'secret\n' }, body: '' }),
+};
+
+const refused: SignedCalls = async () => {
+  throw new Refusal('AUTH_HEADER_MISSING', 'The header X-API-Key is required.');
+};
+const readThrough: SignedCalls = async (request) => ({
+  status: 200,
+  headers: {},
+  body: String(await readBody(request)),
+});
+const tenBytesToCome = 'POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n';
+const lines = ({ logLines }: BareDoor) => logLines.map((line) => JSON.parse(line));
+
+/** Sends bytes and reads all that comes until the door ends the connection. */
+async function untilEnd(door: BareDoor, bytes: string): Promise<string> {
+  const socket = await open(door.baseUrl);
+  socket.write(bytes);
+  let received = '';
+  for await (const chunk of socket) received += chunk;
+  return received;
+}
+
+const authority = makeAuthority(fileScope);
+trust(fileScope, authority);
+const certificate = authority.issue('door');
+
+/** Sends requests without bodies over connections of their own, which hold more than all may, until some are cut off. */
+async function floodWithHeads(
+  t: TestContext,
+  { baseUrl, server }: BareDoor,
+  forwardedFor: (count: number) => string = () => '',
+): Promise<void> {
+  const headers = Array.from({ length: 95 }, () => 'a:\r\n').join('');
+  const sockets: Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (let count = 0; count < 400; count += 1) {
+    const socket = await open(baseUrl);
+    sockets.push(socket);
+    const head = `POST /any HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n${headers}`;
+    socket.resume().write(`${head}X-Forwarded-For: ${forwardedFor(count)}\r\n\r\n`);
+  }
+  await eventually('some are cut off', patienceMs, async () => (await heldConnections(server)) < 300);
+}
+
+test('callers without a key cut off nobody who has one', async (t) => {
+  const answered = Promise.withResolvers<void>();
+  const door = await openBareDoor(t, async (request, event) => {
+    if (request.url !== '/poll') await readBody(request);
+    setCaller(event, 'gallery');
+    await answered.promise;
+    return { status: 200, headers: {}, body: '{}' };
+  });
+  const polls = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const poll = once(door.server, 'request');
+      const socket = await open(door.baseUrl);
+      socket.write('GET /poll HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      await poll;
+      return socket;
+    }),
+  );
+  await floodWithHeads(t, door);
+  answered.resolve();
+  for (const poll of polls) assert.match(await text(poll), /^HTTP\/1\.1 200 /);
+});
+
+test('callers without a key cut off no request that comes from another address', async (t) => {
+  const door = await openBareDoor(t, readThrough);
+  const upload = await open(door.baseUrl, '127.0.0.2');
+  const begun = once(door.server, 'request');
+  upload.write('POST /any HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 10\r\n\r\n12345');
+  await begun;
+  await floodWithHeads(t, door);
+  upload.write('67890');
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
+
+test('callers without a key cut off no larger request from elsewhere by all the addresses of an IPv6 network', async (t) => {
+  const door = await openBareDoor(t, readThrough, { proxies: loopback });
+  const upload = await open(door.baseUrl);
+  const begun = once(door.server, 'request');
+  const more = `${'a:\r\n'.repeat(90)}b: ${'b'.repeat(5_000)}`;
+  const from = 'Connection: close\r\nX-Forwarded-For: 2001:db8:1::1';
+  upload.write(`POST /any HTTP/1.1\r\nHost: x\r\n${from}\r\nContent-Length: 65536\r\n${more}\r\n\r\n`);
+  await begun;
+  await floodWithHeads(t, door, (count) => `2001:db8:0:${count.toString(16)}::1`);
+  upload.write('x'.repeat(65_536));
+  assert.match(await text(upload), /^HTTP\/1\.1 200 /);
+});
+
+for (const over of ['plain HTTP', 'TLS']) {
+  const openDoor = (
+    t: TestContext,
+    signedCalls: SignedCalls,
+    options: Parameters<typeof openBareDoor>[2] = {},
+  ) => openBareDoor(t, signedCalls, over === 'TLS' ? { ...options, tls: frontOf(certificate) } : options);
+
+  describe(`over ${over}`, () => {
+    for (const [what, last] of Object.entries({ nothing: '', CONNECT: connectMethod })) {
+      test(`a connection whose answers are not read is closed, with ${what} sent behind its requests`, async (t) => {
+        // More than the buffers between the two hold.
+        const door = await openDoor(t, done, { openApi: Buffer.alloc(20_000_000), stalledMs: 100 });
+        const socket = await open(door.baseUrl);
+        t.after(() => socket.destroy());
+        socket.pause().write(getOpenApi.repeat(3) + last);
+        await once(door.server, 'request');
+        await holdsNone(door.server, patienceMs);
+      });
+    }
+
+    test('a connection that sends on and on and waits for no answer is cut off', async (t) => {
+      let calls = 0;
+      const door = await openDoor(t, (...call) => {
+        calls += 1;
+        return never(...call);
+      });
+      const socket = await open(door.baseUrl);
+      socket.resume().write(anyCall.repeat(400));
+      await holdsNone(door.server, patienceMs);
+      assert.ok(calls === 1, `${calls} calls under way for one connection`);
+      assert.ok(door.logLines.length < 50, 'a line for each request that is thrown away');
+      assert.equal(door.logLines.filter((line) => JSON.parse(line).status === 0).length, 1);
+    });
+
+    test('a call whose connection is cut off is logged as that, and not as given up', async (t) => {
+      const door = await openDoor(t, async ({ socket }) => {
+        if (!socket.destroyed) await once(socket, 'close');
+        throw new ClientGone();
+      });
+      const socket = await open(door.baseUrl);
+      socket.resume().write(anyCall.repeat(400));
+      const logged = await eventually('the call is logged', patienceMs, () => {
+        const [call, ...others] = lines(door);
+        return others.length > 0 && [call, ...others];
+      });
+      assert.deepEqual(
+        logged.map(({ reason }) => reason),
+        ['UNAVAILABLE', 'UNAVAILABLE'],
+      );
+    });
+
+    test('connections beyond those that the service can hold are closed, and taken again later', async (t) => {
+      const door = await openDoor(t, done);
+      const { maxConnections } = door.server;
+      assert.ok(maxConnections >= 2_000 && maxConnections <= 10_000, `${maxConnections} connections`);
+      door.server.maxConnections = 2;
+      const [first] = await Promise.all([open(door.baseUrl), open(door.baseUrl)]);
+      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
+      first.destroy();
+      await eventually(
+        'a connection is let go of',
+        patienceMs,
+        async () => (await heldConnections(door.server)) < 2,
+      );
+      assert.equal((await rawAnswer(door.baseUrl, anyCall)).status, 200);
+    });
+
+    for (const [what, signedCalls] of Object.entries(unforeseen)) {
+      test(`${what} is answered with INTERNAL, and its cause is in the log`, async (t) => {
+        const door = await openDoor(t, signedCalls);
+        const answer = await rawAnswer(door.baseUrl, anyCall);
+        assertRefused(answer, 500, 'INTERNAL');
+        assert.doesNotMatch(answer.text, /secret/);
+        const { requestId, status, err } = JSON.parse(door.logLines[0] ?? '{}');
+        assert.deepEqual([requestId, status], [answer.json.requestId, 500]);
+        assert.match(err.stack, /secret|X-A/);
+      });
+    }
+
+    test('a client that is gone is no failure', async (t) => {
+      const door = await openDoor(t, () => Promise.reject(new ClientGone()));
+      assert.deepEqual(await rawExchange(door.baseUrl, anyCall), { answers: [], closed: true });
+      const { level, reason } = JSON.parse(door.logLines[0] ?? '{}');
+      assert.deepEqual([level, reason], [30, 'CANCELLED']);
+    });
+
+    for (const [what, sent] of Object.entries({ none: '', half: '12345' })) {
+      test(`a refused request of whose body ${what} comes is answered once, and its connection closed`, async (t) => {
+        const door = await openDoor(t, refused, { requestMs: 200 });
+        const received = await untilEnd(door, tenBytesToCome + sent);
+        assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 401']);
+        assert.match(received, /\r\nConnection: close\r\n/);
+        assert.deepEqual(
+          lines(door).map(({ status, reason }) => [status, reason]),
+          [[401, 'AUTH_HEADER_MISSING']],
+        );
+      });
+    }
+
+    test('a refused request whose body never comes is answered long before its time is up', async (t) => {
+      const door = await openDoor(t, refused);
+      const answer = await rawAnswer(door.baseUrl, tenBytesToCome);
+      assert.equal(answer.status, 401);
+      assert.equal(answer.headers.connection, 'close');
+    });
+
+    test('a refused request whose small body comes in a packet of its own leaves the connection to the next', async (t) => {
+      const door = await openDoor(t, refused);
+      const socket = await open(door.baseUrl);
+      t.after(() => socket.destroy());
+      let received = '';
+      socket.on('data', (chunk) => {
+        received += chunk;
+      });
+      for (const count of [1, 2]) {
+        socket.write(tenBytesToCome);
+        await once(door.server, 'request');
+        socket.write('1234567890');
+        const answers = () => received.match(/HTTP\/1\.1 401/g) ?? [];
+        await eventually('it is answered', patienceMs, async () => answers().length === count);
+      }
+      assert.doesNotMatch(received, /Connection: close/);
+    });
+
+    test('a request that is not complete in time is refused once, which is no error of the service', async (t) => {
+      const door = await openDoor(t, readThrough, { requestMs: 200 });
+      const received = await untilEnd(door, `${tenBytesToCome}12345`);
+      assert.deepEqual(received.match(/HTTP\/1\.1 \d+/g), ['HTTP/1.1 504']);
+      assert.match(received, /\r\nConnection: close\r\n/);
+      assert.deepEqual(
+        lines(door).map(({ level, reason }) => [level, reason]),
+        [[30, 'TIMEOUT']],
+      );
+    });
+  });
+}

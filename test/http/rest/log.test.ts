@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileArtwork, openEscrow } from '../../support/calls.ts';
+import { rawExchange } from '../../support/raw-http.ts';
+import { startService } from '../../support/service.ts';
+import { headersOf, newNonce, type RestAnswer, send } from '../../support/signed-request.ts';
+import { openTestInstitution } from '../../support/simulator.ts';
+
+const marked = {
+  author: 'marked-author',
+  era: 'marked-era',
+  size: 'marked-size',
+  material: 'marked-material',
+  condition: 'marked-condition',
+  price: 987_654_321,
+};
+
+test('each call leaves one line that tells what became of it, and nothing that is confidential', async (t) => {
+  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
+  const platform = await service.platform();
+  const confidential = new Set<string>([platform.apiSecret, ...Object.values(marked).map(String)]);
+  const answers: RestAnswer[] = [];
+
+  const call = async (target: string, body: string, more: { apiSecret?: string; nonce?: string } = {}) => {
+    const { apiSecret = platform.apiSecret, nonce = newNonce() } = more;
+    const headers = headersOf({ ...platform, apiSecret }, { target, body, nonce });
+    confidential.add(nonce).add(String(headers['X-Signature'])).add(apiSecret);
+    const signed = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
+    const answer = await send(service.publicUrl, platform, { target, body, headers: signed });
+    answers.push(answer);
+    return answer;
+  };
+
+  const body = JSON.stringify(marked);
+  const nonce = newNonce();
+  const { filingNo } = (await call('/api/v1/filing', body, { nonce })).json;
+  await call('/api/v1/filing', body, { nonce });
+  await call('/api/v1/filing?marked-parameter=1', body, { apiSecret: 'sk_sandbox_marked-guess', nonce });
+  await call('/api/v1/filing', body.slice(0, -1));
+  await call('/api/v1/filing', body.replace('"price"', '"marked-member":1,"price"'));
+  await call('/api/v1/filing?marked-parameter=1', body);
+  await call('/api/v1/marked-route', body);
+  const terms = {
+    filingNo,
+    type: 'GUARANTEE',
+    amount: 1,
+    buyerId: 'marked-buyer',
+    sellerId: 'marked-seller',
+  };
+  await call('/api/v1/escrow', JSON.stringify(terms));
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 401, 401, 400, 400, 400, 404, 503],
+  );
+
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  for (const { headers, status, json } of answers) {
+    const [line, ...more] = lines.filter(({ requestId }) => requestId === headers['x-request-id']);
+    assert.ok(line, `no line for ${headers['x-request-id']}`);
+    assert.deepEqual(more, []);
+    assert.equal(line.status, status);
+    assert.equal(line.reason, json.code);
+    assert.equal(typeof line.ms, 'number');
+  }
+  const log = service.logLines.join('\n');
+  for (const value of confidential) assert.ok(!log.includes(value), `the log shows ${value}`);
+  assert.doesNotMatch(log, /marked/);
+});
+
+test('a line names the caller once it is identified and the operation once it is found', async (t) => {
+  const service = await startService(t);
+  const platform = await service.platform();
+  const lineOf = ({ headers }: RestAnswer) =>
+    service.logLines
+      .map((line) => JSON.parse(line))
+      .find(({ requestId }) => requestId === headers['x-request-id']);
+  const filed = lineOf(await fileArtwork(service, platform));
+  assert.equal(filed.caller, platform.caller);
+  assert.equal(filed.operation, 'artseal.v1.FilingService/CreateFiling');
+  assert.equal(filed.reason, undefined);
+  const stranger = lineOf(await fileArtwork(service, { ...platform, apiSecret: 'x' }));
+  assert.equal(stranger.caller, undefined);
+  assert.equal(stranger.operation, undefined);
+  const lost = lineOf(await send(service.publicUrl, platform, { target: '/nowhere' }));
+  assert.equal(lost.caller, platform.caller);
+  assert.equal(lost.operation, undefined);
+});
+
+test('a line tells where the call came from, and of a refused one which key it claimed', async (t) => {
+  const proxies = { ARTSEAL_TRUSTED_PROXIES: '127.0.0.0/8,::1' };
+  const service = await startService(t, { env: proxies });
+  const platform = await service.platform();
+  const target = '/api/v1/filing';
+  const lineOf = async (headers: Record<string, string>) => {
+    const { headers: answered } = await send(service.publicUrl, platform, { target, headers });
+    const line = service.logLines.find((text) => text.includes(String(answered['x-request-id'])));
+    return JSON.parse(line ?? '');
+  };
+  const forged = { 'X-Signature': '0'.repeat(64) };
+
+  const admitted = await lineOf({ 'X-Forwarded-For': '203.0.113.9, 198.51.100.7' });
+  assert.equal(admitted.client, '198.51.100.7');
+  assert.equal(admitted.caller, platform.caller);
+  assert.equal(admitted.claimedKey, undefined);
+
+  const refused = await lineOf({ ...forged, 'X-Forwarded-For': 'marked' });
+  assert.equal(refused.client, '127.0.0.1');
+  assert.equal(refused.caller, undefined);
+  assert.equal(refused.claimedKey, platform.apiKey);
+
+  const unknown = `ak_live_${'0a'.repeat(16)}`;
+  assert.equal((await lineOf({ 'X-Api-Key': unknown })).claimedKey, unknown);
+  for (const claimed of [platform.apiSecret, `${unknown}0`, 'marked', 'a'.repeat(10_000)]) {
+    assert.equal((await lineOf({ 'X-Api-Key': claimed })).claimedKey, undefined, claimed);
+  }
+  const log = service.logLines.join('\n');
+  assert.doesNotMatch(log, /marked|aaaa/);
+  assert.ok(!log.includes(platform.apiSecret));
+});
+
+test('an order that is pending is logged as a warning with its cause, a refusal is not', async (t) => {
+  const service = await startService(t, { institution: openTestInstitution(t, { FREEZE: 'LOST' }) });
+  const platform = await service.platform();
+  const { filingNo } = (await fileArtwork(service, platform)).json;
+  await openEscrow(service, platform, filingNo);
+  await openEscrow(service, platform, 'none');
+  const lines = service.logLines.map((line) => JSON.parse(line));
+  const [filed, pending, refused] = lines.filter(({ requestId }) => requestId !== undefined);
+  const [info, warning] = [30, 40];
+  assert.deepEqual([filed.level, pending.level, refused.level], [info, warning, info]);
+  const cause = lines.find(({ why }) => why !== undefined);
+  assert.equal(cause.level, warning);
+  assert.match(cause.why, /connection to the simulated institution broke/);
+  assert.match(cause.escrowId, /^ES-/);
+});
+
+test('bytes that are no request leave a line without a byte of theirs', async (t) => {
+  const service = await startService(t);
+  await rawExchange(service.publicUrl, 'marked-garbage\r\nX-Signature: marked\r\n\r\n');
+  assert.equal(service.logLines.length, 1);
+  const { client, status, reason } = JSON.parse(String(service.logLines[0]));
+  const told = { client: '127.0.0.1', status: 400, reason: 'BAD_REQUEST_TARGET' };
+  assert.deepEqual({ client, status, reason }, told);
+  assert.doesNotMatch(service.logLines.join(), /marked/);
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { askProvenance, fileArtwork, openEscrow } from '../../support/calls.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { startService } from '../../support/service.ts';
+import { send } from '../../support/signed-request.ts';
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+const owner = await service.platform();
+const other = await service.platform();
+const { filingNo } = (await fileArtwork(service, owner)).json;
+const { escrowId } = (await openEscrow(service, owner, filingNo)).json;
+
+/** What another platform may try on a filing or an order, and the same on one that does not exist. */
+const attempts = [
+  ['GET', `/api/v1/filing/${filingNo}`, '/api/v1/filing/AS-1999-000001'],
+  ['GET', `/api/v1/escrow/${escrowId}`, '/api/v1/escrow/ES-1999-0000'],
+  ['POST', `/api/v1/escrow/${escrowId}/release`, '/api/v1/escrow/ES-1999-0000/release'],
+  ['POST', `/api/v1/escrow/${escrowId}/refund`, '/api/v1/escrow/ES-1999-0000/refund'],
+] as const;
+
+for (const [method, target, elsewhere] of attempts) {
+  test(`what is another platform's is answered as what is not there: ${method} ${elsewhere}`, async () => {
+    const before = ledger.holdings();
+    const [theirs, nobodys] = await Promise.all(
+      [target, elsewhere].map((target) => send(service.publicUrl, other, { method, target })),
+    );
+    assert.equal(theirs?.status, 404);
+    assert.deepEqual({ ...theirs.json, requestId: '' }, { ...nobodys?.json, requestId: '' });
+    assert.deepEqual(ledger.holdings(), before);
+  });
+}
+
+test("no list shows what is another platform's, also when it is asked for by its number", async () => {
+  for (const target of ['/api/v1/filing', '/api/v1/escrow', `/api/v1/escrow?filingNo=${filingNo}`]) {
+    const { json } = await send(service.publicUrl, other, { target });
+    assert.deepEqual(Object.values(json), [[], ''], target);
+  }
+});
+
+test('the provenance of a filing tells others its author and dates, and nothing else', async () => {
+  const { json } = await askProvenance(service, other, filingNo);
+  assert.deepEqual(Object.keys(json), ['filingNo', 'author', 'records', 'retentionYears']);
+  for (const record of json.records) assert.deepEqual(Object.keys(record), ['event', 'at']);
+});

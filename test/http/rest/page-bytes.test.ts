@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sealUrl } from '../../../src/keys/webhook-urls.ts';
+import { addWebhook, time } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { send } from '../../support/signed-request.ts';
+
+/** How long a page may be as JSON, unless it has a single item. */
+const pageBytesMax = 256 * 1_024;
+
+/** Texts whose JSON is as long as it can be: characters of four bytes, or of an escape. */
+const longest = (length: number, nth: number): string => (nth % 2 === 0 ? '🖌' : '"').repeat(length);
+
+const service = await startService(fileScope);
+const { execute } = service;
+const gallery = await service.platform();
+const token = await service.token(true);
+
+type Page = Readonly<Record<string, unknown>> & { readonly nextPageToken: string };
+
+/** Reads a page from the internal API, as JSON. */
+async function ask(method: string, pageToken: string): Promise<string> {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const body = JSON.stringify({ pageSize: 100, pageToken });
+  return (
+    await fetch(`${service.internalUrl}/artseal.v1.${method}`, { method: 'POST', headers, body })
+  ).text();
+}
+
+/** Reads a page from the public API. */
+async function get(target: string, pageToken: string): Promise<string> {
+  const query = `?pageSize=100${pageToken === '' ? '' : `&pageToken=${pageToken}`}`;
+  return (await send(service.publicUrl, gallery, { target: `${target}${query}` })).text;
+}
+
+/** Reads all pages of a list, asserts that none is too long or empty, and returns the ids and how many items each page had. */
+async function pagesOf(read: (pageToken: string) => Promise<string>, items: string, id: string) {
+  const ids = new Set<unknown>();
+  const counts: number[] = [];
+  let pageToken = '';
+  do {
+    const text = await read(pageToken);
+    const page = JSON.parse(text) as Page;
+    const found = (page[items] ?? []) as readonly Record<string, unknown>[];
+    assert.ok(found.length > 0, text);
+    assert.ok(Buffer.byteLength(text) <= pageBytesMax, `${Buffer.byteLength(text)} bytes`);
+    counts.push(found.length);
+    for (const item of found) ids.add(item[id]);
+    pageToken = page.nextPageToken ?? '';
+  } while (pageToken !== '');
+  return { ids, counts };
+}
+
+test('pages of filings end before they are longer than 256 KiB, and lead on to all of them', async () => {
+  const by = (await execute({ kind: 'FindPlatform', name: gallery.caller })) ?? assert.fail();
+  const now = Date.now();
+  const at = time(`${new Date(now).toISOString().slice(0, 19)}+00:00`);
+  for (let nth = 0; nth < 120; nth += 1) {
+    const [short, long] = [longest(200, nth), longest(2_000, nth)];
+    const large = { author: short, era: short, size: short, material: short, condition: long, price: 1n };
+    await execute({ kind: 'FileArtwork', artwork: large, at, by });
+  }
+  const readings = {
+    'REST, own': (pageToken: string) => get('/api/v1/filing', pageToken),
+    'Connect, of all': (pageToken: string) => ask('FilingService/ListFilings', pageToken),
+  };
+  for (const [what, read] of Object.entries(readings)) {
+    const { ids, counts } = await pagesOf(read, 'filings', 'filingNo');
+    assert.equal(ids.size, 120, what);
+    // As many as there is room for: half of them have 11 KiB, the others half as much.
+    assert.ok(
+      counts.slice(0, -1).every((count) => count >= 20 && count < 50),
+      `${what}: ${counts}`,
+    );
+  }
+  const { ids } = await pagesOf(
+    async (pageToken) => {
+      const query = `?pageSize=1${pageToken === '' ? '' : `&pageToken=${pageToken}`}`;
+      return (await send(service.publicUrl, gallery, { target: `/api/v1/filing${query}` })).text;
+    },
+    'filings',
+    'filingNo',
+  );
+  assert.equal(ids.size, 120);
+});
+
+test('small items still come as many as were asked for', async () => {
+  const other = await service.platform();
+  const { execute } = service;
+  const by = (await execute({ kind: 'FindPlatform', name: other.caller })) ?? assert.fail();
+  const at = time(`${new Date().toISOString().slice(0, 19)}+00:00`);
+  const small = { ...artwork, price: 1n };
+  await Promise.all(
+    Array.from({ length: 101 }, () => execute({ kind: 'FileArtwork', artwork: small, at, by })),
+  );
+  const { json } = await send(service.publicUrl, other, { target: '/api/v1/filing?pageSize=100' });
+  assert.equal(json.filings.length, 100);
+});
+
+test('pages of webhooks and of acts end before they are longer than 256 KiB', async () => {
+  for (let platforms = 0; platforms < 12; platforms += 1) {
+    const { caller: name } = await service.platform();
+    const { callerId, caller } = (await execute({ kind: 'FindPlatform', name })) ?? assert.fail();
+    for (let nth = 0; nth < 10; nth += 1) {
+      const webhookId = `wh_${platforms}_${nth}`;
+      const url = sealUrl(service.keyRing, webhookId, `https://gallery.example/${'x'.repeat(2_020)}`);
+      const given = { webhookId, ...url, description: longest(200, nth) };
+      await addWebhook(service.store, { callerId, caller }, given);
+    }
+    for (let nth = 0; nth < 20; nth += 1) {
+      const by = { ...tester, reason: longest(500, 0) };
+      const status = nth % 2 === 0 ? 'SUSPENDED' : 'ACTIVE';
+      await execute({ kind: 'SetPlatformStatus', by, name, status });
+    }
+  }
+  const webhooks = await pagesOf(
+    (pageToken) => ask('WebhookService/ListWebhooks', pageToken),
+    'webhooks',
+    'webhookId',
+  );
+  assert.equal(webhooks.ids.size, 120);
+  assert.ok(webhooks.counts.length > 1, `${webhooks.counts}`);
+  const acts = await pagesOf((pageToken) => ask('AdminService/ListActs', pageToken), 'acts', 'id');
+  assert.ok(acts.ids.size >= 240 && acts.counts.some((count) => count > 50 && count < 100), `${acts.counts}`);
+});

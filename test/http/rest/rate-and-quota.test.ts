@@ -1,0 +1,276 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ApiCredentials } from '../../../src/client/sign.ts';
+import type { Reason } from '../../../src/domain/reason.ts';
+import { tester } from '../../support/audit-log.ts';
+import { onBadDisk } from '../../support/bad-disk.ts';
+import { askProvenance, type CallOptions, fileArtwork, openEscrow } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { startService } from '../../support/service.ts';
+import { type RestAnswer, send } from '../../support/signed-request.ts';
+
+const startMs = Date.UTC(2026, 5, 10, 12);
+const monthEndMs = Date.UTC(2026, 6, 1);
+const clock = createManualClock(startMs);
+const service = await startService(fileScope, { clock });
+const ledger = openLedger(fileScope, service);
+
+const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+const file = (by: ApiCredentials, options: CallOptions = {}) =>
+  fileArtwork(service, by, { ...now(), ...options });
+const ask = (by: ApiCredentials, filingNo: string) => askProvenance(service, by, filingNo, now());
+const secondsToMonthEnd = () => Math.ceil((monthEndMs - clock.nowMs()) / 1_000);
+const limits = ({ headers }: RestAnswer) => ({
+  policy: headers['ratelimit-policy'],
+  standing: headers.ratelimit,
+});
+
+/** Makes so many calls, at a pace that the rate of a TRIAL allows. */
+async function makeCalls(by: ApiCredentials, count: number): Promise<RestAnswer[]> {
+  const answers: RestAnswer[] = [];
+  for (let left = count; left > 0; left -= 10) {
+    clock.advance(1_000);
+    answers.push(...(await Promise.all(Array.from({ length: Math.min(10, left) }, () => ask(by, 'none')))));
+  }
+  return answers;
+}
+
+test('ten immediate calls of a TRIAL are let in, and the eleventh is told when to come again', async () => {
+  const trial = await service.platform('TRIAL');
+  for (let call = 1; call <= 10; call += 1) {
+    const answer = await file(trial);
+    assert.equal(answer.status, 200);
+    assert.deepEqual(limits(answer), {
+      policy: '"qps";q=10;w=1, "monthly";q=1000;w=2592000',
+      standing: `"qps";r=${10 - call};t=1, "monthly";r=${1_000 - call};t=${secondsToMonthEnd()}`,
+    });
+  }
+  const before = ledger.holdings();
+  const refused = await file(trial);
+  assertRefused(refused, 429, 'RATE_LIMITED', /10 calls a second/);
+  assert.equal(refused.headers['retry-after'], '1');
+  assert.match(String(refused.headers.ratelimit), /^"qps";r=0;t=1, "monthly";r=990;t=\d+$/);
+  assert.deepEqual(ledger.holdings(), before);
+  assert.equal(ledger.calls(trial.caller), 10);
+  clock.advance(Number(refused.headers['retry-after']) * 1_000);
+  assert.equal((await file(trial)).status, 200);
+});
+
+test('the rate does not follow the wall clock', async () => {
+  const trial = await service.platform('TRIAL');
+  for (let call = 0; call < 10; call += 1) await file(trial);
+  const wallMs = clock.nowMs();
+  for (const jumpMs of [3_600_000, -3_600_000]) {
+    clock.setWall(wallMs + jumpMs);
+    assertRefused(await file(trial), 429, 'RATE_LIMITED');
+  }
+  clock.setWall(wallMs);
+});
+
+test('the keys of a caller share its rate and its quota, and other callers have their own', async () => {
+  const trial = await service.platform('TRIAL');
+  const { key, apiSecret } = await service.issuance.rotateKey(trial.keyId, 86_400, tester);
+  const second = { apiKey: key.apiKey, apiSecret };
+  for (let call = 0; call < 5; call += 1) {
+    await file(trial);
+    await file(second);
+  }
+  for (const by of [trial, second]) {
+    const refused = await file(by);
+    assertRefused(refused, 429, 'RATE_LIMITED');
+    assert.match(String(refused.headers.ratelimit), /"monthly";r=990/);
+  }
+  assert.equal((await file(await service.platform('TRIAL'))).status, 200);
+});
+
+for (const [tier, burst] of [
+  ['STANDARD', 50],
+  ['ENTERPRISE', 200],
+] as const) {
+  test(`a platform of tier ${tier} bursts ${burst} calls and no more`, async () => {
+    const platform = await service.platform(tier);
+    const answers = await Promise.all(Array.from({ length: burst + 5 }, () => ask(platform, 'none')));
+    const limited = answers.filter(({ status }) => status === 429);
+    assert.equal(limited.length, 5);
+    for (const answer of limited) assertRefused(answer, 429, 'RATE_LIMITED');
+  });
+}
+
+test('a STANDARD platform has 10,000 calls a month, an unlimited one no monthly policy', async () => {
+  const standard = await file(await service.platform('STANDARD'));
+  assert.equal(limits(standard).policy, '"qps";q=50;w=1, "monthly";q=10000;w=2592000');
+  const unlimited = await file(await service.platform());
+  assert.deepEqual(limits(unlimited), { policy: '"qps";q=200;w=1', standing: '"qps";r=199;t=1' });
+});
+
+test('call 1,001 of a month is refused until the month ends, and then all is whole again', async () => {
+  const trial = await service.platform('TRIAL');
+  const answers = await makeCalls(trial, 1_000);
+  assert.ok(answers.every(({ json }) => json.code === 'FILING_NOT_FOUND'));
+  assert.equal(ledger.calls(trial.caller), 1_000);
+
+  clock.advance(1_000);
+  const before = ledger.holdings();
+  const refused = await file(trial);
+  assertRefused(refused, 429, 'QUOTA_EXCEEDED', /1000 calls of 2026-06/);
+  assert.equal(refused.headers['retry-after'], String(secondsToMonthEnd()));
+  assert.match(String(refused.headers.ratelimit), new RegExp(`"monthly";r=0;t=${secondsToMonthEnd()}$`));
+  assert.deepEqual(ledger.holdings(), before);
+  assert.equal(ledger.calls(trial.caller), 1_000);
+
+  clock.advance(monthEndMs - clock.nowMs() - 1);
+  const lastMoment = await file(trial);
+  assertRefused(lastMoment, 429, 'QUOTA_EXCEEDED');
+  assert.equal(lastMoment.headers['retry-after'], '1');
+  clock.advance(1);
+  const nextMonth = await file(trial);
+  assert.equal(nextMonth.status, 200);
+  assert.equal(limits(nextMonth).policy, '"qps";q=10;w=1, "monthly";q=1000;w=2678400');
+  assert.match(String(nextMonth.headers.ratelimit), /"monthly";r=999;t=2678400$/);
+  clock.setWall(startMs);
+  await service.execute({ kind: 'AcceptClock', by: { ...tester, atS: startMs / 1_000 } });
+  const other = await service.platform();
+  await eventually('the clock is accepted', 60_000, async () => {
+    clock.advance(1_000);
+    return (await file(other)).status === 200;
+  });
+});
+
+test('the month of the quota is that of the business time zone', async (t) => {
+  const zoned = createManualClock(Date.UTC(2026, 5, 30, 15, 59, 59));
+  const shanghai = await startService(t, { clock: zoned, env: { ARTSEAL_TIME_ZONE: 'Asia/Shanghai' } });
+  const platform = await shanghai.platform('ENTERPRISE', 1);
+  const call = () =>
+    fileArtwork(shanghai, platform, { timestamp: String(Math.floor(zoned.nowMs() / 1_000)) });
+  assert.equal((await call()).status, 200);
+  const refused = await call();
+  assertRefused(refused, 429, 'QUOTA_EXCEEDED', /2026-06/);
+  assert.equal(refused.headers['retry-after'], '1');
+  zoned.advance(1_000);
+  assert.equal((await call()).status, 200);
+});
+
+test('two hundred calls at once do not get past a quota of fifty', async () => {
+  const platform = await service.platform('ENTERPRISE', 50);
+  const answers = await Promise.all(Array.from({ length: 200 }, () => ask(platform, 'none')));
+  assert.equal(answers.filter(({ status }) => status === 404).length, 50);
+  assert.equal(answers.filter(({ json }) => json.code === 'QUOTA_EXCEEDED').length, 150);
+  assert.equal(ledger.calls(platform.caller), 50);
+});
+
+test('a call is counted whatever the operation answers, a payment that is pending too', async () => {
+  const platform = await service.platform('ENTERPRISE', 6);
+  const { filingNo } = (await file(platform)).json;
+  const declining = () => openEscrow(service, platform, filingNo, { buyerId: 'sim-decline' }, now());
+  const losing = () => openEscrow(service, platform, filingNo, { buyerId: 'sim-lost-request' }, now());
+  for (const [left, status, call] of [
+    [4, 400, () => file(platform, { body: '{}' })],
+    [3, 400, () => file(platform, { body: '{' })],
+    [2, 404, () => ask(platform, 'none')],
+    [1, 402, declining],
+    [0, 503, losing],
+  ] as const) {
+    const answer = await call();
+    assert.equal(answer.status, status, answer.text);
+    assert.match(String(answer.headers.ratelimit), new RegExp(`"monthly";r=${left};`), answer.text);
+    assert.equal(ledger.calls(platform.caller), 6 - left);
+  }
+  assertRefused(await ask(platform, filingNo), 429, 'QUOTA_EXCEEDED');
+  assert.equal(ledger.calls(platform.caller), 6);
+});
+
+for (const [what, kept, call, code, left] of [
+  ['of which nothing is stored', 0, (service, by) => fileArtwork(service, by), 'UNAVAILABLE', 3],
+  ['whose order is not stored', 0, openEscrow, 'UNAVAILABLE', 3],
+  ['whose order is stored, but nothing that follows,', 1, openEscrow, 'PAYMENT_PENDING', 2],
+] satisfies [string, number, typeof openEscrow, Reason, number][]) {
+  test(`a call ${what} costs what was stored of it, and is told so with where the limits stand`, async (t) => {
+    const [badDisk, disk] = await onBadDisk(t, () => startService(t));
+    t.after(disk.heal);
+    const counted = openLedger(t, badDisk);
+    const platform = await badDisk.platform('ENTERPRISE', 5);
+    await fileArtwork(badDisk, platform);
+    const { filingNo } = (await fileArtwork(badDisk, platform)).json;
+    assert.equal(counted.calls(platform.caller), 2);
+
+    disk.failCommits(kept);
+    const lost = await call(badDisk, platform, filingNo);
+    assertRefused(lost, 503, code);
+    assert.match(
+      String(lost.headers.ratelimit),
+      new RegExp(`^"qps";r=\\d+;t=1, "monthly";r=${left};t=\\d+$`),
+    );
+    assert.match(String(lost.headers['ratelimit-policy']), /^"qps";q=200;w=1, "monthly";q=5;w=\d+$/);
+    assert.ok(disk.failed() > 0);
+    disk.heal();
+
+    assert.equal(counted.calls(platform.caller), 5 - left);
+    const next = await fileArtwork(badDisk, platform);
+    assert.match(String(next.headers.ratelimit), new RegExp(`"monthly";r=${left - 1};`));
+    assert.equal(counted.calls(platform.caller), 6 - left);
+  });
+}
+
+const uncounted: readonly (readonly [
+  what: string,
+  status: number,
+  options: CallOptions & { method?: string },
+])[] = [
+  ['an unknown route', 404, { target: '/api/v1/nowhere' }],
+  ['a wrong method', 405, { method: 'PUT' }],
+  ['a wrong content type', 415, { headers: { 'Content-Type': 'text/plain' } }],
+  ['an encoded body', 415, { headers: { 'Content-Encoding': 'gzip' } }],
+  ['an Idempotency-Key of the wrong form', 400, { headers: { 'Idempotency-Key': 'a b' } }],
+];
+
+for (const [what, status, options] of uncounted) {
+  test(`${what} is not counted, yet answered with where the limits stand`, async () => {
+    const platform = await service.platform('ENTERPRISE', 7);
+    const request = { target: '/api/v1/filing', body: '{}', ...now(), ...options };
+    const answer = await send(service.publicUrl, platform, request);
+    assert.equal(answer.status, status);
+    assert.equal(ledger.calls(platform.caller), 0);
+    assert.match(String(answer.headers.ratelimit), /^"qps";r=199;t=1, "monthly";r=7;t=\d+$/);
+    assert.match(String(answer.headers['ratelimit-policy']), /^"qps";q=200;w=1, "monthly";q=7;w=2592000$/);
+  });
+}
+
+test('a replay and a key of another request are not counted, yet answered with where the limits stand', async () => {
+  const platform = await service.platform('ENTERPRISE', 2);
+  const headers = { 'Idempotency-Key': 'k' };
+  const first = await file(platform, { headers });
+  assert.equal(first.status, 200);
+  const other = await file(platform, { headers, body: '{}' });
+  assertRefused(other, 422, 'IDEMPOTENCY_KEY_REUSED');
+  const replay = await file(platform, { headers });
+  assert.equal(replay.headers['idempotent-replayed'], 'true');
+  for (const { headers } of [first, other, replay]) assert.match(String(headers.ratelimit), /"monthly";r=1;/);
+  assert.equal(ledger.calls(platform.caller), 1);
+  // Also when the month has no call left.
+  assert.equal((await file(platform)).status, 200);
+  assert.equal((await file(platform, { headers })).text, first.text);
+  assertRefused(await file(platform, { headers, body: '{}' }), 422, 'IDEMPOTENCY_KEY_REUSED');
+  assertRefused(await file(platform), 429, 'QUOTA_EXCEEDED');
+});
+
+test('a call that is refused before it is identified tells no limits', async () => {
+  const platform = await service.platform();
+  const answer = await file({ ...platform, apiSecret: 'wrong' });
+  assertRefused(answer, 401, 'SIGNATURE_INVALID');
+  assert.deepEqual(limits(answer), { policy: undefined, standing: undefined });
+});
+
+test('refusals of the operation carry the limits as well', async () => {
+  const platform = await service.platform('ENTERPRISE', 9);
+  for (const [left, answer] of [
+    [8, await file(platform, { body: '[]' })],
+    [7, await file(platform, { body: '{}' })],
+    [6, await ask(platform, 'none')],
+  ] as const) {
+    assert.match(String(answer.headers.ratelimit), new RegExp(`"monthly";r=${left};t=\\d+$`));
+  }
+});

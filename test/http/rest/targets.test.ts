@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseRequestTarget } from '../../../src/http/rest/request-target.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { openLedger } from '../../support/ledger.ts';
+import { rawAnswer, rawRequest } from '../../support/raw-http.ts';
+import { assertRefused, refusal } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { startService } from '../../support/service.ts';
+import { headersOf, type RestAnswer } from '../../support/signed-request.ts';
+
+const service = await startService(fileScope);
+const ledger = openLedger(fileScope, service);
+const platform = await service.platform();
+
+/** Sends a target byte for byte, signed as it is. */
+function sendTo(target: string, method = 'GET', body = ''): Promise<RestAnswer> {
+  const content =
+    body === '' ? {} : { 'Content-Type': 'application/json', 'Content-Length': `${body.length}` };
+  const headers = { Host: 'x', ...headersOf(platform, { method, target, body }), ...content };
+  return rawAnswer(service.publicUrl, rawRequest(method, target, headers, body));
+}
+
+const provenance = '/api/v1/provenance';
+
+const refusedTargets: readonly (readonly [what: string, target: string])[] = [
+  ['a dot segment', `${provenance}/.`],
+  ['two dots', `${provenance}/../filing`],
+  ['two dots at the end', `${provenance}/..`],
+  ['encoded dots', `${provenance}/%2e%2e/filing`],
+  ['encoded dots in upper case', `${provenance}/%2E%2E`],
+  ['half encoded dots', `${provenance}/.%2e`],
+  ['one encoded dot', `${provenance}/%2e`],
+  ['an empty segment', '/api//v1/filing'],
+  ['an empty first segment', '//api/v1/filing'],
+  ['an empty last segment but one', `${provenance}//`],
+  ['an encoded slash', `${provenance}/a%2Fb`],
+  ['an encoded slash in lower case', `${provenance}/a%2fb`],
+  ['an encoded NUL', `${provenance}/a%00`],
+  ['an encoded NUL in the query', `${provenance}/a?b=%00`],
+  ['a backslash', `${provenance}\\x`],
+  ['a backslash in the query', `${provenance}/x?a=\\`],
+  ['a fragment', `${provenance}/x#y`],
+  ['a fragment after the query', `${provenance}/x?a=1#y`],
+  ['a percent sign alone', `${provenance}/%`],
+  ['a percent sign and one digit', `${provenance}/%4`],
+  ['a percent sign and letters', `${provenance}/%zz`],
+  ['a percent sign alone in the query', `${provenance}/x?a=%`],
+  ['escapes that are not UTF-8', `${provenance}/%C3%28`],
+  ['an overlong escape', `${provenance}/%C0%AF`],
+  ['an escaped surrogate', `${provenance}/%ED%A0%80`],
+  ['escapes cut short', `${provenance}/%E9%BD`],
+  ['absolute form', `http://localhost${provenance}/x`],
+  ['absolute form of another host', 'http://example.com/api/v1/filing'],
+  ['asterisk form', '*'],
+  ['no slash at its beginning', 'api/v1/filing'],
+  ['an empty path', '?a=1'],
+  ['a byte beyond ASCII', `${provenance}/\u00e9`],
+  ['UTF-8 beyond ASCII', `${provenance}/${Buffer.from('齐').toString('latin1')}`],
+  ['a space', `${provenance}/a b`],
+  ['a control character', `${provenance}/a\u0001`],
+  ['DEL', `${provenance}/a\u007f`],
+  ['a tab', `${provenance}/a\tb`],
+  ['2,049 bytes', `/${'x'.repeat(2_048)}`],
+  ['2,049 bytes with the query', `/a?${'x'.repeat(2_046)}`],
+];
+
+for (const [what, target] of refusedTargets) {
+  test(`a target is refused: ${what}`, async () => {
+    const before = { ...ledger.holdings(), nonces: ledger.nonces() };
+    assertRefused(await sendTo(target), 400, 'BAD_REQUEST_TARGET');
+    assert.deepEqual({ ...ledger.holdings(), nonces: ledger.nonces() }, before);
+  });
+}
+
+const refusedInQueries: readonly (readonly [what: string, target: string])[] = [
+  ['//', `${provenance}/x?a=b//c`],
+  ['%2F', `${provenance}/x?a=b%2Fc`],
+];
+
+for (const [what, target] of refusedInQueries) {
+  test(`a target is refused for ${what} in its query as well as in its path`, async () => {
+    assertRefused(await sendTo(target), 400, 'BAD_REQUEST_TARGET');
+  });
+}
+
+test('the message says what is wrong with a target, and the bound of its length', async () => {
+  const dots = await sendTo('/api/v1/../x');
+  assertRefused(dots, 400, 'BAD_REQUEST_TARGET', /dot segments/);
+  assertRefused(await sendTo(`/${'x'.repeat(2_048)}`), 400, 'BAD_REQUEST_TARGET', /2048 bytes/);
+});
+
+test('a target of 2,048 bytes is read', async () => {
+  const prefix = `${provenance}/`;
+  const answer = await sendTo(prefix + 'x'.repeat(2_048 - prefix.length));
+  assertRefused(answer, 404, 'FILING_NOT_FOUND');
+});
+
+test('each segment is decoded once: an escaped letter is that letter, an escaped percent sign is no escape', async () => {
+  const filed = await sendTo('/api/v1/fil%69ng', 'POST', JSON.stringify(artwork));
+  assert.equal(filed.status, 200, filed.text);
+  const { filingNo } = filed.json;
+  const asked = await sendTo(`${provenance}/${filingNo.replace('-', '%2D')}`);
+  assert.equal(asked.status, 200, asked.text);
+  assert.equal(asked.json.filingNo, filingNo);
+  assertRefused(await sendTo('/api/v1/fil%2569ng', 'POST', '{}'), 404, 'NOT_FOUND');
+  assertRefused(await sendTo(`${provenance}/${filingNo.replace('-', '%252D')}`), 404, 'FILING_NOT_FOUND');
+});
+
+test('an escaped question mark belongs to the path', async () => {
+  assertRefused(await sendTo(`${provenance}/a%3Fb=1`), 404, 'FILING_NOT_FOUND');
+});
+
+test('a query is signed as sent, and its parameters are refused by name', async () => {
+  for (const [query, name] of [
+    ['a=%7E&b=1', /a is not part of this request; b is not part of this request/],
+    ['%61=1', /^a is not/],
+    ['a', /^a is not/],
+    ['a=1&a=2', /^a is not/],
+    ['a=b=c?d', /^a is not/],
+    ['filingNo=AS-2026-000001', /^filingNo (is not part|was given more than once)/],
+    ['%F0%9F%96%8C=1', /^🖌 is not/],
+  ] as const) {
+    assertRefused(await sendTo(`${provenance}/x?${query}`), 400, 'VALIDATION_FAILED', name);
+  }
+});
+
+test('a parameter without a name is refused in a sentence of its own, and hides no other fault', async () => {
+  const lists = '/api/v1/filing';
+  for (const query of ['?&', '?pageSize=2&', '?&pageSize=2', '?pageSize=2&&caller=a', '?=1']) {
+    const answer = await sendTo(lists + query);
+    assertRefused(
+      answer,
+      400,
+      'VALIDATION_FAILED',
+      /^the query has a parameter without a name: look for a stray & or \?/,
+    );
+    assert.equal(answer.json.message.match(/without a name/g).length, 1);
+  }
+  assertRefused(await sendTo(`${lists}?&a=1`), 400, 'VALIDATION_FAILED', /without a name.*; a is not part/);
+  for (const query of ['?', '?pageSize=2']) assert.equal((await sendTo(lists + query)).status, 200);
+});
+
+test('a target is taken apart into decoded segments and parameters', () => {
+  assert.deepEqual(parseRequestTarget('/a/%E9%BD%90/c%20d?x=%2B+1&y&z=1=2&=w'), {
+    segments: ['a', '齐', 'c d'],
+    query: [
+      ['x', '++1'],
+      ['y', ''],
+      ['z', '1=2'],
+      ['', 'w'],
+    ],
+  });
+  assert.deepEqual(parseRequestTarget('/'), { segments: [''], query: [] });
+  assert.deepEqual(parseRequestTarget('/a/?'), { segments: ['a', ''], query: [] });
+  assert.deepEqual(parseRequestTarget('/...').segments, ['...']);
+  assert.deepEqual(parseRequestTarget('/a%5Cb').segments, ['a\\b']);
+});
+
+test('whatever a target is, it is either taken apart or refused as a bad target', () => {
+  const pieces = [
+    '/',
+    '%',
+    '2',
+    'f',
+    'F',
+    '.',
+    '?',
+    '#',
+    '\\',
+    '&',
+    '=',
+    'a',
+    '%2e',
+    '%2F',
+    '%00',
+    '\u0000',
+    '\u00ff',
+    '🖌',
+  ];
+  const badTarget = refusal('BAD_REQUEST_TARGET');
+  for (const one of pieces) {
+    for (const two of pieces) {
+      for (const three of pieces) {
+        try {
+          const { segments } = parseRequestTarget(`/${one}${two}${three}`);
+          assert.ok(segments.every((segment) => !['.', '..'].includes(segment) && !segment.includes('/')));
+        } catch (error) {
+          badTarget(error);
+        }
+      }
+    }
+  }
+});

@@ -1,0 +1,521 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import type { ApiCredentials } from '../../../src/client/sign.ts';
+import { verifyWebhook } from '../../../src/client/webhook.ts';
+import { webhooksMax } from '../../../src/domain/webhook.ts';
+import { redeliveredPerUnit } from '../../../src/store/webhook-commands.ts';
+import { authority, startReceiver, startServer } from '../../events/webhooks/receiver.ts';
+import { tester } from '../../support/audit-log.ts';
+import { fileArtwork } from '../../support/calls.ts';
+import { createManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+import { assertRefused } from '../../support/rejected.ts';
+import { artwork } from '../../support/samples.ts';
+import { type ServiceOptions, startService } from '../../support/service.ts';
+import { type RestAnswer, type SignedRequest, send } from '../../support/signed-request.ts';
+
+const url = 'https://gallery.example/hooks?token=unspoken';
+const dayMs = 86_400_000;
+
+/** Settings with which endpoints may be on this machine. */
+const localEndpoints = {
+  ARTSEAL_WEBHOOK_NETWORKS: '127.0.0.0/8',
+  ARTSEAL_WEBHOOK_CA: authority.certificateFile,
+};
+
+/** A service whose time stands still, a platform, and its calls. */
+async function startManaging(t: TestContext, options: ServiceOptions = {}) {
+  const clock = createManualClock(Date.UTC(2026, 10, 21, 12));
+  const service = await startService(t, { clock, ...options });
+  const gallery = await service.platform();
+  const call = (target: string, sent: Omit<SignedRequest, 'target'> = {}, by: ApiCredentials = gallery) => {
+    const timestamp = String(Math.floor(clock.nowMs() / 1_000));
+    return send(service.publicUrl, by, { timestamp, target: `/api/v1/webhooks${target}`, ...sent });
+  };
+  const withBody =
+    (method: string) =>
+    (target: string, body: unknown, by: ApiCredentials = gallery, headers: Record<string, string> = {}) =>
+      call(target, { method, body: typeof body === 'string' ? body : JSON.stringify(body), headers }, by);
+  const [post, patch] = [withBody('POST'), withBody('PATCH')];
+  const create = async (given: object = { url }, by: ApiCredentials = gallery) => {
+    const { status, json, text } = await post('', given, by);
+    assert.equal(status, 200, text);
+    return json;
+  };
+  const file = (by: ApiCredentials = gallery) =>
+    fileArtwork(service, by, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+  return { clock, service, gallery, call, post, patch, create, file };
+}
+
+test('a sandbox without settings delivers over http to this machine', async (t) => {
+  const arrived: { headers: IncomingHttpHeaders; body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    arrived.push({ headers: request.headers, body: await text(request) });
+    response.end('welcome');
+  });
+  const { port } = await startServer(t, server);
+  const { clock, call, create } = await startManaging(t);
+  for (const host of ['127.0.0.1', 'localhost']) {
+    const { webhook, secret } = await create({ url: `http://${host}:${port}/hooks` });
+    const { json } = await call(`/${webhook.webhookId}/test`, { method: 'POST' });
+    assert.deepEqual(json, { delivered: true, httpStatus: 200, answer: 'welcome' });
+    const { headers, body } = arrived.at(-1) ?? assert.fail();
+    const event = verifyWebhook({ headers, body, secret, nowMs: clock.nowMs() });
+    assert.equal(event.data.webhookId, webhook.webhookId);
+  }
+});
+
+test('an endpoint is added, read, listed, changed and deleted, and its secret is shown once', async (t) => {
+  const { gallery, call, patch, create } = await startManaging(t);
+  const { webhook, secret } = await create({ url, eventTypes: ['key.rotated', 'filing.created'] });
+  const { webhookId } = webhook;
+  assert.match(webhookId, /^wh_[0-9a-f]{16}$/);
+  assert.equal(Buffer.from(secret.slice('whsec_'.length), 'base64').length, 32);
+  assert.deepEqual(webhook, {
+    ...{ webhookId, url, eventTypes: ['filing.created', 'key.rotated'], description: '', status: 'ENABLED' },
+    ...{ createdAt: '2026-11-21T12:00:00+00:00', caller: gallery.caller },
+  });
+  assert.deepEqual((await call(`/${webhookId}`)).json, webhook);
+  assert.deepEqual((await call('')).json, { webhooks: [webhook], nextPageToken: '' });
+
+  const change = { url: 'https://other.example/', eventTypes: ['*'], description: 'Bücher 买方' };
+  const changed = await patch(`/${webhookId}`, change);
+  assert.deepEqual(changed.json, { ...webhook, ...change });
+  assert.deepEqual((await patch(`/${webhookId}`, {})).json, changed.json);
+  const disabled = await patch(`/${webhookId}`, { status: 'DISABLED' });
+  assert.deepEqual(disabled.json, {
+    ...changed.json,
+    ...{ status: 'DISABLED', disabledReason: 'a call disabled it' },
+  });
+  assert.deepEqual((await patch(`/${webhookId}`, { status: 'ENABLED' })).json, changed.json);
+
+  const deleted = await call(`/${webhookId}`, { method: 'DELETE' });
+  assert.deepEqual([deleted.status, deleted.text], [200, '{}']);
+  assertRefused(await call(`/${webhookId}`), 404, 'WEBHOOK_NOT_FOUND');
+  assertRefused(await call(`/${webhookId}`, { method: 'DELETE' }), 404, 'WEBHOOK_NOT_FOUND');
+  assert.deepEqual((await call('')).json, { webhooks: [], nextPageToken: '' });
+});
+
+test('an empty list of types is the same as none: all for a new endpoint, no change for one that is there', async (t) => {
+  const { patch, create } = await startManaging(t);
+  const { webhook } = await create({ url, eventTypes: [] });
+  assert.deepEqual(webhook.eventTypes, ['*']);
+  await patch(`/${webhook.webhookId}`, { eventTypes: ['key.rotated'] });
+  const changed = await patch(`/${webhook.webhookId}`, { eventTypes: [] });
+  assert.deepEqual(changed.json.eventTypes, ['key.rotated']);
+});
+
+test('the endpoints of a platform are its own, and it has so many at most', async (t) => {
+  const { service, call, post, create } = await startManaging(t);
+  const other = await service.platform();
+  const { webhook } = await create();
+  const path = `/${webhook.webhookId}`;
+  const json = (body: object) => ({ body: JSON.stringify(body) });
+  for (const [target, sent] of [
+    [path, {}],
+    [path, { method: 'PATCH', ...json({ description: 'mine' }) }],
+    [path, { method: 'DELETE' }],
+    [`${path}/secret`, json({})],
+    [`${path}/test`, { method: 'POST' }],
+    [`${path}/deliveries`, {}],
+    [`${path}/redeliver`, json({ sequence: 1 })],
+  ] as const) {
+    assertRefused(await call(target, sent, other), 404, 'WEBHOOK_NOT_FOUND');
+    const unknown = target.replace(webhook.webhookId, 'wh_0000000000000000');
+    const [foreign, nobodys] = [await call(target, sent, other), await call(unknown, sent, other)];
+    assert.equal(foreign.json.message, nobodys.json.message);
+  }
+  assert.deepEqual((await call('', {}, other)).json.webhooks, []);
+  assert.deepEqual((await call(path)).json, webhook);
+  for (let count = 1; count < webhooksMax; count += 1) await create();
+  assertRefused(await post('', { url }), 409, 'WEBHOOKS_EXHAUSTED', /10 webhooks/);
+  await create({ url }, other);
+  await call(path, { method: 'DELETE' });
+  await create();
+});
+
+/** What is wrong with a body, and the field that the answer names. */
+const wrong: readonly (readonly [name: string, target: string, body: unknown, message: RegExp])[] = [
+  ['no URL', '', {}, /^url must be an absolute https:/],
+  ['an http URL', '', { url: 'http://gallery.example/' }, /^url must be an absolute https:/],
+  ['a URL with a password', '', { url: 'https://a:b@gallery.example/' }, /^url must have no user name/],
+  ['a URL with a fragment', '', { url: 'https://gallery.example/#top' }, /^url must have no #/],
+  ['a long URL', '', { url: `https://gallery.example/${'x'.repeat(2_048)}` }, /^url .*2048/],
+  ['a private address', '', { url: 'https://10.0.0.1/' }, /^url must have a host at a public address/],
+  ['an address in disguise', '', { url: 'https://0x0a.1/' }, /^url must have a host at a public address/],
+  ['metadata', '', { url: 'https://169.254.169.254/' }, /^url must have a host at a public address/],
+  ['a URL that is a number', '', { url: 7 }, /^url must be a string/],
+  ['an unknown type', '', { url, eventTypes: ['filing.created', 'filing'] }, /^eventTypes .*escrow\.frozen/],
+  ['the type of tests', '', { url, eventTypes: ['webhook.test'] }, /^eventTypes must be of/],
+  ['all and one', '', { url, eventTypes: ['*', 'filing.created'] }, /^eventTypes .*\* alone/],
+  [
+    'many types',
+    '',
+    { url, eventTypes: Array(21).fill('filing.created') },
+    /^eventTypes must have at most 20/,
+  ],
+  [
+    'a type that is a number',
+    '',
+    { url, eventTypes: ['*', 7] },
+    /^eventTypes has an item .*must be a string$/,
+  ],
+  ['one type as a text', '', { url, eventTypes: 'filing.created' }, /^eventTypes must be/],
+  ['a long description', '', { url, description: 'x'.repeat(201) }, /^description must have/],
+  ['a description with a tab', '', { url, description: 'a\tb' }, /^description must have no control/],
+  ['a description of white space', '', { url, description: '  ' }, /^description must have a character/],
+  ['an unknown member', '', { url, secret: 'mine' }, /^secret is not part of this request/],
+  ['a long overlap', '/ID/secret', { overlapSeconds: 604_801 }, /^overlapSeconds must be 0 to 604800$/],
+  ['a negative overlap', '/ID/secret', { overlapSeconds: -1 }, /^overlapSeconds must be 0 to 604800$/],
+  ['neither event nor time', '/ID/redeliver', {}, /^sequence must be given, or since/],
+  [
+    'event and time',
+    '/ID/redeliver',
+    { sequence: 1, since: '2026-11-21T12:00:00Z' },
+    /^since must be left out/,
+  ],
+  ['the event 0', '/ID/redeliver', { sequence: 0 }, /^sequence must be from 1/],
+  ['an event ahead', '/ID/redeliver', { sequence: 1 }, /^sequence must not be above 0/],
+  ['a fraction', '/ID/redeliver', { sequence: 1.5 }, /^sequence must be a whole number/],
+  ['a day', '/ID/redeliver', { since: '2026-11-21' }, /^since must be RFC 3339/],
+  ['an impossible time', '/ID/redeliver', { since: '2026-11-31T12:00:00Z' }, /^since must be RFC 3339/],
+];
+
+test('what is wrong is named, and changes nothing', async (t) => {
+  const { call, post, patch, create } = await startManaging(t);
+  const { webhook } = await create();
+  for (const [name, target, body, message] of wrong) {
+    const answer = await post(target.replace('ID', webhook.webhookId), body);
+    assertRefused(answer, 400, 'VALIDATION_FAILED', message);
+    if (target !== '' || name === 'no URL') continue;
+    const given = Object.fromEntries(
+      Object.entries(body as object).filter(([member, value]) => member !== 'url' || value !== url),
+    );
+    assertRefused(await patch(`/${webhook.webhookId}`, given), 400, 'VALIDATION_FAILED', message);
+  }
+  assertRefused(
+    await patch(`/${webhook.webhookId}`, { status: 'PAUSED' }),
+    ...([400, 'VALIDATION_FAILED', /^status must be ENABLED or DISABLED/] as const),
+  );
+  assertRefused(await call(`/${webhook.webhookId}/deliveries?status=LOST`), 400, 'VALIDATION_FAILED');
+  assertRefused(await call(`/${webhook.webhookId}/deliveries?pageToken=abc`), 400, 'VALIDATION_FAILED');
+  assertRefused(await call('?pageSize=101'), 400, 'VALIDATION_FAILED', /^pageSize/);
+  assertRefused(await call(`/${webhook.webhookId}?full=1`), 400, 'VALIDATION_FAILED', /^full is not part/);
+  const [body, headers] = ['{"url":1}', { 'Content-Length': '9' }];
+  const withBody = await call(`/${webhook.webhookId}`, { method: 'DELETE', body, headers });
+  assertRefused(withBody, 400, 'VALIDATION_FAILED', /^url is not part/);
+  assert.deepEqual((await call('')).json.webhooks, [webhook]);
+});
+
+test('descriptions are kept as they are sent, up to 200 characters', async (t) => {
+  const { create } = await startManaging(t);
+  for (const description of ['', '🖌'.repeat(200), ' a <b> & "c" ']) {
+    const { webhook } = await create({ url, description });
+    assert.equal(webhook.description, description);
+  }
+});
+
+test('a method that a path does not have is refused with those that it has', async (t) => {
+  const { call, create } = await startManaging(t);
+  const { webhook } = await create();
+  for (const [target, method, allow] of [
+    ['', 'DELETE', 'GET, POST'],
+    [`/${webhook.webhookId}`, 'PUT', 'DELETE, GET, PATCH'],
+    [`/${webhook.webhookId}`, 'POST', 'DELETE, GET, PATCH'],
+    [`/${webhook.webhookId}/test`, 'GET', 'POST'],
+    [`/${webhook.webhookId}/deliveries`, 'DELETE', 'GET'],
+  ] as const) {
+    const answer = await call(target, { method });
+    assertRefused(answer, 405, 'METHOD_NOT_ALLOWED');
+    assert.equal(answer.headers.allow, allow);
+  }
+});
+
+test('a call that is repeated under its Idempotency-Key is given the same secret, and takes effect once', async (t) => {
+  const { call, post, patch } = await startManaging(t);
+  const headers = { 'Idempotency-Key': 'one' };
+  const first = await post('', { url }, undefined, headers);
+  const again = await post('', { url }, undefined, headers);
+  assert.deepEqual([again.text, again.headers['idempotent-replayed']], [first.text, 'true']);
+  assert.equal((await call('')).json.webhooks.length, 1);
+  assertRefused(await post('', { url, description: 'x' }, undefined, headers), 422, 'IDEMPOTENCY_KEY_REUSED');
+
+  const { webhookId } = first.json.webhook;
+  const rotation = { 'Idempotency-Key': 'two' };
+  const rotated = await post(`/${webhookId}/secret`, {}, undefined, rotation);
+  const rotatedAgain = await post(`/${webhookId}/secret`, {}, undefined, rotation);
+  assert.equal(rotatedAgain.text, rotated.text);
+  assert.notEqual(rotated.json.secret, first.json.secret);
+  assert.equal((await post('', { url }, undefined, headers)).json.secret, first.json.secret);
+
+  const change = { 'Idempotency-Key': 'three' };
+  const disabled = await patch(`/${webhookId}`, { status: 'DISABLED' }, undefined, change);
+  await patch(`/${webhookId}`, { status: 'ENABLED' });
+  const disabledAgain = await patch(`/${webhookId}`, { status: 'DISABLED' }, undefined, change);
+  assert.equal(disabledAgain.text, disabled.text);
+  assert.equal((await call(`/${webhookId}`)).json.status, 'ENABLED');
+
+  const deletion = { method: 'DELETE', headers: { 'Idempotency-Key': 'four' } };
+  for (const isReplayed of [undefined, 'true']) {
+    const deleted = await call(`/${webhookId}`, deletion);
+    assert.deepEqual([deleted.text, deleted.headers['idempotent-replayed']], ['{}', isReplayed]);
+  }
+});
+
+test('the secret before is told as long as it is good', async (t) => {
+  const { clock, call, post, create } = await startManaging(t);
+  const { webhook } = await create();
+  const path = `/${webhook.webhookId}`;
+  const { json } = await post(`${path}/secret`, { overlapSeconds: 3_600 });
+  const previousSecretExpiresAt = '2026-11-21T13:00:00+00:00';
+  assert.deepEqual(json.webhook, { ...webhook, previousSecretExpiresAt });
+  clock.advance(3_600_000 - 1);
+  assert.deepEqual((await call(path)).json, json.webhook);
+  clock.advance(1);
+  assert.deepEqual((await call(path)).json, webhook);
+  const day = await post(`${path}/secret`, {});
+  assert.equal(day.json.webhook.previousSecretExpiresAt, '2026-11-22T13:00:00+00:00');
+  const atOnce = await post(`${path}/secret`, { overlapSeconds: 0 });
+  assert.deepEqual(atOnce.json.webhook, webhook);
+});
+
+test('a suspended key manages nothing', async (t) => {
+  const { service, gallery, call, create } = await startManaging(t);
+  const { webhook } = await create();
+  const { keyId } = gallery;
+  await service.execute({ kind: 'SetKeyStatus', by: tester, keyId, status: 'SUSPENDED' });
+  assertRefused(await call(`/${webhook.webhookId}`, { method: 'DELETE' }), 403, 'KEY_SUSPENDED');
+});
+
+/** What a test arrived as. */
+interface Arrived {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+test('a test is sent at once, signed with the secrets in force, and what came of it is told', async (t) => {
+  const arrived: Arrived[] = [];
+  let [status, said] = [200, 'welcome'];
+  const { port } = await startReceiver(t, async (request, response) => {
+    arrived.push({ headers: request.headers, body: await text(request) });
+    response.writeHead(status).end(said);
+  });
+  const { clock, call, post, patch, create } = await startManaging(t, { env: localEndpoints });
+  const { webhook, secret } = await create({
+    url: `https://127.0.0.1:${port}/`,
+    eventTypes: ['key.rotated'],
+  });
+  const { webhookId } = webhook;
+  const path = `/${webhookId}`;
+  const tried = async () => {
+    const { status: of, json, text: shown } = await call(`${path}/test`, { method: 'POST' });
+    assert.equal(of, 200, shown);
+    return json;
+  };
+  const verified = (by: string, { headers, body } = arrived.at(-1) ?? assert.fail()) =>
+    verifyWebhook({ headers, body, secret: by, nowMs: clock.nowMs() });
+
+  assert.deepEqual(await tried(), { delivered: true, httpStatus: 200, answer: 'welcome' });
+  const event = verified(secret);
+  const at = '2026-11-21T12:00:00+00:00';
+  assert.deepEqual(event, {
+    ...{ type: 'webhook.test', timestamp: at },
+    data: { id: arrived[0]?.headers['webhook-id'], sequence: 0, type: 'webhook.test', at, webhookId },
+  });
+
+  const { secret: next } = (await post(`${path}/secret`, {})).json;
+  await tried();
+  for (const good of [secret, next]) assert.equal(verified(good).type, 'webhook.test');
+  clock.advance(dayMs);
+  await tried();
+  verified(next);
+  assert.throws(() => verified(secret), /BAD_SIGNATURE|signature/);
+
+  [status, said] = [500, `\xff${'é'.repeat(400)}`];
+  await patch(path, { status: 'DISABLED' });
+  const failed = await tried();
+  assert.deepEqual([failed.delivered, failed.httpStatus, failed.error], [false, 500, 'it answered 500']);
+  assert.equal(Buffer.byteLength(failed.answer.replaceAll('\ufffd', '?')), 512);
+  assert.deepEqual((await call(`${path}/deliveries`)).json, { deliveries: [], nextPageToken: '' });
+  const ids = arrived.map(({ headers }) => headers['webhook-id']);
+  assert.equal(new Set(ids).size, ids.length);
+});
+
+test('a test that cannot arrive says why, and names no address', async (t) => {
+  const { call, create } = await startManaging(t);
+  const { webhook } = await create({ url: 'https://hooks.invalid/' });
+  const { json } = await call(`/${webhook.webhookId}/test`, { method: 'POST' });
+  assert.equal(json.delivered, false);
+  assert.deepEqual(Object.keys(json), ['delivered', 'error']);
+  assert.doesNotMatch(json.error, /\d+\.\d+\.\d+\.\d+/);
+});
+
+test('a platform has two tests under way, and one more once one of them ended', async (t) => {
+  const held: (() => void)[] = [];
+  const came = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
+  const { port } = await startReceiver(t, (_request, response) => {
+    held.push(() => response.writeHead(204).end());
+    came[held.length - 1]?.resolve();
+  });
+  const { service, call, create } = await startManaging(t, { env: localEndpoints });
+  const local = { url: `https://127.0.0.1:${port}/` };
+  const { webhook } = await create(local);
+  const tried = () => call(`/${webhook.webhookId}/test`, { method: 'POST' });
+  const first = [tried(), tried()];
+  await Promise.all(came.slice(0, 2).map(({ promise }) => promise));
+  const refused = await tried();
+  assertRefused(refused, 429, 'RATE_LIMITED', /2 tests of webhooks/);
+  assert.equal(refused.headers['retry-after'], '1');
+
+  const other = await service.platform();
+  const theirs = await create(local, other);
+  const third = call(`/${theirs.webhook.webhookId}/test`, { method: 'POST' }, other);
+  await came[2]?.promise;
+  for (const answer of held) answer();
+  for (const { json } of await Promise.all([...first, third])) assert.equal(json.delivered, true);
+  const fourth = tried();
+  await came[3]?.promise;
+  held[3]?.();
+  assert.equal((await fourth).json.delivered, true);
+});
+
+/** Has the deliveries of the events of a caller be FAILED, as an endpoint that was disabled has them. */
+async function missed(
+  { patch, file }: Awaited<ReturnType<typeof startManaging>>,
+  path: string,
+  events: number,
+) {
+  await patch(path, { status: 'DISABLED' });
+  for (let filed = 0; filed < events; filed += 1) await file();
+  await patch(path, { status: 'ENABLED' });
+}
+
+test('what was missed is sent again since a time, or event by event, and listed with its state', async (t) => {
+  const managing = await startManaging(t);
+  const { clock, call, post, create } = managing;
+  const { webhook } = await create({ url: 'https://hooks.invalid/' });
+  const path = `/${webhook.webhookId}`;
+  await missed(managing, path, 2);
+  clock.advance(60_000);
+  await missed(managing, path, 1);
+  const redelivered = async (body: object): Promise<RestAnswer> => post(`${path}/redeliver`, body);
+  assert.deepEqual((await redelivered({ since: '2026-11-21T12:00:30Z' })).json, { count: 1 });
+  assert.deepEqual((await redelivered({ sequence: 1 })).json, { count: 1 });
+  assert.deepEqual((await redelivered({ since: '2026-11-21T13:00:00+01:00' })).json, { count: 3 });
+  assert.deepEqual((await redelivered({ since: '2027-01-01T00:00:00Z' })).json, { count: 0 });
+  assertRefused(await redelivered({ since: '2026-10-01T00:00:00Z' }), 410, 'EVENTS_EXPIRED', /^since must/);
+  assertRefused(
+    await redelivered({ sequence: 4 }),
+    400,
+    'VALIDATION_FAILED',
+    /^sequence must not be above 3/,
+  );
+
+  const { json } = await call(`${path}/deliveries?pageSize=2`);
+  assert.deepEqual(
+    json.deliveries.map(({ sequence, type }: { sequence: number; type: string }) => [sequence, type]),
+    [
+      [3, 'filing.created'],
+      [2, 'filing.created'],
+    ],
+  );
+  const rest = await call(`${path}/deliveries?pageSize=2&pageToken=${json.nextPageToken}`);
+  assert.deepEqual([rest.json.deliveries.length, rest.json.nextPageToken], [1, '']);
+  assert.deepEqual((await call(`${path}/deliveries?status=DELIVERED`)).json.deliveries, []);
+  const { events } = (
+    await send(managing.service.publicUrl, managing.gallery, {
+      target: '/api/v1/events',
+      timestamp: String(Math.floor(clock.nowMs() / 1_000)),
+    })
+  ).json;
+  const ids = [...json.deliveries, ...rest.json.deliveries].map(({ eventId }) => eventId);
+  assert.deepEqual(
+    ids.reverse(),
+    events.map(({ id }: { id: string }) => id),
+  );
+
+  await managing.patch(path, { status: 'DISABLED' });
+  assertRefused(await redelivered({ sequence: 1 }), 409, 'WEBHOOK_DISABLED');
+});
+
+test('more events than one unit of the store looks at are sent again in one call', async (t) => {
+  const managing = await startManaging(t);
+  const { service, gallery, post, patch, create, file } = managing;
+  const { webhook } = await create({ url: 'https://hooks.invalid/' });
+  const path = `/${webhook.webhookId}`;
+  await patch(path, { status: 'DISABLED' });
+  await file();
+  const { filingNo } = (await file()).json;
+  const { execute } = service;
+  const { callerId, caller } =
+    (await execute({ kind: 'FindPlatform', name: gallery.caller })) ?? assert.fail();
+  const at = { atMs: managing.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  const filed = {
+    kind: 'FileArtwork',
+    artwork: { ...artwork, price: 1n },
+    at,
+    by: { callerId, caller },
+  } as const;
+  await Promise.all(Array.from({ length: redeliveredPerUnit }, () => execute(filed)));
+  assert.equal(filingNo, 'AS-2026-000002');
+  await patch(path, { status: 'ENABLED' });
+  const { json } = await post(`${path}/redeliver`, { since: '2026-11-21T12:00:00Z' });
+  assert.deepEqual(json, { count: redeliveredPerUnit + 2 });
+});
+
+test('one call at a time has events of an endpoint sent again, and a repetition of an earlier one is answered meanwhile', async (t) => {
+  const managing = await startManaging(t);
+  const { service, gallery, post, patch, create } = managing;
+  const { webhook } = await create({ url: 'https://hooks.invalid/' });
+  const other = await create({ url: 'https://other.invalid/' });
+  const path = `/${webhook.webhookId}`;
+  await patch(path, { status: 'DISABLED' });
+  const by = (await service.execute({ kind: 'FindPlatform', name: gallery.caller })) ?? assert.fail();
+  const at = { atMs: managing.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  const file = { kind: 'FileArtwork', artwork: { ...artwork, price: 1n }, at, by } as const;
+  const stranger = await service.platform();
+  const events = 10 * redeliveredPerUnit;
+  await Promise.all(Array.from({ length: events }, () => service.execute(file)));
+  await patch(path, { status: 'ENABLED' });
+  const redeliver = (headers: Record<string, string> = {}, name: string = path, sender = gallery) =>
+    post(`${name}/redeliver`, { since: '2026-11-21T12:00:00Z' }, sender, headers);
+  const earlier = await redeliver({ 'Idempotency-Key': 'earlier' });
+  assert.deepEqual(earlier.json, { count: events });
+
+  // Which of these is first is open, and whether the others come while it is under way.
+  await eventually('a second call is refused while the first one is under way', 60_000, async () => {
+    const [byStranger, first, second, ofOther, replay] = await Promise.all([
+      redeliver({}, path, stranger),
+      redeliver(),
+      redeliver(),
+      redeliver({}, `/${other.webhook.webhookId}`),
+      redeliver({ 'Idempotency-Key': 'earlier' }),
+    ]);
+    assertRefused(byStranger, 404, 'WEBHOOK_NOT_FOUND');
+    assert.equal(ofOther.status, 200, ofOther.text);
+    assert.equal(replay.text, earlier.text);
+    const refused = [first, second].find(({ status }) => status !== 200);
+    if (refused === undefined) return undefined;
+    assertRefused(
+      refused,
+      429,
+      'RATE_LIMITED',
+      /^Events of this webhook are being sent again by another call/,
+    );
+    assert.equal(refused.headers['retry-after'], '1');
+    return true;
+  });
+  assert.deepEqual((await redeliver()).json, { count: events });
+});
+
+test('the log has neither the secrets of endpoints nor what is behind the path of their URLs', async (t) => {
+  const { service, call, post, create } = await startManaging(t);
+  const { webhook, secret } = await create();
+  const rotated = await post(`/${webhook.webhookId}/secret`, {});
+  await call(`/${webhook.webhookId}/test`, { method: 'POST' });
+  await service.close();
+  const log = service.logLines.join('');
+  for (const hidden of [secret, rotated.json.secret, 'unspoken']) assert.ok(!log.includes(hidden));
+});

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { chmodSync, chownSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { FilesExposed, readableByOthers, refuseChangeableByOthers } from '../../src/lib/file-access.ts';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { sandbox } from '../store/promises/fixtures.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const noUsers = process.platform === 'win32' && 'Windows has no modes';
+const root = 0;
+
+/** A file of a mode. */
+function fileOf(t: TestContext, mode: number): string {
+  const file = join(temporaryFolder(t), 'a file');
+  writeFileSync(file, '');
+  chmodSync(file, mode);
+  return file;
+}
+
+/** A folder of a mode. */
+function folderOf(t: TestContext, mode: number): string {
+  const folder = join(temporaryFolder(t), 'a folder');
+  mkdirSync(folder);
+  chmodSync(folder, mode);
+  return folder;
+}
+
+function refusalOf(...paths: string[]): string {
+  try {
+    refuseChangeableByOthers(paths);
+  } catch (error) {
+    assert.ok(error instanceof FilesExposed, String(error));
+    return error.message;
+  }
+  throw new assert.AssertionError({ message: `${paths} was not refused` });
+}
+
+for (const [make, safe, exposed] of [
+  [fileOf, [0o400, 0o600, 0o640, 0o644, 0o700], [0o602, 0o620, 0o622, 0o660, 0o666]],
+  [folderOf, [0o700, 0o750, 0o755, 0o1755], [0o702, 0o770, 0o775, 0o777, 0o1777]],
+] as const) {
+  test(`${make.name}: group and others may not change it`, { skip: noUsers }, (t) => {
+    for (const mode of safe) refuseChangeableByOthers([make(t, mode)]);
+    for (const mode of exposed) {
+      const path = make(t, mode);
+      const shownMode = mode.toString(8).padStart(4, '0');
+      assert.equal(
+        refusalOf(path),
+        `${path} (mode ${shownMode}) may be changed by other users of this machine: chmod go-w '${path}'.`,
+      );
+    }
+  });
+
+  test(`${make.name}: others who may read it are told of, the group is not`, { skip: noUsers }, (t) => {
+    for (const mode of [...safe, ...exposed]) {
+      const path = make(t, mode);
+      const told = readableByOthers([path]).map((found) => found.path);
+      assert.deepEqual(told, (mode & 0o004) === 0 ? [] : [path], mode.toString(8));
+    }
+  });
+}
+
+test('all that is exposed is named at once', { skip: noUsers }, (t) => {
+  const paths = [fileOf(t, 0o666), fileOf(t, 0o600), folderOf(t, 0o777)];
+  const message = refusalOf(...paths);
+  assert.deepEqual(
+    paths.map((path) => message.includes(path)),
+    [true, false, true],
+  );
+});
+
+test('behind a link it is the file that counts', { skip: noUsers }, (t) => {
+  const link = join(temporaryFolder(t), 'link');
+  symlinkSync(fileOf(t, 0o620), link);
+  assert.match(refusalOf(link), /mode 0620/);
+});
+
+test('the folder of a target counts like that of a database: who may change it can exchange the file', {
+  skip: noUsers,
+}, (t) => {
+  const [exposed, safe] = [folderOf(t, 0o777), folderOf(t, 0o755)];
+  writeFileSync(join(exposed, 'target'), '', { mode: 0o600 });
+  // The second by way of the first, which leads there from its own folder.
+  const [link, second] = [join(safe, 'link'), join(temporaryFolder(t), 'second')];
+  symlinkSync(relative(safe, join(exposed, 'target')), link);
+  symlinkSync(link, second);
+  for (const path of [link, second]) assert.match(refusalOf(path), new RegExp(`^${exposed} \\(mode 0777\\)`));
+  chmodSync(exposed, 0o755);
+  refuseChangeableByOthers([link, second]);
+});
+
+test('what is not there, and nothing at all, is no fault', (t) => {
+  const folder = temporaryFolder(t);
+  const dangling = join(folder, 'link');
+  symlinkSync(join(folder, 'none'), dangling);
+  const paths = [join(folder, 'none'), dangling, join(fileOf(t, 0o600), 'below a file')];
+  refuseChangeableByOthers(paths);
+  assert.deepEqual(readableByOthers(paths), []);
+});
+
+test('another owner than this user or root is refused', { skip: noUsers }, (t) => {
+  const file = fileOf(t, 0o600);
+  const me = statSync(file).uid;
+  // Root alone can give a file away, and to root alone belong files that anybody else must trust.
+  const [owner, user] = me === root ? [1234, root] : [me, me + 1];
+  if (me === root) chownSync(file, owner, -1);
+  assert.throws(() => refuseChangeableByOthers([file], user), {
+    name: 'FilesExposed',
+    message: `${file} belongs to the user with id ${owner}, who may change it: chown ${user} '${file}'.`,
+  });
+  refuseChangeableByOthers([file], owner);
+  refuseChangeableByOthers(['/'], owner);
+});
+
+test('the lock of the serving process is for this user alone, an old one too', {
+  skip: noUsers,
+}, async (t) => {
+  const dataDir = temporaryFolder(t);
+  const lock = join(dataDir, 'serving.lock');
+  for (const change of [() => {}, () => chmodSync(lock, 0o644)]) {
+    change();
+    const store = createSqliteStore({ dataDir, ...sandbox });
+    await store.beginServing();
+    assert.equal(statSync(lock).mode & 0o777, 0o600);
+    await store.close();
+  }
+});

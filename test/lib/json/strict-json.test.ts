@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Refusal } from '../../../src/domain/reason.ts';
+import {
+  JsonNumber,
+  type JsonValue,
+  jsonDepthMax,
+  parseJsonObject,
+  shownName,
+} from '../../../src/lib/json/strict-json.ts';
+import { createRandom, type Random } from '../../support/random.ts';
+import { refusal } from '../../support/rejected.ts';
+
+const parse = (text: string) => parseJsonObject(Buffer.from(text));
+
+/** A value as JSON.parse would give it. */
+function plain(value: JsonValue): unknown {
+  if (value instanceof JsonNumber) return Number(value.text);
+  if (value instanceof Map)
+    return Object.fromEntries(Array.from(value, ([name, member]) => [name, plain(member)]));
+  if (Array.isArray(value)) return value.map(plain);
+  return value;
+}
+
+test('values of every kind are read', () => {
+  const text = ' {"a" : "x", "b":[1,-2.5e+3,[],{}], "c":{"d":null,"e":true,"f":false}, "":"" } ';
+  assert.deepEqual(plain(parse(text)), JSON.parse(text));
+});
+
+test('numbers keep the digits that they were written with', () => {
+  for (const written of [
+    '0',
+    '-0',
+    '9007199254740993',
+    '1e400',
+    '1.10',
+    '1E+2',
+    '-0.0e-0',
+    '1'.repeat(5_000),
+  ]) {
+    const value = parse(`{"n":${written}}`).get('n');
+    assert.ok(value instanceof JsonNumber);
+    assert.equal(value.text, written);
+  }
+});
+
+test('strings are read with all their escapes', () => {
+  const escapes = '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\ud83d\\udd8c\\uD800"';
+  assert.equal(parse(`{"s":${escapes}}`).get('s'), JSON.parse(escapes));
+});
+
+test('members keep their order, and __proto__ is a member like any other', () => {
+  const object = parse('{"b":1,"a":2,"__proto__":3,"1":4}');
+  assert.deepEqual([...object.keys()], ['b', 'a', '__proto__', '1']);
+});
+
+test('names are read with all their escapes', () => {
+  const names = [
+    '\n',
+    'a\n',
+    '"',
+    '\\',
+    '\\n',
+    '/',
+    '\b\f\r\t',
+    '\u0000',
+    '齐\u2028',
+    '🖌',
+    '\ud800',
+    '\udd8c\ud83d',
+  ];
+  const escapedThrough = (name: string) =>
+    Array.from({ length: name.length }, (_, at) => escaped(name.charAt(at))).join('');
+  for (const write of [JSON.stringify, (name: string) => `"${escapedThrough(name)}"`]) {
+    const object = parse(`{${names.map((name) => `${write(name)}:"齐"`).join(',')}}`.toWellFormed());
+    assert.deepEqual([...object.keys()], names);
+  }
+});
+
+test('a repeated member is refused wherever it is, also when it is spelt otherwise', () => {
+  for (const text of [
+    '{"a":1,"a":1}',
+    '{"a":1,"b":2,"a":3}',
+    '{"a":1,"\\u0061":1}',
+    '{"x":{"a":1,"a":2}}',
+    '{"x":[{"a":1,"a":2}]}',
+  ]) {
+    assert.throws(() => parse(text), refusal('INVALID_JSON', /member a is repeated/));
+  }
+  assert.throws(() => parse('{"":1,"":2}'), refusal('INVALID_JSON', /repeated/));
+  assert.throws(() => parse('{"__proto__":1,"__proto__":2}'), refusal('INVALID_JSON', /repeated/));
+});
+
+test('the same name in different objects is no repetition', () => {
+  assert.equal(parse('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}]}').size, 2);
+});
+
+test('nesting is read as deep as allowed and refused one level deeper, with the bound', () => {
+  const nested = (levels: number) => `${'{"a":'.repeat(levels - 1)}{}${'}'.repeat(levels - 1)}`;
+  assert.equal(parse(nested(jsonDepthMax)).size, 1);
+  const tooDeep = refusal('INVALID_JSON', new RegExp(`deeper than ${jsonDepthMax} levels`));
+  assert.throws(() => parse(nested(jsonDepthMax + 1)), tooDeep);
+  assert.throws(() => parse(`{"a":${'['.repeat(60_000)}`), tooDeep);
+});
+
+test('a place in the text is told where the JSON breaks', () => {
+  assert.throws(() => parse('{"a":1,}'), refusal('INVALID_JSON', /position 7/));
+  assert.throws(() => parse('{"a":1'), refusal('INVALID_JSON', /ends too early/));
+});
+
+test('a message shows the name of a member short, well-formed and without control characters', () => {
+  assert.equal(shownName('price'), 'price');
+  assert.equal(shownName('n'.repeat(65)), `${'n'.repeat(64)}…`);
+  assert.equal(shownName('a\n\u001b[0m\u202eb'), 'a\ufffd\ufffd[0m\ufffdb');
+  assert.ok(shownName('\ud800').isWellFormed());
+  assert.ok(shownName(`${'x'.repeat(63)}🖌🖌`).isWellFormed());
+});
+
+test('bytes that are not UTF-8 are refused, and a byte order mark is', () => {
+  for (const bytes of [
+    [0x7b, 0xff, 0x7d],
+    [0x7b, 0x22, 0xc0, 0xaf, 0x22, 0x3a, 0x31, 0x7d],
+    [0x7b, 0x22, 0xed, 0xa0, 0x80, 0x22, 0x3a, 0x31, 0x7d],
+    [0x7b, 0x22, 0xf4, 0x90, 0x80, 0x80, 0x22, 0x3a, 0x31, 0x7d],
+  ]) {
+    assert.throws(() => parseJsonObject(Uint8Array.from(bytes)), refusal('INVALID_JSON', /UTF-8/));
+  }
+  assert.throws(() => parse('\ufeff{}'), refusal('INVALID_JSON', /: it begins with a byte order mark\.$/));
+});
+
+test('a body as large as allowed is read or refused, however it is made', () => {
+  const floods = [
+    `{"a":"${'\\u0041'.repeat(10_900)}`,
+    `{"a":"${'x'.repeat(65_000)}`,
+    `{"a":${'1'.repeat(65_000)}`,
+  ];
+  for (const flood of floods) assert.throws(() => parse(flood), refusal('INVALID_JSON'));
+  const members = Array.from({ length: 6_000 }, (_, index) => `"m${index}":1`);
+  assert.equal(parse(`{${members.join(',')}}`).size, 6_000);
+  assert.equal((parse(`{"a":[${'1,'.repeat(30_000)}1]}`).get('a') as JsonValue[]).length, 30_001);
+});
+
+const unescaped = ['a', 'b', '/', 'é', '齐', '🖌', '\u2028', ' ', '\u007f'];
+const characters = [...unescaped, '"', '\\', '\u0000', '\ud800', '\n'];
+
+/** The text of a random JSON value, with the freedoms that JSON leaves to its writers. */
+function randomJson(random: Random, depth: number): string {
+  const space = () => random.text(' \t\n\r', random.below(8) === 0 ? random.below(3) : 0);
+  const text = () => {
+    const content = Array.from({ length: random.below(6) }, () => random.pick(characters)).join('');
+    const written = JSON.stringify(content);
+    return random.below(3) === 0 ? written.replaceAll(/[ab齐]/g, escaped) : written;
+  };
+  const values: (() => string)[] = [
+    text,
+    () => random.pick(['true', 'false', 'null']),
+    () => random.pick(['0', '-0', '1', '-17', '0.5', '1e3', '2E-7', '12345678901234567890', '-3.25e+2']),
+  ];
+  if (depth < 6) {
+    const count = random.below(5);
+    values.push(
+      () =>
+        `[${space()}${Array.from({ length: count }, () => space() + randomJson(random, depth + 1)).join(',')}]`,
+      () => randomObject(random, depth + 1, space),
+    );
+  }
+  return random.pick(values)() + space();
+}
+
+/** An object whose names have no escapes: the JSON.parse of V8 14.6 at times takes an escaped name for another. */
+function randomObject(random: Random, depth: number, space: () => string): string {
+  const name = () => Array.from({ length: random.below(4) }, () => random.pick(unescaped)).join('');
+  const names = new Set(Array.from({ length: random.below(5) }, name));
+  const members = Array.from(
+    names,
+    (each) => `${space()}"${each}"${space()}:${space()}${randomJson(random, depth)}`,
+  );
+  return `{${members.join(',')}${space()}}`;
+}
+
+function escaped(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
+const escapedName = /"(?:[^"\\]|\\.)*\\.(?:[^"\\]|\\.)*"[ \t\n\r]*:/s;
+
+/** What JSON.parse makes of a text: undefined if it is not one JSON object. */
+function reference(text: string): object | undefined {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Asserts that both readers agree; tells whether the text was an object to both. */
+function assertAgrees(text: string, context: string): boolean {
+  const expected = reference(text);
+  let actual: unknown;
+  try {
+    actual = plain(parse(text));
+  } catch (error) {
+    assert.ok(error instanceof Refusal && error.reason === 'INVALID_JSON', `${context}: ${error}`);
+    // JSON.parse keeps the last of repeated members and nests without bound.
+    if (/repeated|nests deeper/.test(error.message)) return false;
+    assert.equal(expected, undefined, `${context}: refused (${error.message}), but JSON.parse reads it`);
+    return false;
+  }
+  assert.deepEqual(actual, expected, context);
+  return true;
+}
+
+test('JSON as others write it is read as JSON.parse reads it', () => {
+  const random = createRandom();
+  for (let count = 0; count < 3_000; count += 1) {
+    const text = `{"v":${randomJson(random, 0)}}`.toWellFormed();
+    const context = `seed ${random.seed}, text ${count}: ${JSON.stringify(text)}`;
+    assert.ok(assertAgrees(text, context), context);
+  }
+});
+
+test('JSON that was damaged is refused wherever JSON.parse refuses it', () => {
+  const random = createRandom();
+  const pieces = [
+    ...'{}[]",:\\/-+.eE0 1\t\n\u00a0\u2028x\'',
+    'null',
+    'true',
+    '\\u',
+    '""',
+    '🖌',
+    '\u0001',
+    ',}',
+    '{"v":',
+  ];
+  let agreed = 0;
+  for (let count = 0; count < 20_000; count += 1) {
+    let text = `{"v":${randomJson(random, 3)}}`;
+    for (let damage = random.below(3); damage >= 0; damage -= 1) {
+      const at = random.below(text.length + 1);
+      const replaced = random.pick([0, 0, 1, 1, 2, text.length]);
+      text = text.slice(0, at) + random.pick(['', random.pick(pieces)]) + text.slice(at + replaced);
+    }
+    text = text.toWellFormed();
+    if (escapedName.test(text)) continue;
+    if (assertAgrees(text, `seed ${random.seed}, text ${count}: ${JSON.stringify(text)}`)) agreed += 1;
+  }
+  assert.ok(agreed > 500, `only ${agreed} of the damaged texts were still JSON`);
+});

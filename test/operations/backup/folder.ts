@@ -1,0 +1,74 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { createCalendar } from '../../../src/domain/calendar.ts';
+import { type RestoreOrder, restoreBackup } from '../../../src/operations/backup/restore.ts';
+import { takeBackup } from '../../../src/operations/backup/take.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import { addPlatform, fileOne, opened, sandbox, time } from '../../store/promises/fixtures.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+/** An instant like any other, when backups are taken here. */
+export const noon = time('2026-11-21T12:00:00+00:00');
+
+/** Watches nothing. */
+export const unwatched = () => {};
+
+/** A registry in a folder of its own. */
+export interface Registry {
+  readonly dataDir: string;
+  readonly store: Store;
+  /** Files an artwork; its number. */
+  file(at?: string): Promise<string>;
+  /** Opens an order for a filing; its id. */
+  open(filingNo: string): Promise<string>;
+}
+
+/** Opens the registry in a folder; closed after the test. */
+export async function openRegistryIn(t: Pick<TestContext, 'after'>, dataDir: string): Promise<Registry> {
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const isNew = !(await perform(store, { kind: 'HasCallers' }));
+  const by = isNew ? await addPlatform(store, 'gallery') : { callerId: 1, caller: 'gallery' };
+  return {
+    dataDir,
+    store,
+    file: (at) => fileOne(store, by, at === undefined ? noon : time(at)),
+    open: async (filingNo) => (await opened(store, by, filingNo)).escrowId,
+  };
+}
+
+/** A new registry; closed after the test. */
+export function newRegistry(t: Pick<TestContext, 'after'>): Promise<Registry> {
+  return openRegistryIn(t, temporaryFolder(t));
+}
+
+/** Takes a backup of a data folder at noon; its file. */
+export async function backedUp(t: Pick<TestContext, 'after'>, dataDir: string): Promise<string> {
+  const target = join(temporaryFolder(t), 'backup.tar');
+  await takeBackup({ dataDir, target, nowMs: noon.atMs, progress: unwatched });
+  return target;
+}
+
+/** Restores a backup an hour after noon into a folder that is not there yet, unless asked otherwise. */
+export async function restored(
+  t: Pick<TestContext, 'after'>,
+  file: string,
+  over: Partial<RestoreOrder> = {},
+) {
+  const into = over.into ?? join(temporaryFolder(t), 'restored');
+  const order = { nowMs: noon.atMs + 3_600_000, numbersAfter: undefined, random: () => 0, ...over };
+  const calendar = createCalendar('UTC');
+  const { gaps, manifest } = await restoreBackup({
+    ...{ file, into, calendar, currency: 'CNY', progress: unwatched },
+    ...order,
+  });
+  return { into, gaps, manifest };
+}
+
+/** What a sandbox has beside its database, as far as a backup looks at it. */
+export function addSandboxFiles(dataDir: string): void {
+  writeFileSync(join(dataDir, 'sandbox-credentials.json'), '{}', { mode: 0o600 });
+  writeFileSync(join(dataDir, 'master-key'), `main:${'0'.repeat(64)}\n`, { mode: 0o600 });
+}

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import type Sqlite from 'better-sqlite3';
+import { actLeafData, type LogActDetail } from '../../../src/domain/leaf.ts';
+import { takeBackup } from '../../../src/operations/backup/take.ts';
+import { verifyBackup } from '../../../src/operations/backup/verify.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
+import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
+import { perform } from '../../../src/store/store.ts';
+import { newLogKey, sandbox } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { copyFolder } from '../../support/copy-folder.ts';
+import { fileScope } from '../../support/file-scope.ts';
+import { forgeableAtMs, forgeries, makeForgeableRegistry } from '../../support/forgeries.ts';
+import { appendForged, forgeIn } from '../../support/forging.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const genuine = await makeForgeableRegistry(fileScope);
+
+/** What `backup verify` says of a backup of a data folder. */
+async function faultsOf(t: TestContext, dataDir: string): Promise<readonly string[]> {
+  const target = join(temporaryFolder(t), 'backup.tar');
+  const progress = () => {};
+  await takeBackup({ dataDir, target, nowMs: forgeableAtMs, progress });
+  return (await verifyBackup(target, progress)).faults;
+}
+
+test('nothing is wrong with a backup of what was not forged', async (t) => {
+  assert.deepEqual(await faultsOf(t, genuine), []);
+});
+
+for (const { name, what, forge } of forgeries) {
+  test(`a backup names what was forged: ${name} (${what})`, async (t) => {
+    const dataDir = join(temporaryFolder(t), 'forged');
+    copyFolder(genuine, dataDir);
+    const forged = forge(join(dataDir, 'artseal.db'));
+    const faults = await faultsOf(t, dataDir);
+    assert.ok(
+      faults.some((fault) => fault.includes(forged)),
+      `${forged} in:\n${faults.join('\n')}`,
+    );
+  });
+}
+
+/** A copy of the genuine database. */
+function databaseCopy(t: TestContext): string {
+  const database = join(temporaryFolder(t), 'artseal.db');
+  copyFileSync(join(genuine, 'artseal.db'), database);
+  return database;
+}
+
+/** Changes of one row, and what is said of the first of them. */
+const changedRows: Readonly<Record<string, readonly [sql: string, fault: RegExp]>> = {
+  'an erasure at another time': [
+    "UPDATE filing SET erased_at_s = erased_at_s - 1 WHERE filing_no = 'AS-2015-000002'",
+    /^AS-2015-000002 was erased at another time than act [0-9]+ says$/,
+  ],
+  'a text of an erased filing': [
+    "UPDATE filing SET author = 'back' WHERE filing_no = 'AS-2015-000002'",
+    /^AS-2015-000002 is not what its evidence hash was made of$/,
+  ],
+  'a price of an erased filing': [
+    "UPDATE filing SET price = 1 WHERE filing_no = 'AS-2015-000002'",
+    /^AS-2015-000002 is not what its evidence hash was made of$/,
+  ],
+  'the timestamp of an erased filing': [
+    "UPDATE filing SET timestamp = replace(timestamp, '2015-06-01', '2015-05-31') WHERE filing_no = 'AS-2015-000002'",
+    /^AS-2015-000002 has a timestamp of another time than leaf /,
+  ],
+  'a salt of an erased filing’s transfer': [
+    "UPDATE provenance_record SET salt = zeroblob(32) WHERE filing_no = 'AS-2015-000001'",
+    /^record 2 of AS-2015-000001 is not what leaf [0-9]+ of the evidence log commits to$/,
+  ],
+  'a filing of no caller’s chain': [
+    "UPDATE filing SET previous_id = NULL WHERE filing_no = 'AS-2026-000003'",
+    /^AS-2026-000003 names none as the filing of its caller before it, which is AS-2026-000001$/,
+  ],
+  'a filing that is not there in a chain': [
+    "UPDATE filing SET previous_id = 999 WHERE filing_no = 'AS-2026-000003'",
+    /^AS-2026-000003 names one that is not there as the filing of its caller before it/,
+  ],
+  'a chain that begins with an earlier filing': [
+    'UPDATE latest_filing SET filing_id = (SELECT min(id) FROM filing) WHERE year = 2026',
+    /^AS-2015-000001 is noted as the last filing of caller and year [0-9]+ 2026, which is AS-2026-/,
+  ],
+  'a chain without its beginning': [
+    'DELETE FROM latest_filing WHERE year = 2015',
+    /^AS-2015-000003 is not noted as the last filing of caller and year [0-9]+ 2015$/,
+  ],
+  'a gap that is gone': [
+    "DELETE FROM number_gap WHERE kind = 'FILING'",
+    /^the evidence log says that the numbers AS-2026-000006 to AS-2026-500002 are left out, and the database does not$/,
+  ],
+  'a gap that was put in': [
+    "INSERT INTO number_gap VALUES ('FILING', 2014, 0, 5, 1)",
+    /^the numbers AS-2014-000001 to AS-2014-000005 are left out, and the evidence log does not say so$/,
+  ],
+  'a key of another time': [
+    'UPDATE log_key SET added_at_s = added_at_s - 1',
+    /^the evidence log does not say that the key artseal\.invalid\/\S+ was added then$/,
+  ],
+  'a key that was put in': [
+    "INSERT INTO log_key (vkey, sealed_seed, added_at_s) VALUES ('forged', x'00', 1)",
+    /^the evidence log does not say that the key forged was added then$/,
+  ],
+  'a key that is gone': [
+    'DELETE FROM log_key',
+    /^the evidence log says that the key artseal\.invalid\/\S+ was added, which is not there$/,
+  ],
+  'a key that was retired': [
+    "UPDATE log_key SET sealed_seed = x'', ends_at_s = added_at_s",
+    /^the key artseal\.invalid\/\S+ is retired otherwise than the evidence log says$/,
+  ],
+  'another size that the name begins at': [
+    'UPDATE log_origin SET first_size = 2',
+    /^the evidence log does not say that its name is artseal\.invalid\/\S+ from leaf 2 on$/,
+  ],
+  'a name that was put in': [
+    "INSERT INTO log_origin (origin, first_size) VALUES ('forged', 3); DELETE FROM log_checkpoint",
+    /^the evidence log does not say that its name is forged from leaf 3 on$/,
+  ],
+  'a name that is gone': [
+    'DELETE FROM log_origin; DELETE FROM log_checkpoint',
+    /^the evidence log says that it goes on as artseal\.invalid\/\S+, and the database does not$/,
+  ],
+};
+
+for (const [what, [sql, fault]] of Object.entries(changedRows)) {
+  test(`what no longer agrees with the log is named: ${what}`, (t) => {
+    const database = databaseCopy(t);
+    forgeIn(database, (client) => client.exec(sql));
+    assert.match(faultsInLog(database)[0] ?? '', fault);
+  });
+}
+
+const eventTimeS = forgeableAtMs / 1_000;
+const before = eventTimeS - 6 * 366 * 86_400;
+
+/** Erasures that a log cannot tell of, by what is said of them. */
+const wrongErasures: readonly (readonly [detail: LogActDetail, fault: RegExp])[] = [
+  [{ records: 1, before }, /^act 6 does not say which leaves before it were erased$/],
+  [{ records: 2, leaves: '4', before }, /^act 6 does not say which leaves/],
+  [{ records: 1, leaves: '04', before }, /^act 6 does not say which leaves/],
+  [{ records: 1, leaves: '4' }, /^act 6 does not say which leaves/],
+  [{ records: 1, leaves: '1000', before }, /^act 6 does not say which leaves/],
+  [{ records: 1, leaves: '0', before }, /^act 6 says that leaf 0 was erased, which is of no record$/],
+  [{ records: 1, leaves: '2', before }, /^the acts 4 and 6 both say that leaf 2 was erased$/],
+  [{ records: 1, leaves: '4', before }, /^act 6 says that AS-2015-000003 was erased, which is there$/],
+];
+
+test('an erasure before the retention is over is named, whatever time its event tells', (t) => {
+  const database = databaseCopy(t);
+  const filingNo = 'AS-2026-000003';
+  forgeIn(database, (client) => {
+    const index = client.prepare('SELECT leaf_index FROM filing WHERE filing_no = ?').pluck().get(filingNo);
+    const detail = { records: 1, leaves: String(index), before: eventTimeS };
+    appendEvent(client, detail);
+    client
+      .prepare(
+        `UPDATE filing SET author = '', era = '', size = '', material = '', condition = '', price = 0, hash = '',
+          salt = NULL, erased_at_s = ? WHERE filing_no = ?`,
+      )
+      .run(eventTimeS, filingNo);
+  });
+  assert.deepEqual(faultsInLog(database), [
+    `act 6 says that ${filingNo} was erased, which was to be kept then`,
+  ]);
+});
+
+/** Appends the sixth event of the log, an erasure, as the product would. */
+function appendEvent(client: Sqlite.Database, detail: LogActDetail): void {
+  const act = { kind: 'RECORDS_ERASED', sequence: 6, timeS: eventTimeS, detail } as const;
+  client
+    .prepare('INSERT INTO log_act VALUES (?, ?, ?, ?, ?)')
+    .run(6, act.kind, JSON.stringify(detail), eventTimeS, appendForged(client, actLeafData(act)));
+}
+
+test('an erasure that is not so is named', (t) => {
+  for (const [detail, fault] of wrongErasures) {
+    const database = databaseCopy(t);
+    forgeIn(database, (client) => appendEvent(client, detail));
+    assert.match(faultsInLog(database)[0] ?? '', fault, JSON.stringify(detail));
+  }
+});
+
+test('a filing that comes back as it was, its erasure over, is named', async (t) => {
+  const dataDir = temporaryFolder(t);
+  copyFileSync(join(genuine, 'artseal.db'), join(dataDir, 'artseal.db'));
+  const filingNo = 'AS-2015-000003';
+  const kept = forgeIn(join(dataDir, 'artseal.db'), (client) =>
+    client.prepare<[string], { author: string }>('SELECT * FROM filing WHERE filing_no = ?').get(filingNo),
+  );
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const by = { ...tester, atS: eventTimeS };
+  const erased = await perform(store, { kind: 'EraseFilings', by, filingNos: [filingNo] });
+  assert.deepEqual(erased, [{ filingNo, records: 1 }]);
+  await store.close();
+  assert.deepEqual(faultsInLog(join(dataDir, 'artseal.db')), []);
+  forgeIn(join(dataDir, 'artseal.db'), (client) => {
+    const columns = Object.keys(kept ?? {});
+    client
+      .prepare(`UPDATE filing SET ${columns.map((name) => `${name} = ?`).join()} WHERE filing_no = ?`)
+      .run(...Object.values(kept ?? {}), filingNo);
+  });
+  assert.match(
+    faultsInLog(join(dataDir, 'artseal.db')).join(),
+    /^act 6 says that AS-2015-000003 was erased, which is there$/,
+  );
+});
+
+test('keys and names of a log that was forked, and whose key was rotated, agree with what it says', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const database = join(dataDir, 'artseal.db');
+  copyFileSync(join(genuine, 'artseal.db'), database);
+  const store = createSqliteStore({ dataDir, ...sandbox });
+  t.after(() => store.close());
+  const by = { ...tester, atS: eventTimeS };
+  const [next, last] = [newLogKey(), newLogKey()];
+  await perform(store, { kind: 'RotateLogKey', by, key: next, endsAtS: eventTimeS + 60 });
+  await perform(store, { kind: 'EndLogKey', vkey: next.vkey, atS: eventTimeS + 61 });
+  const origin = 'log.example/2';
+  await perform(store, {
+    kind: 'ForkLog',
+    by: { ...by, atS: eventTimeS + 62 },
+    origin,
+    key: last,
+    previous: 'note',
+  });
+  await store.close();
+  assert.deepEqual(faultsInLog(database), []);
+  for (const [sql, fault] of [
+    [
+      "UPDATE log_origin SET origin = 'forged' WHERE id = 2",
+      /^the evidence log does not say that its name is forged/,
+    ],
+    [
+      'UPDATE log_origin SET first_size = first_size + 1 WHERE id = 2',
+      /its name is log\.example\/2 from leaf/,
+    ],
+    [
+      'DELETE FROM log_origin WHERE id = 2',
+      /says that it goes on as log\.example\/2, and the database does not$/,
+    ],
+    ["UPDATE log_key SET sealed_seed = x'00' WHERE id = 2", /^the key log\.example\S+ is retired otherwise/],
+    [
+      'UPDATE log_key SET ends_at_s = ends_at_s + 99 WHERE id = 2',
+      /^the key log\.example\S+ is retired otherwise/,
+    ],
+    ['UPDATE log_key SET ends_at_s = NULL WHERE id = 2', /^the key log\.example\S+ is retired otherwise/],
+  ] as const) {
+    const copy = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(database, copy);
+    forgeIn(copy, (client) => client.exec(sql));
+    assert.match(faultsInLog(copy)[0] ?? '', fault, sql);
+  }
+});

@@ -1,0 +1,308 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { BackupRefused } from '../../../src/operations/backup/backup-error.ts';
+import { takeBackup } from '../../../src/operations/backup/take.ts';
+import { verifyBackup } from '../../../src/operations/backup/verify.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
+import { DatabaseRefused } from '../../../src/store/sqlite/location.ts';
+import { perform } from '../../../src/store/store.ts';
+import { acceptClock, caseOf, due, refused, sandbox, settled, time } from '../../store/promises/fixtures.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addSandboxFiles,
+  backedUp,
+  newRegistry,
+  noon,
+  openRegistryIn,
+  restored,
+  unwatched,
+} from './folder.ts';
+
+test('no number is given twice: what was filed and opened after a backup is left out of the restored one', async (t) => {
+  const original = await newRegistry(t);
+  const given = [await original.file()];
+  const ids = [await original.open(given[0] ?? '')];
+  const backup = await backedUp(t, original.dataDir);
+  for (let more = 0; more < 3; more += 1) given.push(await original.file());
+  for (const filingNo of given.slice(1)) ids.push(await original.open(filingNo));
+
+  const { into, gaps } = await restored(t, backup);
+  const registry = await openRegistryIn(t, into);
+  const figures = await perform(registry.store, { kind: 'ReadFigures', nowMs: noon.atMs, year: 2026 });
+  assert.equal(figures.filingNumbers, 500_000);
+  for (let more = 0; more < 3; more += 1) given.push(await registry.file());
+  for (const filingNo of given.slice(-3)) ids.push(await registry.open(filingNo));
+  assert.equal(new Set(given).size, 7);
+  assert.equal(new Set(ids).size, 7);
+  assert.equal(given.at(-1), 'AS-2026-500003');
+  assert.deepEqual(gaps[0], { kind: 'FILING', year: 2026, after: 1, through: 500_000 });
+});
+
+test('where the last number is known the next one follows it, and the gap is noted for good', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-000123' });
+  const registry = await openRegistryIn(t, into);
+  assert.equal(await registry.file(), 'AS-2026-000124');
+  const raw = new Sqlite(join(into, 'artseal.db'));
+  t.after(() => raw.close());
+  assert.deepEqual(raw.prepare("SELECT * FROM number_gap WHERE kind = 'FILING'").raw().all(), [
+    ['FILING', 2026, 1, 123, 1],
+  ]);
+  const [takenAtS, restoredAtS] = [noon.atMs / 1000, noon.atMs / 1000 + 3_600];
+  assert.deepEqual(raw.prepare('SELECT * FROM restoration').raw().all(), [[1, takenAtS, restoredAtS, null]]);
+  for (const change of [
+    'UPDATE number_gap SET through = 2',
+    'DELETE FROM number_gap',
+    'INSERT OR REPLACE INTO number_gap SELECT * FROM number_gap',
+    'UPDATE restoration SET taken_at_s = 1',
+    'DELETE FROM restoration',
+    'INSERT OR REPLACE INTO restoration SELECT * FROM restoration',
+  ]) {
+    assert.throws(() => raw.exec(change), { code: 'SQLITE_CONSTRAINT_TRIGGER' }, change);
+  }
+});
+
+test('two restorations of one backup begin at numbers of their own, and what they skipped is sound', async (t) => {
+  const original = await newRegistry(t);
+  const sold = await original.file();
+  await original.open(sold);
+  const backup = await backedUp(t, original.dataDir);
+  for (const [numbersAfter, random, first] of [
+    [undefined, 0.25, 'AS-2026-502501'],
+    [undefined, 0.5, 'AS-2026-505001'],
+    ['AS-2026-000123', 0.25, 'AS-2026-002624'],
+    ['AS-2026-999989', 0.99, 'AS-2026-999990'],
+  ] as const) {
+    const { into, gaps } = await restored(t, backup, { numbersAfter, random: () => random });
+    assert.equal(gaps.find(({ kind }) => kind === 'ESCROW')?.through, 839_809 + random * 10_000);
+    const registry = await openRegistryIn(t, into);
+    await perform(registry.store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+    assert.equal(await registry.file(), first);
+    const { faults } = await verifyBackup(await backedUp(t, into), unwatched);
+    assert.deepEqual(faults, []);
+  }
+});
+
+test('events of a restored registry go on behind all places that the original may have given', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  await original.file();
+  const read = async ({ store }: Pick<typeof original, 'store'>, after?: number) => {
+    const { events } = await perform(store, { kind: 'ReadEvents', callerId: 1, after });
+    return events.map(({ sequence }) => sequence);
+  };
+  assert.deepEqual(await read(original), [1, 2]);
+  const registry = await openRegistryIn(t, (await restored(t, backup)).into);
+  // A cursor that is ahead of the backup goes on as well.
+  assert.deepEqual(await read(registry, 2), []);
+  await registry.file();
+  assert.deepEqual(await read(registry, 2), [1_000_002]);
+  assert.deepEqual(await read(registry), [1, 1_000_002]);
+});
+
+test('a number that nothing was filed after leaves no gap', async (t) => {
+  const original = await newRegistry(t);
+  const filingNo = await original.file();
+  const { into, gaps } = await restored(t, await backedUp(t, original.dataDir), { numbersAfter: filingNo });
+  assert.deepEqual(
+    gaps.map(({ kind }) => kind),
+    ['ESCROW'],
+  );
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000002');
+});
+
+test('a last number that cannot be is refused, and nothing is left in the folder', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  for (const [numbersAfter, why] of [
+    ['AS-2026-000001', /AS-2026-000002 was given out before the backup/],
+    ['AS-2025-000009', /is of no year since the backup was taken/],
+  ] as const) {
+    const into = join(temporaryFolder(t), 'restored');
+    await assert.rejects(restored(t, backup, { numbersAfter, into }), { message: why });
+    assert.deepEqual(existsSync(into) ? readdirSync(into) : [], []);
+  }
+});
+
+test('numbers of the next year may have been given out, too, where a year has ended since the backup', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = await backedUp(t, original.dataDir);
+  const nowMs = Date.parse('2027-01-02T00:00:00Z');
+  const { into } = await restored(t, backup, { nowMs });
+  const registry = await openRegistryIn(t, into);
+  assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-500001');
+  await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
+  assert.equal(await registry.file('2026-12-31T23:59:00+00:00'), 'AS-2026-500001');
+  const known = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
+  assert.equal(
+    await (await openRegistryIn(t, known.into)).file('2027-01-02T00:00:00+00:00'),
+    'AS-2027-000008',
+  );
+});
+
+test('a backup that was taken while the clock was ahead leaves out the numbers of the right year, too', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const backup = join(temporaryFolder(t), 'backup.tar');
+  const nowMs = Date.parse('2028-01-01T12:00:00Z');
+  await takeBackup({ dataDir: original.dataDir, target: backup, nowMs, progress: unwatched });
+  for (const restoredAt of ['2026-12-31T12:00:00Z', '2027-01-01T12:00:00Z']) {
+    const { into } = await restored(t, backup, { nowMs: Date.parse(restoredAt) });
+    const registry = await openRegistryIn(t, into);
+    assert.equal(await registry.file(), 'AS-2026-500001');
+    assert.equal(await registry.file('2027-01-01T12:00:00+00:00'), 'AS-2027-500001');
+    assert.equal(await registry.file('2028-01-01T12:00:00+00:00'), 'AS-2028-500001');
+  }
+});
+
+test('what a restored registry gives out is left out when it is restored from an old backup again', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const again = await restored(t, await backedUp(t, into));
+  assert.equal(await (await openRegistryIn(t, again.into)).file(), 'AS-2026-750001');
+  assert.deepEqual(
+    again.gaps.filter(({ kind }) => kind === 'FILING'),
+    [{ kind: 'FILING', year: 2026, after: 500_000, through: 750_000 }],
+  );
+});
+
+const farAheadMs = Number.MAX_SAFE_INTEGER;
+
+test('open orders of a backup are asked about at once, whatever they were due for', async (t) => {
+  const original = await newRegistry(t);
+  const [open, frozen] = [
+    await original.open(await original.file()),
+    await original.open(await original.file()),
+  ];
+  await settled(original.store, frozen, { to: 'FROZEN' });
+  assert.deepEqual(await due(original.store, 1, farAheadMs), []);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store } = await openRegistryIn(t, into);
+  assert.deepEqual((await due(store, 1, farAheadMs)).toSorted(), [open, frozen].toSorted());
+  assert.equal((await caseOf(store, frozen)).order.state, 'FROZEN');
+});
+
+test('a folder that holds anything is refused and stays as it is; the folder that a disk has by itself is nothing', async (t) => {
+  const original = await newRegistry(t);
+  const backup = await backedUp(t, original.dataDir);
+  const into = temporaryFolder(t);
+  mkdirSync(join(into, 'lost+found'));
+  writeFileSync(join(into, 'mine'), 'mine');
+  await assert.rejects(restored(t, backup, { into }), BackupRefused);
+  assert.deepEqual(readdirSync(into).sort(), ['lost+found', 'mine']);
+  await assert.rejects(restored(t, backup, { into: join(into, 'mine') }), /not an empty folder/);
+
+  const disk = temporaryFolder(t);
+  mkdirSync(join(disk, 'lost+found'));
+  await restored(t, backup, { into: disk });
+  assert.deepEqual(readdirSync(disk).sort(), ['artseal.db', 'lost+found']);
+});
+
+test('a restored folder is for its own user alone, with all that a sandbox has', async (t) => {
+  const original = await newRegistry(t);
+  addSandboxFiles(original.dataDir);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  assert.deepEqual(readdirSync(into).sort(), ['artseal.db', 'master-key', 'sandbox-credentials.json']);
+  assert.equal(statSync(into).mode & 0o777, 0o700);
+  for (const name of readdirSync(into)) assert.equal(statSync(join(into, name)).mode & 0o777, 0o600, name);
+});
+
+test('a restored production opens as nothing else', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const stamps = { environment: 'production', currency: 'EUR' } as const;
+  await createSqliteStore({ dataDir, ...stamps, opening: 'NEW' }).close();
+  addSandboxFiles(dataDir);
+  const { into } = await restored(t, await backedUp(t, dataDir));
+  assert.deepEqual(readdirSync(into), ['artseal.db']);
+  const open = (as: object) => createSqliteStore({ dataDir: into, ...sandbox, ...stamps, ...as });
+  assert.throws(() => open({ environment: 'sandbox' }), DatabaseRefused);
+  assert.throws(() => open({ currency: 'CNY' }), DatabaseRefused);
+  await open({}).close();
+});
+
+test('a store that was never restored knows no gap; a restored one keeps when it was first served', async (t) => {
+  const original = await newRegistry(t);
+  const found = async (store: typeof original.store) => {
+    const restoration = await perform(store, { kind: 'FindRestoration' });
+    return restoration && [restoration.servedAtS];
+  };
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  await serve(original.store, 5);
+  assert.equal(await found(original.store), undefined);
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store } = await openRegistryIn(t, into);
+  assert.deepEqual(await found(store), [undefined]);
+  await serve(store, 7);
+  await serve(store, 9);
+  assert.deepEqual(await found(store), [7]);
+  const again = (await openRegistryIn(t, (await restored(t, await backedUp(t, into))).into)).store;
+  assert.deepEqual(await found(again), [undefined]);
+  await serve(again, 11);
+  assert.deepEqual(await found(again), [11]);
+});
+
+test('numbers that are left out are leaves of the evidence log, once each, as of the first time that they are served', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  const acts = async (store: typeof original.store) => {
+    const { size } = await perform(store, { kind: 'GetTree' });
+    const leaves = (await perform(store, { kind: 'ReadLeaves', index: 0, width: size })) ?? [];
+    const told = leaves.map((leaf) => JSON.parse(leaf)).filter(({ number }) => number === 'LOG');
+    return told.map(({ kind, sequence, time, detail }) => [kind, sequence, time, detail]);
+  };
+  const serve = (store: typeof original.store, atS: number) => perform(store, { kind: 'NoteServed', atS });
+  const noonS = noon.atMs / 1000;
+  const begun = ['LOG_BEGUN', 1, noonS, { adopted: 0 }];
+  const { into } = await restored(t, await backedUp(t, original.dataDir));
+  const { store, file } = await openRegistryIn(t, into);
+  assert.deepEqual(await acts(store), [begun]);
+  for (const atS of [noonS + 7, noonS + 9]) await serve(store, atS);
+  const skipped = ['NUMBERS_SKIPPED', 2, noonS + 7, { year: 2026, after: 1, through: 500_000 }];
+  assert.deepEqual(await acts(store), [begun, skipped]);
+  await file('2026-11-21T13:00:00+00:00');
+  const again = (await restored(t, await backedUp(t, into), { numbersAfter: 'AS-2026-500009' })).into;
+  const { store: second } = await openRegistryIn(t, again);
+  await serve(second, noonS + 7_200);
+  assert.deepEqual(await acts(second), [
+    ...[begun, skipped],
+    ['NUMBERS_SKIPPED', 3, noonS + 7_200, { year: 2026, after: 500_001, through: 500_009 }],
+  ]);
+});
+
+test('where a year has too few numbers left for a safe gap, the last number is asked for', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.store.close();
+  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
+  raw.exec(`INSERT INTO restoration VALUES (1, 1, 1, NULL);
+    INSERT INTO number_gap VALUES ('FILING', 2026, 1, 999989, 1)`);
+  raw.close();
+  const { store, file } = await openRegistryIn(t, original.dataDir);
+  await perform(store, { kind: 'NoteServed', atS: noon.atMs / 1_000 });
+  assert.equal(await file(), 'AS-2026-999990');
+  const backup = await backedUp(t, original.dataDir);
+  await assert.rejects(
+    restored(t, backup),
+    /too few numbers left .* ends with AS-2026-999990: .* --numbers-after/,
+  );
+  const { into } = await restored(t, backup, { numbersAfter: 'AS-2026-999995' });
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-999996');
+
+  // When that year is over it needs none, and --numbers-after is for the year that follows.
+  const nowMs = Date.parse('2027-01-02T00:00:00Z');
+  const next = await restored(t, backup, { nowMs, numbersAfter: 'AS-2027-000007' });
+  const registry = await openRegistryIn(t, next.into);
+  assert.equal(await registry.file('2027-01-02T00:00:00+00:00'), 'AS-2027-000008');
+  await acceptClock(registry.store, time('2026-12-31T23:59:00+00:00'));
+  await refused(registry.file('2026-12-31T23:59:00+00:00'), 'FILING_NUMBERS_EXHAUSTED');
+});

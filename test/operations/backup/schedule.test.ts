@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import pino from 'pino';
+import type { Rotated } from '../../../src/operations/backup/rotate.ts';
+import { startBackups } from '../../../src/operations/backup/schedule.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { eventually } from '../../support/eventually.ts';
+
+const minuteMs = 60_000;
+const dayMs = 24 * 60 * minuteMs;
+
+/** A schedule over a folder that is played: its last backup was taken so long before, and takes what `outcome` says. */
+function played(clock: ManualClock, everyMs: number, lastAgeMs: number) {
+  let takenAtMs = clock.nowMs() - lastAgeMs;
+  let asked = 0;
+  let failure: Error | undefined;
+  const lines: string[] = [];
+  const log = pino({ base: null }, { write: (line) => lines.push(line) });
+  const takeIfOld = async (): Promise<Rotated> => {
+    asked += 1;
+    if (failure !== undefined) throw failure;
+    const ageMs = clock.nowMs() - takenAtMs;
+    const isNew = ageMs < 0 || ageMs >= everyMs;
+    if (isNew) takenAtMs = clock.nowMs();
+    return { file: 'b.tar', takenAt: new Date(takenAtMs).toISOString(), isNew, removed: [], broken: [] };
+  };
+  const schedule = startBackups(takeIfOld, everyMs, clock, log);
+  return {
+    ...schedule,
+    lines,
+    fail: (error: Error | undefined) => {
+      failure = error;
+    },
+    /** Waits until it was asked so often and says when it is to be asked next, in milliseconds. */
+    nextAfter: (times: number) =>
+      eventually('the next backup', minuteMs, () => (asked === times ? clock.nextDueMs() : false)),
+  };
+}
+
+test('the first is taken at the start if one was missed, and then one each period', async () => {
+  const clock = createManualClock();
+  const backups = played(clock, dayMs, 3 * dayMs);
+  assert.equal(await backups.nextAfter(1), dayMs);
+  clock.advance(dayMs);
+  assert.equal(await backups.nextAfter(2), dayMs);
+  await backups.stop();
+  assert.equal(clock.nextDueMs(), undefined);
+});
+
+test('a process that starts anew waits for what is left of the period', async () => {
+  const clock = createManualClock();
+  const backups = played(clock, dayMs, dayMs - 5 * minuteMs);
+  assert.equal(await backups.nextAfter(1), 5 * minuteMs);
+  clock.advance(5 * minuteMs);
+  assert.equal(await backups.nextAfter(2), dayMs);
+  await backups.stop();
+});
+
+test('a clock that is set neither takes more backups nor stops them', async () => {
+  const clock = createManualClock();
+  const backups = played(clock, dayMs, 0);
+  assert.equal(await backups.nextAfter(1), dayMs);
+  clock.setWall(clock.nowMs() + 3_650 * dayMs);
+  assert.equal(clock.nextDueMs(), dayMs);
+  clock.advance(dayMs);
+  assert.equal(await backups.nextAfter(2), dayMs);
+  clock.setWall(clock.nowMs() - 3_650 * dayMs);
+  clock.advance(dayMs);
+  assert.equal(await backups.nextAfter(3), dayMs);
+  await backups.stop();
+});
+
+test('a failure is logged as an error, told, and tried again soon until it is mended', async () => {
+  const clock = createManualClock();
+  const backups = played(clock, dayMs, 0);
+  await backups.nextAfter(1);
+  backups.fail(new Error('the disk is gone'));
+  clock.advance(dayMs);
+  assert.equal(await backups.nextAfter(2), 15 * minuteMs);
+  assert.equal(backups.failure(), 'the disk is gone');
+  const last = JSON.parse(backups.lines.at(-1) ?? '');
+  assert.deepEqual([last.level, last.reason], [50, 'the disk is gone']);
+  backups.fail(undefined);
+  clock.advance(15 * minuteMs);
+  await backups.nextAfter(3);
+  assert.equal(backups.failure(), undefined);
+  await backups.stop();
+});

@@ -1,0 +1,573 @@
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { BackupRefused } from '../../../src/operations/backup/backup-error.ts';
+import { checksumsOf, type Manifest } from '../../../src/operations/backup/manifest.ts';
+import { openBackup } from '../../../src/operations/backup/open.ts';
+import { takeBackup } from '../../../src/operations/backup/take.ts';
+import { listTar, type TarSource, writeTar } from '../../../src/operations/backup/tar.ts';
+import { verifyBackup } from '../../../src/operations/backup/verify.ts';
+import { faultsInLog } from '../../../src/store/sqlite/log-check.ts';
+import { perform } from '../../../src/store/store.ts';
+import { acceptClock, resolved, settled } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { noteKey } from '../../support/evidence-example.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import {
+  addSandboxFiles,
+  backedUp,
+  newRegistry,
+  noon,
+  openRegistryIn,
+  restored,
+  unwatched,
+} from './folder.ts';
+
+/** What is wrong with a backup: the lines, or why it cannot be opened. */
+async function faultsOf(file: string): Promise<readonly string[]> {
+  try {
+    return (await verifyBackup(file, unwatched)).faults;
+  } catch (error) {
+    assert.ok(error instanceof BackupRefused, String(error));
+    return [error.message];
+  }
+}
+
+/** The backup of a sandbox with filings. */
+async function makeBackup(t: TestContext): Promise<string> {
+  const original = await newRegistry(t);
+  addSandboxFiles(original.dataDir);
+  await original.file();
+  await original.file();
+  return backedUp(t, original.dataDir);
+}
+
+/** A copy of a backup with one byte changed. */
+function withByteChanged(t: TestContext, file: string, offset: number): string {
+  const copy = join(temporaryFolder(t), 'changed.tar');
+  const bytes = readFileSync(file);
+  bytes.writeUInt8(bytes.readUInt8(offset) ^ 0x10, offset);
+  writeFileSync(copy, bytes);
+  return copy;
+}
+
+test('a backup is sound and tells what it holds', async (t) => {
+  const { manifest, faults } = await verifyBackup(await makeBackup(t), unwatched);
+  assert.deepEqual(faults, []);
+  assert.deepEqual(
+    manifest.files.map(({ name }) => name),
+    ['artseal.db', 'sandbox-credentials.json', 'master-key'],
+  );
+  assert.partialDeepStrictEqual(manifest.database, {
+    environment: 'sandbox',
+    currency: 'CNY',
+    filings: 2,
+    lastFilings: { 2026: 'AS-2026-000002' },
+    orders: 0,
+  });
+  assert.equal(manifest.takenAt, '2026-11-21T12:00:00.000Z');
+});
+
+/** One bit; and those by which the number of the format differs from that before. */
+const masks = [0x10, 0x03];
+
+test('a backup is not opened where any byte is changed that is not of the files in it', async (t) => {
+  const file = await makeBackup(t);
+  const { members } = await openBackup(file);
+  const bytes = readFileSync(file);
+  const isOfFile = (place: number) =>
+    members.some(({ offset, bytes: length }) => place >= offset && place < offset + length);
+  const places = [...bytes.keys()].filter((place) => !isOfFile(place));
+  assert.ok(places.length > 4_000);
+  const archive = openSync(file, 'r+');
+  t.after(() => closeSync(archive));
+  const put = (byte: number, place: number) => writeSync(archive, Buffer.of(byte), 0, 1, place);
+  for (const place of places) {
+    const byte = bytes.readUInt8(place);
+    for (const mask of masks) {
+      put(byte ^ mask, place);
+      await assert.rejects(openBackup(file), BackupRefused, `byte ${place} ^ ${mask}`);
+    }
+    put(byte, place);
+  }
+  await openBackup(file);
+});
+
+test('a byte of a file that changed is found', async (t) => {
+  const file = await makeBackup(t);
+  const { members } = await openBackup(file);
+  assert.equal(members.length, 3);
+  for (const { name, offset, bytes } of members) {
+    for (const place of [0, Math.floor(bytes / 2), bytes - 1]) {
+      const faults = await faultsOf(withByteChanged(t, file, offset + place));
+      assert.deepEqual(faults, [`${name} is not what was backed up: its SHA-256 differs`]);
+    }
+  }
+});
+
+test('a backup that is cut off anywhere, or goes on behind its end, is refused', async (t) => {
+  const file = await makeBackup(t);
+  const whole = readFileSync(file).length;
+  for (const bytes of [0, 100, 512, 2_000, whole - 1_024, whole - 512, whole - 1]) {
+    const cut = join(temporaryFolder(t), 'cut.tar');
+    copyFileSync(file, cut);
+    truncateSync(cut, bytes);
+    assert.notDeepEqual(await faultsOf(cut), [], `${bytes} bytes`);
+  }
+  appendFileSync(file, 'x');
+  assert.match((await faultsOf(file)).join(), /does not end where it should/);
+});
+
+/** The files in a backup, with their contents. */
+async function sourcesOf(file: string): Promise<readonly TarSource[]> {
+  const bytes = readFileSync(file);
+  const { members } = await openBackup(file);
+  return members.map(({ name, offset, bytes: length }) => ({
+    name,
+    from: bytes.subarray(offset, offset + length),
+  }));
+}
+
+/** An archive of a manifest, its checksums unless told otherwise, and these files. */
+async function packed(
+  t: TestContext,
+  manifest: object,
+  sources: readonly TarSource[],
+  checksums = (text: Buffer) => checksumsOf(text, (manifest as Manifest).files),
+): Promise<string> {
+  const text = Buffer.from(JSON.stringify(manifest, undefined, 2));
+  const target = join(temporaryFolder(t), 'packed.tar');
+  const head = [
+    { name: 'manifest.json', from: text },
+    { name: 'SHA256SUMS', from: checksums(text) },
+  ];
+  await writeTar(
+    target,
+    [...head.filter(({ from }) => from.length > 0), ...sources],
+    noon.atMs / 1000,
+    unwatched,
+  );
+  return target;
+}
+
+/** What has no checksums is without the file of them, as before there was one. */
+const noChecksums = () => Buffer.alloc(0);
+
+/** A backup as it was made before there were checksums of the manifest. */
+async function madeEarlier(t: TestContext, file: string, over: object = {}): Promise<string> {
+  const { manifest } = await openBackup(file);
+  return packed(t, { ...manifest, formatVersion: 1, ...over }, await sourcesOf(file), noChecksums);
+}
+
+test('a backup of the first format, without checksums of its manifest, is sound and is restored', async (t) => {
+  const earlier = await madeEarlier(t, await makeBackup(t));
+  assert.deepEqual(
+    listTar(earlier).map(({ name }) => name),
+    ['manifest.json', 'artseal.db', 'sandbox-credentials.json', 'master-key'],
+  );
+  const { manifest, faults } = await verifyBackup(earlier, unwatched);
+  assert.deepEqual([manifest.formatVersion, faults], [1, []]);
+  const { into } = await restored(t, earlier, { numbersAfter: 'AS-2026-000002' });
+  assert.equal(await (await openRegistryIn(t, into)).file(), 'AS-2026-000003');
+});
+
+test('no backup passes for one of the first format while it has checksums, nor without them for one of the second', async (t) => {
+  const file = await makeBackup(t);
+  const { manifest } = await openBackup(file);
+  const sources = await sourcesOf(file);
+  await openBackup(await packed(t, manifest, sources));
+  const first = { ...manifest, formatVersion: 1 };
+  await assert.rejects(openBackup(await packed(t, first, sources)), /something else than its manifest says/);
+  for (const checksums of [noChecksums, () => checksumsOf(Buffer.from('another'), manifest.files)]) {
+    const changed = await packed(t, manifest, sources, checksums);
+    await assert.rejects(openBackup(changed), /its manifest\.json and SHA256SUMS do not agree/);
+  }
+  const newer = await packed(t, { ...manifest, formatVersion: 3 }, sources);
+  await assert.rejects(openBackup(newer), /made by a newer artseal \(format 3\)/);
+});
+
+test('a manifest without checksum is refused where it contradicts the archive or lacks anything', async (t) => {
+  const file = await makeBackup(t);
+  const { manifest } = await openBackup(file);
+  const { database, files } = manifest;
+  for (const over of [
+    { takenAt: '2026-11-21T12:00:01.000Z' },
+    { holdsMasterKeys: false },
+    { files: files.slice(0, -1) },
+  ]) {
+    const changed = await madeEarlier(t, file, over);
+    await assert.rejects(openBackup(changed), /something else than its manifest says/, JSON.stringify(over));
+  }
+  const gap = { kind: 'FILING', year: 2026, after: 1, through: '2', restoredAtS: 1 };
+  for (const over of [
+    ...Object.keys(manifest)
+      .slice(2)
+      .map((name) => ({ [name]: undefined })),
+    ...Object.keys(database).map((name) => ({ database: { ...database, [name]: undefined } })),
+    { artseal: 1 },
+    { takenAt: 'yesterday' },
+    { takenAt: '2026-13-21T12:00:00.000Z' },
+    { database: [] },
+    { database: { ...database, filings: '2' } },
+    { database: { ...database, orders: -1 } },
+    { database: { ...database, lastFilings: { x: 'AS-2026-000002' } } },
+    { database: { ...database, escrowIds: { 2026: '2' } } },
+    { database: { ...database, numberGaps: [gap] } },
+    { masterKeys: [1] },
+    { holdsMasterKeys: 'true' },
+    { files: [null] },
+    { files: files.map((of) => ({ ...of, bytes: 1.5 })) },
+    { files: files.map((of) => ({ ...of, sha256: '' })) },
+  ]) {
+    const changed = await madeEarlier(t, file, over);
+    await assert.rejects(openBackup(changed), /has a damaged manifest/, JSON.stringify(over));
+  }
+});
+
+/** A backup of these files, with a manifest that fits them unless it is to name others. */
+async function forged(t: TestContext, file: string, names: readonly string[], manifestNames = names) {
+  const { manifest } = await openBackup(file);
+  const [database] = await sourcesOf(file);
+  assert.ok(database);
+  const files = manifestNames.map((name) => ({ ...manifest.files[0], name }));
+  const sources = names.map((name) => ({ ...database, name }));
+  const holdsMasterKeys = manifestNames.includes('master-key');
+  return packed(t, { ...manifest, holdsMasterKeys, files }, sources);
+}
+
+test('files with other names than those of a backup are refused, so that none gets out of the folder', async (t) => {
+  const file = await makeBackup(t);
+  for (const [names, manifestNames] of [
+    [['artseal.db', '../../escaped']],
+    [['artseal.db', '/tmp/escaped']],
+    [['artseal.db', 'restore.partial/../../escaped']],
+    [['artseal.db', 'artseal.db-wal']],
+    [['artseal.db', 'serving.lock']],
+    [['artseal.db', 'artseal.db']],
+    [['simulated-institution.db']],
+    [['artseal.db', 'master-key'], ['artseal.db']],
+    [['artseal.db'], ['artseal.db', 'master-key']],
+    [
+      ['master-key', 'artseal.db'],
+      ['artseal.db', 'master-key'],
+    ],
+    [[]],
+  ] as const) {
+    const forgery = await forged(t, file, names, manifestNames);
+    const into = join(temporaryFolder(t), 'into');
+    await assert.rejects(restored(t, forgery, { into }), BackupRefused, names.join());
+    assert.deepEqual(existsSync(into) ? readdirSync(into) : [], []);
+    assert.deepEqual(
+      readdirSync(dirname(into)).filter((name) => name !== 'into'),
+      [],
+    );
+  }
+  await restored(t, await forged(t, file, ['artseal.db']));
+});
+
+test('links and folders in an archive are refused', async (t) => {
+  const file = await makeBackup(t);
+  const [database] = (await openBackup(file)).members;
+  assert.ok(database);
+  for (const type of ['1', '2', '5', 'x', 'g', 'L']) {
+    const bytes = readFileSync(file);
+    const header = database.offset - 512;
+    bytes.write(type, header + 156, 'ascii');
+    bytes.write('        ', header + 148, 'ascii');
+    const sum = bytes.subarray(header, header + 512).reduce((total, byte) => total + byte, 0);
+    bytes.write(`${sum.toString(8).padStart(6, '0')}\0 `, header + 148, 'ascii');
+    const changed = join(temporaryFolder(t), 'link.tar');
+    writeFileSync(changed, bytes);
+    assert.match((await faultsOf(changed)).join(), /damaged or foreign header/);
+  }
+});
+
+/** A backup whose database was changed before its checksums were made. */
+async function tampered(t: TestContext, sql: string): Promise<string> {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.store.close();
+  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
+  raw.unsafeMode();
+  raw.exec(`PRAGMA writable_schema = ON; DROP TRIGGER filing_never_changes; ${sql}`);
+  raw.close();
+  return backedUp(t, original.dataDir);
+}
+
+test('what is no regular file is refused unopened: to open a pipe would wait for ever', async () => {
+  await assert.rejects(openBackup('/dev/null'), { message: '/dev/null is no regular file.' });
+});
+
+test('a filing that is not what was hashed is named', async (t) => {
+  const backup = await tampered(t, "UPDATE filing SET author = 'somebody else'");
+  assert.deepEqual(await faultsOf(backup), ['AS-2026-000001 is not what its evidence hash was made of']);
+  await assert.rejects(restored(t, backup), /AS-2026-000001 is not what its evidence hash was made of/);
+});
+
+/** A registry with three filings, of which the first was sold and the last erased, and two checkpoints. */
+async function loggedRegistry(t: TestContext): Promise<string> {
+  const original = await newRegistry(t);
+  const { store } = original;
+  const by = { callerId: 1, caller: 'gallery' };
+  const old = '2015-06-01T12:00:00+00:00';
+  const erased = await original.file(old);
+  await acceptClock(store, noon);
+  const sold = await original.file();
+  const escrowId = await original.open(sold);
+  await settled(store, escrowId, { to: 'FROZEN' });
+  await resolved(store, by, escrowId, 'RELEASE');
+  await perform(store, { kind: 'EraseFilings', by: tester, filingNos: [erased] });
+  const { vkey, sign } = noteKey('log.example', '2'.repeat(64));
+  const key = { vkey, sealedSeed: Buffer.from('main\0sealed'), addedAtS: 5 };
+  await perform(store, { kind: 'NameLog', origin: 'log.example', key });
+  await original.file();
+  const { size, root } = await perform(store, { kind: 'GetTree' });
+  assert.equal(size, 8);
+  const note = sign(`log.example\n${size}\n${Buffer.from(root).toString('base64')}\n`);
+  await perform(store, { kind: 'KeepCheckpoint', size, note, publishedAtS: 5 });
+  await store.close();
+  return original.dataDir;
+}
+
+const leafOf = (number: string) => `(SELECT id FROM log_leaf WHERE data LIKE '%"${number}"%')`;
+const [sold, last] = ['AS-2026-000001', 'AS-2026-000002'];
+
+/** What can be wrong with the log of such a registry, and what is said of it. */
+const wrongLogs: Readonly<Record<string, readonly [sql: string, fault: RegExp | string]>> = {
+  'a filing that was changed with its hash': [
+    `UPDATE filing SET hash = '${'0'.repeat(64)}', author = 'Forger' WHERE filing_no = '${sold}'`,
+    `${sold} is not what its evidence hash was made of`,
+  ],
+  'another salt': [
+    `UPDATE filing SET salt = zeroblob(32) WHERE filing_no = '${sold}'`,
+    `${sold} is not what leaf 3 of the evidence log commits to`,
+  ],
+  'a transfer that was moved': [
+    "UPDATE provenance_record SET at = '1999-01-01'",
+    `record 2 of ${sold} is not what leaf 4 of the evidence log commits to`,
+  ],
+  'a filing without its salt that was not erased': [
+    `UPDATE filing SET salt = NULL WHERE filing_no = '${sold}'`,
+    `${sold} is not what its evidence hash was made of`,
+  ],
+  'a filing that came back': [
+    "UPDATE filing SET author = 'back', hash = 'x' WHERE erased_at_s IS NOT NULL",
+    'AS-2015-000001 is not what its evidence hash was made of',
+  ],
+  'a filing that is gone': [
+    `DELETE FROM filing WHERE filing_no = '${last}'`,
+    `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
+  ],
+  'a filing that names no leaf': [
+    `UPDATE filing SET leaf_index = NULL WHERE filing_no = '${last}'`,
+    `leaf 7 of the evidence log is of ${last}, which is not there or names another leaf`,
+  ],
+  'a filing that was put in': [
+    `INSERT INTO filing (filing_no, caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index)
+     SELECT 'AS-2026-000003', caller_id, author, era, size, material, condition, price, hash, timestamp, filed_at_s, salt, leaf_index
+     FROM filing WHERE filing_no = '${last}'`,
+    /^AS-2026-000003 (has no leaf in the evidence log|is not what its evidence hash was made of)$/,
+  ],
+  'a leaf that was changed': [
+    `UPDATE log_leaf SET data = replace(data, 'commitment":"', 'commitment":"0') WHERE id = ${leafOf(last)}`,
+    `leaf 7 of the evidence log (${last}) is not what its hashes were made of`,
+  ],
+  'a hash that was changed': [
+    'UPDATE log_leaf SET hashes = zeroblob(length(hashes)) WHERE id = 4',
+    `leaf 4 of the evidence log (record 2 of ${sold}) is not what its hashes were made of`,
+  ],
+  'leaves that were taken away from the end': [
+    `DELETE FROM log_leaf WHERE id = 7; DELETE FROM filing WHERE filing_no = '${last}'`,
+    'a checkpoint of 8 leaves was published, and the evidence log has 7',
+  ],
+  'a leaf that was taken away': [
+    'DELETE FROM log_leaf WHERE id = 5',
+    'leaf 5 of the evidence log is not there',
+  ],
+  'a checkpoint of another tree': [
+    "UPDATE log_checkpoint SET note = 'log.example' || char(10) || '8' || char(10) || 'AAAA' || char(10)",
+    'the published checkpoint of 8 leaves is not of this evidence log',
+  ],
+  'an act that was changed': [
+    'UPDATE log_act SET detail = \'{"vkey":"another"}\' WHERE sequence = 4',
+    'leaf 6 of the evidence log is of no act that the database has',
+  ],
+  'an act that is no JSON': [
+    "UPDATE log_act SET detail = 'x' WHERE sequence = 4",
+    'leaf 6 of the evidence log is of no act that the database has',
+  ],
+  'an act that was put in': [
+    "INSERT INTO log_act VALUES (9, 'CLOCK_ACCEPTED', '{}', 5, 99)",
+    'act 9 has no leaf in the evidence log',
+  ],
+};
+
+/** What can be wrong with a row of leaves that were appended together. */
+const wrongRows: Readonly<Record<string, readonly [sql: string, faults: readonly string[]]>> = {
+  'a leaf that was changed': [
+    `UPDATE log_leaf SET data = replace(data, 'AS-2026-000003', 'AS-2026-000999')`,
+    ['leaf 3 of the evidence log (AS-2026-000999) is not what its hashes were made of'],
+  ],
+  'a hash that was changed': [
+    `UPDATE log_leaf SET hashes = CAST(substr(hashes, 1, length(hashes) - 32) || zeroblob(32) AS blob)`,
+    [
+      'the leaves 8 to 9 of the evidence log (AS-2026-000008 to AS-2026-000009) are not what their hashes were made of',
+    ],
+  ],
+  'a leaf too many': [
+    "UPDATE log_leaf SET data = data || char(10) || '{}'",
+    ['the leaves 0 to 9 of the evidence log are not what was written'],
+  ],
+  'a hash too few': [
+    'UPDATE log_leaf SET hashes = substr(hashes, 1, length(hashes) - 32)',
+    [
+      'the leaves 8 to 9 of the evidence log (AS-2026-000008 to AS-2026-000009) are not what their hashes were made of',
+    ],
+  ],
+  'rows over each other': [
+    `INSERT INTO log_leaf SELECT 10, '{}', zeroblob(32), 9 FROM log_leaf`,
+    ['leaf 10 of the evidence log is not there'],
+  ],
+};
+
+test('what is wrong with a row of leaves is named by the leaf', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { file, store } = await openRegistryIn(t, dataDir);
+  await Promise.all(Array.from({ length: 9 }, () => file()));
+  await store.close();
+  for (const [what, [sql, faults]] of Object.entries(wrongRows)) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    forced(database, sql);
+    // Those behind it are hashed with what is in its place, so they are named, too.
+    assert.deepEqual(faultsInLog(database).slice(0, 1), faults, what);
+  }
+});
+
+test('however many records name the leaves of others, they are faults', async (t) => {
+  const dataDir = temporaryFolder(t);
+  const { file, store } = await openRegistryIn(t, dataDir);
+  await Promise.all(Array.from({ length: 250 }, () => file()));
+  await store.close();
+  for (const [position, count] of [
+    [2, 40],
+    [2, 99],
+    [2, 250],
+    [1, 250],
+  ] as const) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    forced(
+      database,
+      `INSERT INTO provenance_record SELECT filing_no, ${position}, 'TRANSFER', '2026-11-21', filed_at_s, salt, leaf_index
+      FROM filing ORDER BY id LIMIT ${count}`,
+    );
+    const faults = faultsInLog(database);
+    assert.equal(faults.length, Math.min(count, 100));
+    for (const fault of faults) assert.match(fault, /has no leaf in the evidence log$/);
+  }
+});
+
+/** Changes a database in spite of its triggers. */
+function forced(database: string, sql: string): void {
+  const raw = new Sqlite(database);
+  const triggers = raw.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").pluck().all();
+  for (const trigger of triggers) raw.exec(`DROP TRIGGER ${trigger}`);
+  raw.pragma('foreign_keys = OFF');
+  raw.exec(sql);
+  raw.close();
+}
+
+test('what is wrong with the evidence log is named, and nothing where nothing is', async (t) => {
+  const dataDir = await loggedRegistry(t);
+  assert.deepEqual(await faultsOf(await backedUp(t, dataDir)), []);
+  for (const [what, [sql, fault]] of Object.entries(wrongLogs)) {
+    const database = join(temporaryFolder(t), 'artseal.db');
+    copyFileSync(join(dataDir, 'artseal.db'), database);
+    forced(database, sql);
+    const found = faultsInLog(database);
+    // A tree that was changed is no more the one that was published.
+    const besides = found.slice(1).filter((other) => !other.startsWith('the published checkpoint'));
+    assert.deepEqual(besides, [], what);
+    if (typeof fault === 'string') assert.equal(found[0], fault, what);
+    else assert.match(found[0] ?? '', fault, what);
+  }
+  const forged = { dataDir: temporaryFolder(t) };
+  copyFileSync(join(dataDir, 'artseal.db'), join(forged.dataDir, 'artseal.db'));
+  const raw = new Sqlite(join(forged.dataDir, 'artseal.db'));
+  raw.exec("DROP TRIGGER provenance_record_never_changes; UPDATE provenance_record SET at = '1999-01-01'");
+  raw.close();
+  assert.match((await faultsOf(await backedUp(t, forged.dataDir))).join(), /record 2 of .* commits to/);
+});
+
+test('an index that does not agree with its table is found', async (t) => {
+  const backup = await tampered(
+    t,
+    "UPDATE sqlite_schema SET sql = replace(sql, '(`filing_no`)', '(`hash`)') WHERE name = 'filing_filing_no_unique'",
+  );
+  assert.match((await faultsOf(backup)).join(), /artseal\.db is damaged: .*filing_filing_no_unique/);
+});
+
+test('a backup of a newer version is refused before it is restored', async (t) => {
+  const original = await newRegistry(t);
+  await original.store.close();
+  const raw = new Sqlite(join(original.dataDir, 'artseal.db'));
+  raw.pragma('user_version = 99');
+  raw.close();
+  assert.match((await faultsOf(await backedUp(t, original.dataDir))).join(), /newer artseal \(schema 99/);
+});
+
+test('of a damaged database no backup is made', async (t) => {
+  const original = await newRegistry(t);
+  await original.file();
+  await original.store.close();
+  const database = join(original.dataDir, 'artseal.db');
+  const bytes = readFileSync(database);
+  bytes.fill(0xff, 3 * 4_096, 8 * 4_096);
+  writeFileSync(database, bytes);
+  const folder = temporaryFolder(t);
+  const target = join(folder, 'backup.tar');
+  const order = { dataDir: original.dataDir, target, nowMs: noon.atMs, progress: unwatched };
+  await assert.rejects(takeBackup(order), /artseal\.db is damaged: .*keep the backups from before/);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a backup is refused where its name is taken, its folder missing, or the disk too full', async (t) => {
+  const { dataDir } = await newRegistry(t);
+  const folder = temporaryFolder(t);
+  const target = join(folder, 'backup.tar');
+  const order = { dataDir, target, nowMs: noon.atMs, progress: unwatched };
+  await assert.rejects(takeBackup({ ...order, freeBytesOf: () => 100_000 }), /needs .* MB free for a moment/);
+  await assert.rejects(takeBackup({ ...order, target: join(folder, 'none', 'b') }), /there is no folder/);
+  await assert.rejects(takeBackup({ ...order, dataDir: folder }), /there is no database/);
+  writeFileSync(target, 'mine');
+  await assert.rejects(takeBackup(order), /is there already/);
+  assert.equal(readFileSync(target, 'utf8'), 'mine');
+  assert.deepEqual(readdirSync(folder), ['backup.tar']);
+});
+
+test('work that is given up leaves nothing', async (t) => {
+  const { dataDir } = await newRegistry(t);
+  for (const until of ['copying', 'checking', 'packing']) {
+    const folder = temporaryFolder(t);
+    const progress = (step: string) => {
+      if (step.startsWith(until)) throw new Error('given up');
+    };
+    const order = { dataDir, target: join(folder, 'backup.tar'), nowMs: noon.atMs, progress };
+    await assert.rejects(takeBackup(order), /given up/);
+    assert.deepEqual(readdirSync(folder), []);
+  }
+});

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import type { PaymentOrder } from '../../src/payments/provider.ts';
+import { amount, holdIn, hook, opened } from './mangopay-support.ts';
+import { instruct, lookUp } from './provider-suite.ts';
+
+/** An order that is held, and the pay-in that filled the wallet of its buyer. */
+async function held(t: TestContext) {
+  const open = await opened(t);
+  const { standIn, institution, order, buyers } = open;
+  const asked = order();
+  const { reference } = await instruct(institution, asked, 'FREEZE');
+  const payIn = standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyers.rich.wallet);
+  const found = async (which: PaymentOrder = asked) => {
+    const { status, amount: sum } = await lookUp(institution, which);
+    return [status, sum];
+  };
+  return { ...open, asked: { ...asked, reference }, payIn: payIn ?? assert.fail(), found };
+}
+
+const money = (Amount: number) => ({ Currency: 'EUR', Amount });
+
+describe('a pay-in that is disputed before the release', () => {
+  test('lets nothing be released as long as that is open, and then what it was held for', async (t) => {
+    const { standIn, institution, asked, payIn, seller, balance, found } = await held(t);
+    const { Id } = standIn.dispute(payIn.Id);
+    const refused = await instruct(institution, asked, 'RELEASE');
+    assert.deepEqual([refused.status, refused.amount], ['HELD', BigInt(amount)]);
+    assert.equal(refused.declined?.detail, `dispute ${Id} of pay-in ${payIn.Id} is PENDING_CLIENT_ACTION`);
+    assert.match(refused.declined?.words ?? '', /^The buyer contests a payment .* until that is decided\.$/);
+    assert.deepEqual(await found(), ['HELD', BigInt(amount)]);
+    assert.equal(balance(seller.wallet), 0);
+    standIn.endDispute(Id, 'WON');
+    assert.equal((await instruct(institution, asked, 'RELEASE', 'again')).status, 'PAID_OUT');
+  });
+
+  test('and lost lets nothing be released; the money can go back', async (t) => {
+    const { standIn, institution, asked, payIn } = await held(t);
+    standIn.endDispute(standIn.dispute(payIn.Id, { DisputeType: 'NOT_CONTESTABLE' }).Id, 'LOST');
+    const refused = await instruct(institution, asked, 'RELEASE');
+    assert.match(refused.declined?.words ?? '', /^The buyer's bank took back a payment/);
+    assert.equal((await instruct(institution, asked, 'REFUND')).status, 'RETURNED');
+  });
+
+  for (const [what, more] of [
+    ['a question that was answered', { DisputeType: 'RETRIEVAL', ResultCode: 'LOST' }],
+    ['one that was withdrawn', { ResultCode: 'VOID' }],
+    ['one that was over before the hold', { ResultCode: 'LOST', ClosedDate: 1 }],
+  ] as const) {
+    test(`${what} does not matter`, async (t) => {
+      const { standIn, institution, asked, payIn } = await held(t);
+      standIn.dispute(payIn.Id, { Status: 'CLOSED', ClosedDate: payIn.CreationDate + 9, ...more });
+      assert.equal((await instruct(institution, asked, 'RELEASE')).status, 'PAID_OUT');
+    });
+  }
+
+  test('lets nothing be released by an earlier request that arrives later', async (t) => {
+    const { standIn, institution, asked, payIn, seller, balance, found } = await held(t);
+    const [there, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    t.after(() => gate.resolve());
+    const onTheWay = () => {
+      there.resolve();
+      return gate.promise;
+    };
+    standIn.failNext(/^POST \/transfers$/, { onTheWay });
+    const earlier = instruct(institution, asked, 'RELEASE');
+    await there.promise;
+    standIn.dispute(payIn.Id);
+    assert.equal((await instruct(institution, asked, 'RELEASE')).declined?.code, 'disputed');
+    gate.resolve();
+    assert.equal((await earlier).status, 'HELD');
+    assert.equal(balance(seller.wallet), 0);
+    assert.deepEqual(await found(), ['HELD', BigInt(amount)]);
+  });
+
+  test('of which Mangopay gives no answer: nothing is released', async (t) => {
+    const { standIn, institution, asked, seller, balance } = await held(t);
+    standIn.failNext(/\/disputes$/, { status: 503 });
+    await assert.rejects(instruct(institution, asked, 'RELEASE'), { kind: 'FAILED' });
+    assert.equal(balance(seller.wallet), 0);
+  });
+});
+
+describe('a pay-in that is disputed after the release', () => {
+  for (const [what, ends, status, left] of [
+    ['is open', undefined, 'DISPUTED', amount],
+    ['is lost', { ResultCode: 'LOST' }, 'RETURNED', amount],
+    [
+      'is lost for a part',
+      { ResultCode: 'LOST', DisputedFunds: money(50_000) },
+      'PARTLY_RETURNED',
+      amount - 50_000,
+    ],
+    [
+      'is won for what was contested',
+      { ResultCode: 'WON', DisputedFunds: money(amount), ContestedFunds: money(amount - 50_000) },
+      'PARTLY_RETURNED',
+      amount - 50_000,
+    ],
+    ['is won', { ResultCode: 'WON' }, 'PAID_OUT', amount],
+    ['is withdrawn', { ResultCode: 'VOID' }, 'PAID_OUT', amount],
+  ] as const) {
+    test(`${what}: ${status}`, async (t) => {
+      const { standIn, institution, asked, payIn, found } = await held(t);
+      await instruct(institution, asked, 'RELEASE');
+      const closed = { Status: 'CLOSED', ClosedDate: payIn.CreationDate + 9 } as const;
+      standIn.dispute(payIn.Id, ends && { ...closed, ...ends });
+      assert.deepEqual(await found(), [status, BigInt(left)]);
+      assert.deepEqual(await found({ ...asked, reference: undefined }), [status, BigInt(left)]);
+    });
+  }
+
+  test('what the seller paid back counts as well', async (t) => {
+    const { standIn, institution, asked, payIn, found } = await held(t);
+    await instruct(institution, asked, 'RELEASE');
+    standIn.refundOutside(standIn.transfers.at(-1)?.Id ?? assert.fail(), 100_000);
+    const lost = { Status: 'CLOSED', ResultCode: 'LOST', DisputedFunds: money(50_000) } as const;
+    standIn.dispute(payIn.Id, { ...lost, ClosedDate: payIn.CreationDate + 9 });
+    assert.deepEqual(await found(), ['PARTLY_RETURNED', BigInt(amount - 150_000)]);
+  });
+
+  test('is of no order that was held before the buyer paid it in', async (t) => {
+    const { standIn, institution, asked, buyers, found } = await held(t);
+    await instruct(institution, asked, 'RELEASE');
+    const later = standIn.payIn(buyers.rich.wallet, amount);
+    later.CreationDate = holdIn(standIn, asked).CreationDate + 1;
+    standIn.dispute(later.Id);
+    assert.deepEqual(await found(), ['PAID_OUT', BigInt(amount)]);
+  });
+});
+
+test('the hooks of a dispute lead to the orders of its buyer since the pay-in', async (t) => {
+  const { standIn, institution, payIn, buyers } = await held(t);
+  const { Id } = standIn.dispute(payIn.Id);
+  const { signal } = new AbortController();
+  for (const eventType of ['DISPUTE_CREATED', 'DISPUTE_CLOSED']) {
+    const { about } = institution.readNotification(hook(standIn.hookSecret, eventType, Id, 1_800_000_000));
+    assert.deepEqual(about, { resource: `/disputes/${Id}` });
+  }
+  assert.deepEqual(await institution.subjectOf?.(`/disputes/${Id}`, signal), {
+    buyer: { wallet: buyers.rich.wallet },
+    openedSinceMs: (payIn.CreationDate - 3_600) * 1_000,
+  });
+  assert.equal(await institution.subjectOf?.('/disputes/dispute_gone', signal), undefined);
+  const document = hook(standIn.hookSecret, 'DISPUTE_DOCUMENT_CREATED', 'doc_1', 1_800_000_000);
+  assert.equal(institution.readNotification(document).about, undefined);
+});

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { type TestContext, test } from 'node:test';
+import Mangopay from 'mangopay4-nodejs-sdk';
+import { createMangopayInstitution } from '../../src/payments/mangopay/provider.ts';
+import type { PaymentOrder } from '../../src/payments/provider.ts';
+import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
+import type { PartyOfStandIn, SeenRequest } from '../support/mangopay-world.ts';
+import { instruct, lookUp } from './provider-suite.ts';
+
+/** What this project asks of Mangopay, asked by the library that Mangopay makes. */
+async function askAll(standIn: MangopayStandIn, buyer: PartyOfStandIn) {
+  const { clientId, apiKey, url, escrowUser } = standIn;
+  const library = new Mangopay({ clientId, clientApiKey: apiKey, baseUrl: url, errorHandler: () => {} });
+  const underKey = (key: string) => ({ headers: { 'Idempotency-Key': key } });
+  const money = (Amount: number) => ({ Currency: 'EUR', Amount }) as const;
+  const key = randomUUID();
+  const wallet = await library.Wallets.create(
+    { Owners: [escrowUser], Description: 'of an order', Currency: 'EUR', Tag: 'hold' },
+    underKey(randomUUID()),
+  );
+  const transfer = await library.Transfers.create(
+    {
+      ...{ AuthorId: buyer.user, DebitedWalletId: buyer.wallet, CreditedWalletId: wallet.Id },
+      ...{ DebitedFunds: money(100), Fees: money(0), Tag: 'hold', ScaContext: 'USER_PRESENT' },
+    },
+    underKey(key),
+  );
+  const refund = await library.Transfers.createRefund(
+    transfer.Id,
+    { AuthorId: buyer.user, DebitedFunds: money(40), Fees: money(0), Tag: 'hold' },
+    underKey(randomUUID()),
+  );
+  const closed = new library.models.Wallet({ Tag: 'hold closed', Description: 'of an order' });
+  await library.Wallets.update(Object.assign(closed, { Id: wallet.Id }));
+  const payIn = standIn.payIns.find(({ CreditedWalletId }) => CreditedWalletId === buyer.wallet);
+  const { Id: disputeId } = standIn.dispute(payIn?.Id ?? assert.fail(), {
+    CreationDate: 1,
+    ClosedDate: 2,
+    Status: 'CLOSED',
+  });
+  const sorted = { parameters: { page: 1, per_page: 100, Sort: 'CreationDate:DESC' } };
+  return {
+    stored: await library.Idempotency.get(key),
+    again: await library.Transfers.get(transfer.Id),
+    left: await library.Wallets.get(wallet.Id),
+    transactions: await library.Wallets.getTransactions(wallet.Id, sorted),
+    wallets: await library.Users.getWallets(escrowUser, sorted),
+    refund: await library.Refunds.get(refund.Id),
+    user: await library.Users.get(escrowUser),
+    dispute: await library.Disputes.get(disputeId),
+    disputes: await library.Disputes.getDisputesForWallet(buyer.wallet, { parameters: { per_page: 100 } }),
+    payIn: await library.PayIns.get(payIn?.Id ?? assert.fail()),
+    transfer,
+  };
+}
+
+/** Everything that an institution asks, for two orders. */
+async function liveThrough(t: TestContext, standIn: MangopayStandIn, buyer: PartyOfStandIn) {
+  const institution = createMangopayInstitution(standIn, Date.now);
+  t.after(() => institution.close());
+  const seller = standIn.party('OWNER', 'EUR', 0);
+  const orderOf = (holdId: string): PaymentOrder => ({
+    ...{ holdId, escrowId: 'ES-2026-0001', buyerId: 'b', sellerId: 's', buyer, seller },
+    ...{ amount: 100n, currency: 'EUR', openedAtMs: Date.now(), reference: undefined },
+  });
+  const [sold, returned, cancelled] = [orderOf(randomUUID()), orderOf(randomUUID()), orderOf(randomUUID())];
+  const { signal } = new AbortController();
+  await institution.checkAccess(signal);
+  const { reference } = await instruct(institution, sold, 'FREEZE');
+  await instruct(institution, { ...sold, reference }, 'FREEZE');
+  await instruct(institution, { ...sold, reference }, 'RELEASE');
+  await instruct(institution, returned, 'FREEZE');
+  await instruct(institution, returned, 'REFUND');
+  await instruct(institution, cancelled, 'CANCEL');
+  await lookUp(institution, sold);
+  const refund = standIn.transfers.find(({ Nature }) => Nature === 'REFUND');
+  await institution.subjectOf?.(`/refunds/${refund?.Id}`, signal);
+  await institution.subjectOf?.(`/disputes/${standIn.disputes[0]?.Id}`, signal);
+}
+
+/** A request without what differs between any two: its ids, its key and the order of its members. */
+function shapeOf({ method, path, query, body, idempotencyKey, headers }: SeenRequest) {
+  const ids = path.replaceAll(/\/(?:[a-z]+_[\w-]+|[0-9a-f-]{32,36})(?=\/|$)/g, '/ID');
+  return {
+    line: `${method} ${ids}`,
+    members: Object.keys(body).sort().join(),
+    query: [...query.keys()].sort().join(),
+    hasKey: idempotencyKey !== undefined,
+    type: method === 'GET' ? '' : headers['content-type'],
+  };
+}
+
+test('the library of Mangopay gets through the stand-in, and asks as this project does', async (t) => {
+  const standIn = await startMangopayStandIn(t);
+  const buyer = standIn.party('PAYER', 'EUR', 1_000);
+  const told = await askAll(standIn, buyer);
+  assert.equal(told.transfer.Status, 'SUCCEEDED');
+  assert.equal(told.stored.StatusCode, '200');
+  assert.deepEqual([told.again.Id, told.again.ResultCode], [told.transfer.Id, '000000']);
+  assert.equal(told.left.Balance.Amount, 60);
+  assert.equal(told.left.Tag, 'hold closed');
+  assert.deepEqual(
+    told.transactions.map(({ Nature, Status }) => `${Nature} ${Status}`),
+    ['REFUND SUCCEEDED', 'REGULAR SUCCEEDED'],
+  );
+  assert.equal(told.wallets.length, 1);
+  assert.equal(told.refund.InitialTransactionId, told.transfer.Id);
+  assert.equal(told.user.Id, standIn.escrowUser);
+  assert.equal(told.dispute.InitialTransactionId, told.payIn.Id);
+  assert.deepEqual(
+    told.disputes.map(({ Id }) => Id),
+    [told.dispute.Id],
+  );
+
+  const theirs = new Map(standIn.requests.map(shapeOf).map((shape) => [shape.line, shape]));
+  const before = standIn.requests.length;
+  await liveThrough(t, standIn, buyer);
+  const ours = standIn.requests.slice(before).map(shapeOf);
+  assert.ok(ours.length > 20);
+  for (const { line, ...shape } of ours) {
+    const known = theirs.get(line);
+    assert.ok(known, line);
+    assert.equal(shape.hasKey, known.hasKey, line);
+    assert.equal(shape.type, known.type, line);
+    const isSubset = (some: string, all: string) =>
+      some.split(',').every((name) => name === '' || all.split(',').includes(name));
+    assert.ok(isSubset(shape.members, known.members), `${line}: ${shape.members}`);
+    assert.ok(isSubset(shape.query, known.query), `${line}: ${shape.query}`);
+  }
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import type { TestContext } from 'node:test';
+import { createMangopayInstitution } from '../../src/payments/mangopay/provider.ts';
+import type { PaymentOrder, SentNotification } from '../../src/payments/provider.ts';
+import { type MangopayStandIn, startMangopayStandIn } from '../support/mangopay-stand-in.ts';
+
+/** What an order is over. */
+export const amount = 1_250_000;
+
+type Buyer = 'rich' | 'poor' | 'owner';
+
+/** A stand-in and an institution that takes it for Mangopay. */
+export async function opened(t: TestContext, now: () => number = Date.now) {
+  const standIn = await startMangopayStandIn(t);
+  const institution = createMangopayInstitution(standIn, now);
+  t.after(() => institution.close());
+  const buyers = {
+    rich: standIn.party('PAYER', 'EUR', 100 * amount),
+    poor: standIn.party('PAYER', 'EUR', amount - 1),
+    owner: standIn.party('OWNER', 'EUR', 100 * amount),
+  };
+  const seller = standIn.party('OWNER', 'EUR', 0);
+  let orders = 0;
+  const order = (buyer: Buyer = 'rich', more: Partial<PaymentOrder> = {}): PaymentOrder => {
+    orders += 1;
+    return {
+      holdId: randomUUID(),
+      escrowId: `ES-2026-${orders}`,
+      buyerId: buyer,
+      sellerId: 'seller',
+      buyer: buyers[buyer],
+      seller,
+      amount: BigInt(amount),
+      currency: 'EUR',
+      openedAtMs: Date.now(),
+      reference: undefined,
+      ...more,
+    };
+  };
+  const balance = (wallet: string | undefined) =>
+    standIn.wallets.find(({ Id }) => Id === wallet)?.Balance.Amount ?? assert.fail();
+  return { standIn, institution, order, buyers, seller, balance };
+}
+
+/** The transfer that holds the amount of an order. */
+export const holdIn = ({ transfers }: MangopayStandIn, { holdId, buyer }: PaymentOrder) =>
+  transfers.find(({ Tag, DebitedWalletId }) => Tag === holdId && DebitedWalletId === buyer?.wallet) ??
+  assert.fail();
+
+/** A hook as Mangopay sends it, behind the question mark. */
+export function hook(secret: string, eventType: string, resourceId: string, dateS: number): SentNotification {
+  const query = `secret=${secret}&EventType=${eventType}&RessourceId=${resourceId}&Date=${dateS}`;
+  return { method: 'GET', query, headers: {}, body: new Uint8Array(), nowS: dateS };
+}

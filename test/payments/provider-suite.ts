@@ -1,0 +1,441 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { Declined, PaymentSnapshot, PaymentStatus } from '../../src/domain/payment.ts';
+import { Refusal } from '../../src/domain/reason.ts';
+import type {
+  Institution,
+  PaymentInstruction,
+  PaymentOrder,
+  SentNotification,
+} from '../../src/payments/provider.ts';
+
+/**
+ * What not every institution has.
+ *
+ * - tellsWhy: it says why it declines.
+ * - awaitsBuyer: it may ask the buyer to act before it makes a hold; callsOff: that can be called off before the buyer has.
+ * - takesBack: all of what was paid out can go back to the buyer; takesPartBack: a part of it as well.
+ * - disputes: what was paid out can be contested.
+ */
+export type Capability = 'tellsWhy' | 'awaitsBuyer' | 'callsOff' | 'takesBack' | 'takesPartBack' | 'disputes';
+
+/** An institution, as the suite sees it. */
+export interface InstitutionEngine {
+  open(test: TestContext): Promise<OpenInstitution>;
+  /** What it has of that: its parts of the suite are run, and `open` gives what they need. */
+  readonly has?: readonly Capability[];
+  /** False where a hold never runs out. */
+  readonly lapses?: false;
+}
+
+/** An institution at work, and what else the suite needs to be done there. */
+export interface OpenInstitution {
+  readonly institution: Institution;
+  /** An order that the institution has not heard of; with a buyer whose hold it declines, if asked. */
+  order(buyer?: 'declined'): PaymentOrder;
+  /** Lets the hold of an order run out. */
+  lapse(order: PaymentOrder): Promise<void>;
+  /** Where it has `awaitsBuyer`. */
+  readonly awaitsBuyer?: BuyersPart;
+  /** Has an event happen to what was paid out for an order; where it has `takesBack`, and for what else it has. */
+  takesBack?(order: PaymentOrder, event: PayoutEvent): Promise<void>;
+  /** A genuine notification about an order, sent and received at this time; the next one is another. */
+  notification(order: PaymentOrder, sentAtS: number): SentNotification;
+  /**
+   * What is no genuine notification any more, made of one that is. Where nothing is said: all that must not differ where headers
+   * sign body and time.
+   */
+  forgeries?(sent: SentNotification): readonly SentNotification[];
+}
+
+/** What the suite needs where buyers act. */
+export interface BuyersPart {
+  /** An order whose buyer has to act. */
+  order(): PaymentOrder;
+  /** The buyer of such an order does what was asked for, or tries and fails. */
+  act(order: PaymentOrder, how: 'DONE' | 'FAILED'): Promise<void>;
+}
+
+/** All or half of what the seller has goes back to the buyer; the buyer contests it, and loses or wins that. */
+export type PayoutEvent = 'RETURN_ALL' | 'RETURN_PART' | 'DISPUTE' | 'DISPUTE_WON' | 'DISPUTE_LOST';
+
+/** More than an institution may take a notification for fresh, in seconds. */
+const longAgoS = 3_600;
+
+/** Gives an instruction, under an id of its own unless one is named; that of a FREEZE is the holdId. */
+export function instruct(
+  institution: Institution,
+  order: PaymentOrder,
+  kind: InstructionKind,
+  instructionId = kind === 'FREEZE' ? order.holdId : `${order.holdId}-${kind}`,
+): Promise<PaymentSnapshot> {
+  const instruction: PaymentInstruction = { ...order, kind, instructionId };
+  return institution.instruct(instruction, new AbortController().signal);
+}
+
+/** Asks where the money of an order is. */
+export function lookUp(institution: Institution, order: PaymentOrder): Promise<PaymentSnapshot> {
+  return institution.lookUp(order, new AbortController().signal);
+}
+
+/** After what has been done for an order, in this order, each instruction answers this. */
+const courses: readonly (readonly [string, PaymentStatus])[] = [
+  ['FREEZE', 'HELD'],
+  ['FREEZE RELEASE', 'PAID_OUT'],
+  ['FREEZE REFUND', 'RETURNED'],
+  ['FREEZE CANCEL', 'RETURNED'],
+  ['CANCEL', 'VOID'],
+  ['CANCEL FREEZE', 'VOID'],
+  ['CANCEL FREEZE CANCEL', 'VOID'],
+  ['CANCEL FREEZE RELEASE', 'VOID'],
+  ['CANCEL REFUND', 'VOID'],
+  ['RELEASE', 'ABSENT'],
+  ['REFUND', 'ABSENT'],
+  ['RELEASE FREEZE', 'HELD'],
+  ['FREEZE RELEASE REFUND', 'PAID_OUT'],
+  ['FREEZE RELEASE CANCEL', 'PAID_OUT'],
+  ['FREEZE RELEASE FREEZE', 'PAID_OUT'],
+  ['FREEZE REFUND RELEASE', 'RETURNED'],
+  ['FREEZE REFUND CANCEL', 'RETURNED'],
+  ['FREEZE REFUND FREEZE', 'RETURNED'],
+  ['FREEZE CANCEL RELEASE', 'RETURNED'],
+  ['FREEZE CANCEL FREEZE', 'RETURNED'],
+  ['FREEZE lapse RELEASE', 'LAPSED'],
+  ['FREEZE lapse REFUND', 'LAPSED'],
+  ['FREEZE lapse CANCEL', 'LAPSED'],
+  ['FREEZE lapse FREEZE', 'LAPSED'],
+];
+
+/** What every institution promises. */
+export function institutionSuite(name: string, engine: InstitutionEngine): void {
+  describe(`institution ${name}`, () => {
+    describe('instructions', () => instructionPromises(engine));
+    describe('look-ups', () => lookUpPromises(engine));
+    describe('notifications', () => notificationPromises(engine));
+    const has = new Set(engine.has);
+    if (has.has('tellsWhy')) describe('reasons', () => reasonPromises(engine));
+    if (has.has('awaitsBuyer')) describe('buyers who have to act', () => buyerPromises(engine, has));
+    if (has.has('takesBack')) describe('money after its pay-out', () => payoutPromises(engine, has));
+    test('once it is closed, nothing is asked of it any more', async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      await instruct(open.institution, order, 'FREEZE');
+      await open.institution.close();
+      await assert.rejects(lookUp(open.institution, order), /closed/);
+      await assert.rejects(instruct(open.institution, order, 'RELEASE'), /closed/);
+    });
+  });
+}
+
+/** Takes the steps of a course, with the reference from the answers or without; the last answer. */
+async function take(open: OpenInstitution, order: PaymentOrder, course: string, remembers: boolean) {
+  let payment: PaymentSnapshot = { status: 'ABSENT' };
+  let reference: string | undefined;
+  for (const step of course.split(' ')) {
+    if (remembers) reference = payment.reference ?? reference;
+    if (step === 'lapse') await open.lapse(order);
+    else payment = await instruct(open.institution, { ...order, reference }, step as InstructionKind);
+  }
+  return payment;
+}
+
+function instructionPromises(engine: InstitutionEngine): void {
+  const possible = courses.filter(([course]) => engine.lapses !== false || !course.includes('lapse'));
+  for (const [course, status] of possible) {
+    for (const remembers of [true, false]) {
+      test(`${course}: ${status}${remembers ? '' : ', without the reference'}`, async (t) => {
+        const open = await engine.open(t);
+        const order = open.order();
+        const answered = await take(open, order, course, remembers);
+        assert.equal(answered.status, status);
+        assert.deepEqual(await lookUp(open.institution, order), answered);
+      });
+    }
+  }
+
+  for (const kind of ['FREEZE', 'RELEASE', 'REFUND', 'CANCEL'] as const) {
+    test(`${kind} again under the same id answers the same and does no more`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      if (kind !== 'FREEZE') await instruct(open.institution, order, 'FREEZE');
+      const first = await instruct(open.institution, order, kind);
+      assert.deepEqual(await instruct(open.institution, order, kind), first);
+      assert.deepEqual(
+        await instruct(open.institution, { ...order, reference: first.reference }, kind),
+        first,
+      );
+      assert.deepEqual(await lookUp(open.institution, order), first);
+    });
+  }
+
+  test('under another id, what is done already answers the same', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    await instruct(open.institution, order, 'FREEZE');
+    const first = await instruct(open.institution, order, 'RELEASE');
+    assert.deepEqual(await instruct(open.institution, order, 'RELEASE', 'another-id'), first);
+  });
+
+  test('a buyer who is declined: VOID, at once and for good', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order('declined');
+    assert.deepEqual(open.institution.check(order), []);
+    for (const kind of ['FREEZE', 'FREEZE', 'RELEASE', 'CANCEL', 'FREEZE'] as const) {
+      assert.equal((await instruct(open.institution, order, kind)).status, 'VOID', kind);
+    }
+    assert.equal((await lookUp(open.institution, order)).status, 'VOID');
+  });
+
+  test('orders do not touch each other', async (t) => {
+    const open = await engine.open(t);
+    const orders = [open.order(), open.order(), open.order()] as const;
+    await Promise.all(orders.map((order) => instruct(open.institution, order, 'FREEZE')));
+    await Promise.all([
+      instruct(open.institution, orders[0], 'RELEASE'),
+      instruct(open.institution, orders[1], 'REFUND'),
+    ]);
+    const held = await Promise.all(orders.map((order) => lookUp(open.institution, order)));
+    assert.deepEqual(
+      held.map(({ status }) => status),
+      ['PAID_OUT', 'RETURNED', 'HELD'],
+    );
+    assert.equal(new Set(held.map(({ reference }) => reference)).size, orders.length);
+  });
+
+  test('a signal that was aborted before: the call rejects', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    const instruction: PaymentInstruction = { ...order, kind: 'FREEZE', instructionId: order.holdId };
+    await assert.rejects(open.institution.instruct(instruction, AbortSignal.abort()));
+    await assert.rejects(open.institution.lookUp(order, AbortSignal.abort()));
+  });
+}
+
+function lookUpPromises(engine: InstitutionEngine): void {
+  test('an order that was never heard of is ABSENT', async (t) => {
+    const open = await engine.open(t);
+    assert.deepEqual(await lookUp(open.institution, open.order()), { status: 'ABSENT' });
+  });
+
+  const kept = ['FREEZE', 'FREEZE RELEASE', 'FREEZE REFUND', 'FREEZE CANCEL'];
+  for (const course of engine.lapses === false ? kept : [...kept, 'FREEZE lapse']) {
+    test(`after ${course}: amount, currency and reference are told, by either way`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      await take(open, order, course, true);
+      const payment = await lookUp(open.institution, order);
+      assert.equal(payment.amount, order.amount);
+      assert.equal(payment.currency, order.currency);
+      assert.ok(payment.reference);
+      assert.deepEqual(await lookUp(open.institution, { ...order, reference: payment.reference }), payment);
+    });
+  }
+
+  test('asking changes nothing', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    await lookUp(open.institution, order);
+    const held = await instruct(open.institution, order, 'FREEZE');
+    assert.equal(held.status, 'HELD');
+    assert.deepEqual(await lookUp(open.institution, order), await lookUp(open.institution, order));
+  });
+}
+
+function reasonPromises(engine: InstitutionEngine): void {
+  test('why a buyer is declined is told: a code, words for the buyer, all of it for the operator', async (t) => {
+    const open = await engine.open(t);
+    const order = open.order('declined');
+    const { declined } = await instruct(open.institution, order, 'FREEZE');
+    assertReason(declined);
+    assert.deepEqual((await instruct(open.institution, order, 'FREEZE')).declined, declined);
+    const taken = await instruct(open.institution, open.order(), 'FREEZE');
+    assert.equal(taken.declined, undefined);
+  });
+}
+
+function assertReason(declined: Declined | undefined): void {
+  assert.ok(declined !== undefined, 'the institution says why');
+  assert.match(declined.code, /^\w+$/);
+  assert.match(declined.words, /^[A-Z].*\.$/);
+  assert.notEqual(declined.detail, '');
+}
+
+/** The part of an opened institution that it says it has. */
+function partOf<Part>(part: Part | undefined): Part {
+  assert.ok(part !== undefined, 'the institution has this part');
+  return part;
+}
+
+function buyerPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
+  const opened = async (t: TestContext) => {
+    const open = await engine.open(t);
+    const buyer = partOf(open.awaitsBuyer);
+    const order = buyer.order();
+    assert.deepEqual(open.institution.check(order), []);
+    const asked = await instruct(open.institution, order, 'FREEZE');
+    assert.equal(asked.status, 'AWAITING_BUYER');
+    return { ...open, buyer, order, asked, remembered: { ...order, reference: asked.reference } };
+  };
+
+  test('AWAITING_BUYER tells where the buyer has to act, as often as it is asked', async (t) => {
+    const { institution, order, asked, remembered } = await opened(t);
+    assert.match(asked.nextActionUrl ?? '', /^https?:\/\/\S+$/);
+    assert.equal(asked.declined, undefined);
+    for (const each of [order, remembered]) {
+      assert.deepEqual(await lookUp(institution, each), asked);
+      assert.deepEqual(await instruct(institution, each, 'FREEZE'), asked);
+    }
+  });
+
+  test('a buyer who has acted: HELD, and then as ever', async (t) => {
+    const { institution, buyer, order, remembered } = await opened(t);
+    await buyer.act(order, 'DONE');
+    const held = await lookUp(institution, order);
+    assert.deepEqual([held.status, held.amount, held.currency], ['HELD', order.amount, order.currency]);
+    assert.equal(held.nextActionUrl, undefined);
+    assert.deepEqual(await lookUp(institution, remembered), held);
+    assert.deepEqual(await instruct(institution, remembered, 'FREEZE'), held);
+    assert.equal((await instruct(institution, remembered, 'RELEASE')).status, 'PAID_OUT');
+  });
+
+  test('a buyer who has tried and failed may try again, or is declined with the reason', async (t) => {
+    const { institution, buyer, order, asked } = await opened(t);
+    await buyer.act(order, 'FAILED');
+    const found = await lookUp(institution, order);
+    // Where nothing is known any more, the FREEZE is given again.
+    const payment = found.status === 'ABSENT' ? await instruct(institution, order, 'FREEZE') : found;
+    if (payment.status !== asked.status) {
+      assert.equal(payment.status, 'VOID');
+      assertReason(payment.declined);
+    }
+    assert.equal((await instruct(institution, order, 'CANCEL')).status, 'VOID');
+  });
+
+  if (!has.has('callsOff')) {
+    test('given up while the buyer is awaited: no answer before the buyer has acted, then all goes back', async (t) => {
+      const { institution, buyer, order, remembered } = await opened(t);
+      for (const kind of ['CANCEL', 'REFUND'] as const) {
+        await assert.rejects(instruct(institution, remembered, kind));
+      }
+      await buyer.act(order, 'DONE');
+      assert.equal((await instruct(institution, remembered, 'CANCEL')).status, 'RETURNED');
+      assert.equal((await lookUp(institution, order)).status, 'RETURNED');
+    });
+    return;
+  }
+  for (const kind of ['CANCEL', 'REFUND'] as const) {
+    test(`${kind} while the buyer is awaited: VOID, whatever the buyer does then`, async (t) => {
+      const { institution, buyer, order, remembered } = await opened(t);
+      assert.equal((await instruct(institution, remembered, kind)).status, 'VOID');
+      await buyer.act(order, 'DONE').catch(() => {});
+      assert.equal((await lookUp(institution, order)).status, 'VOID');
+      assert.equal((await instruct(institution, order, 'FREEZE')).status, 'VOID');
+    });
+  }
+}
+
+/** Where events after a pay-out lead, by what an institution has to have for them. */
+const payoutCourses: readonly (readonly [Capability, readonly PayoutEvent[], PaymentStatus])[] = [
+  ['takesBack', ['RETURN_ALL'], 'RETURNED'],
+  ['takesPartBack', ['RETURN_PART'], 'PARTLY_RETURNED'],
+  ['takesPartBack', ['RETURN_PART', 'RETURN_ALL'], 'RETURNED'],
+  ['disputes', ['DISPUTE'], 'DISPUTED'],
+  ['disputes', ['DISPUTE', 'DISPUTE_WON'], 'PAID_OUT'],
+  ['disputes', ['DISPUTE', 'DISPUTE_LOST'], 'RETURNED'],
+];
+
+function payoutPromises(engine: InstitutionEngine, has: ReadonlySet<Capability>): void {
+  for (const [needed, events, status] of payoutCourses.filter(([capability]) => has.has(capability))) {
+    test(`${events.join(', ')}: ${status}, and nothing moves it any more`, async (t) => {
+      const open = await engine.open(t);
+      const order = open.order();
+      const { reference } = await instruct(open.institution, order, 'FREEZE');
+      assert.equal((await instruct(open.institution, { ...order, reference }, 'RELEASE')).status, 'PAID_OUT');
+      const happen = partOf(open.takesBack);
+      for (const event of events) await happen(order, event);
+      const payment = await lookUp(open.institution, order);
+      assert.equal(payment.status, status, needed);
+      if (status === 'PARTLY_RETURNED') assert.equal(payment.amount, order.amount - order.amount / 2n);
+      assert.equal(payment.currency, order.currency);
+      assert.deepEqual(await lookUp(open.institution, { ...order, reference }), payment);
+      for (const kind of ['RELEASE', 'REFUND', 'CANCEL', 'FREEZE'] as const) {
+        assert.equal((await instruct(open.institution, { ...order, reference }, kind)).status, status, kind);
+      }
+      assert.deepEqual(await lookUp(open.institution, order), payment);
+    });
+  }
+}
+
+function notificationPromises(engine: InstitutionEngine): void {
+  const refused = (error: unknown) => {
+    assert.ok(error instanceof Refusal, String(error));
+    assert.equal(error.reason, 'SIGNATURE_INVALID');
+    return true;
+  };
+  const opened = async (t: TestContext) => {
+    const open = await engine.open(t);
+    const order = open.order();
+    const held = await instruct(open.institution, order, 'FREEZE');
+    return { ...open, order, held, sent: open.notification(order, nowS()) };
+  };
+
+  test('a genuine one names the order, and itself', async (t) => {
+    const { institution, order, held, sent, notification } = await opened(t);
+    const read = institution.readNotification(sent);
+    const { about } = read;
+    assert.ok(about !== undefined);
+    // Something else of the order would lead there by a question.
+    const named = 'resource' in about ? await institution.subjectOf?.(about.resource, noEnd()) : about;
+    const { reference } = held;
+    assert.deepEqual(named, named && 'reference' in named ? { reference } : { holdId: order.holdId });
+    assert.notEqual(read.eventId, '');
+    const other = institution.readNotification(notification(order, nowS()));
+    assert.notEqual(other.eventId, read.eventId);
+  });
+
+  test('the same bytes again are the same notification', async (t) => {
+    const { institution, sent } = await opened(t);
+    assert.deepEqual(institution.readNotification(sent), institution.readNotification(sent));
+  });
+
+  test('one that is not its own, or too old, is refused', async (t) => {
+    const { institution, sent, forgeries = signedForgeries } = await opened(t);
+    const all = forgeries(sent);
+    assert.ok(all.length > 0);
+    for (const forged of all) {
+      assert.throws(() => institution.readNotification(forged), refused, inspect(forged));
+    }
+  });
+}
+
+/**
+ * A notification that is signed by headers, changed: by a byte of its body or more, without headers, with each of them twice
+ * or empty, and received long after.
+ */
+function signedForgeries(sent: SentNotification): readonly SentNotification[] {
+  const places = [0, Math.floor(sent.body.length / 2), sent.body.length - 1];
+  const flipped = places.map((place) => sent.body.with(place, (sent.body[place] ?? 0) ^ 1));
+  const bodies = [
+    ...flipped,
+    ...[sent.body.subarray(0, -1), Buffer.concat([sent.body, Buffer.from(' ')]), new Uint8Array()],
+  ];
+  const changed = (change: (values: readonly string[]) => readonly string[]) =>
+    Object.fromEntries(Object.entries(sent.headers).map(([name, values]) => [name, change(values ?? [])]));
+  const headers = [
+    ...[{}, changed(() => []), changed(() => [''])],
+    changed((values) => [...values, ...values]),
+  ];
+  return [
+    ...bodies.map((body) => ({ ...sent, body })),
+    ...headers.map((changedHeaders) => ({ ...sent, headers: changedHeaders })),
+    { ...sent, nowS: sent.nowS + longAgoS },
+  ];
+}
+
+const noEnd = () => new AbortController().signal;
+
+function nowS(): number {
+  return Math.floor(Date.now() / 1000);
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+/** How long after its first attempt failed an order may wait for the next, whatever becomes of those of others. */
+const fairMs = 2_000;
+
+/** A kit whose institution gives no answer about the orders that it is told to be silent about. */
+async function openSilent(t: TestContext) {
+  const kit = await openKit(t, { freezeDeadlineMs: Number.MAX_SAFE_INTEGER });
+  const silent = new Set<string>();
+  kit.institution.treatLookUps(({ escrowId }) => ({ kind: silent.has(escrowId) ? 'SILENT' : 'NONE' }));
+  return {
+    kit,
+    /** Opens orders that are frozen, but whose answers were lost and which no question is answered about. */
+    openSilent: async (platform: StoredKey, count: number) => {
+      kit.institution.treat({ FREEZE: 'ANSWER_LOST' });
+      for (let opened = 0; opened < count; opened += 1) silent.add(await kit.open(platform));
+    },
+    /** Has questions about an order left without an answer. */
+    silence: (escrowId: string) => silent.add(escrowId),
+  };
+}
+
+/** Opens an order whose FREEZE was not answered, and sees it recovered in time. */
+async function assertRecovered(kit: Kit, platform: StoredKey): Promise<void> {
+  kit.institution.treat({ FREEZE: 'ANSWER_LOST' });
+  const escrowId = await kit.open(platform);
+  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  await kit.pass(fairMs - 1);
+  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN', `${platform.caller} waits for others`);
+}
+
+test('150 orders of a platform that are not answered for do not keep the order of another one waiting', async (t) => {
+  const { kit, openSilent: open } = await openSilent(t);
+  const fair = await kit.addPlatform('fair');
+  await open(kit.platform, 150);
+  for (let count = 0; count < 5; count += 1) {
+    await assertRecovered(kit, fair);
+    await kit.pass(1_700);
+  }
+});
+
+test('nor do those of several platforms', async (t) => {
+  const { kit, openSilent: open } = await openSilent(t);
+  const fair = await kit.addPlatform('fair');
+  for (let count = 0; count < 12; count += 1) await open(await kit.addPlatform(`silent ${count}`), 25);
+  for (let count = 0; count < 3; count += 1) {
+    await assertRecovered(kit, fair);
+    await kit.pass(1_700);
+  }
+});
+
+test('an order that has not failed waits for none that has, of its own platform or another', async (t) => {
+  const { kit, openSilent: open } = await openSilent(t);
+  const sound = await kit.open();
+  await open(kit.platform, 150);
+  await kit.pass(3_000);
+  kit.institution.lapse(sound);
+  const { holdId } = await kit.case(sound);
+  await kit.execute({
+    kind: 'TakeNotification',
+    eventId: 'lapsed',
+    about: { holdId },
+    nowMs: kit.clock.nowMs(),
+  });
+  await kit.pass(kitLimits.pollMs);
+  assert.equal((await kit.case(sound)).order.state, 'CLOSED');
+});
+
+test('orders that notifications made due take no more than their share, and each has its turn', async (t) => {
+  const { kit, silence } = await openSilent(t);
+  const fair = await kit.addPlatform('fair');
+  const noticed: string[] = [];
+  for (let count = 0; count < 150; count += 1) noticed.push(await kit.open());
+  const other = await kit.open(fair);
+  noticed.forEach(silence);
+  kit.institution.lapse(other);
+  for (const escrowId of [...noticed, other]) {
+    const { holdId } = await kit.case(escrowId);
+    await kit.execute({
+      kind: 'TakeNotification',
+      eventId: escrowId,
+      about: { holdId },
+      nowMs: kit.clock.nowMs(),
+    });
+  }
+  await kit.pass(fairMs);
+  assert.equal((await kit.case(other)).order.state, 'CLOSED');
+  await kit.pass(20 * kitLimits.answerTimeoutMs);
+  const asked = new Set(kit.institution.lookUps.map(({ escrowId }) => escrowId));
+  assert.deepEqual(
+    [...noticed, other].filter((escrowId) => !asked.has(escrowId)),
+    [],
+  );
+});

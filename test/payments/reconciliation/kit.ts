@@ -1,0 +1,172 @@
+import type { TestContext } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import pino from 'pino';
+import { createCalendar } from '../../../src/domain/calendar.ts';
+import {
+  type ReconciliationLimits,
+  reconciliationLimits,
+} from '../../../src/payments/reconciliation/limits.ts';
+import { createReconciler } from '../../../src/payments/reconciliation/reconciler.ts';
+import { createRecovery } from '../../../src/payments/reconciliation/recovery.ts';
+import { createReleasedLookUps } from '../../../src/payments/reconciliation/released-lookups.ts';
+import type { StoredKey } from '../../../src/store/caller-commands.ts';
+import type { Instruction } from '../../../src/store/escrow-commands.ts';
+import type { EscrowCase } from '../../../src/store/reconciliation-commands.ts';
+import { createSqliteStore } from '../../../src/store/sqlite/engine.ts';
+import { type Execute, type Kind, perform } from '../../../src/store/store.ts';
+import { newKey, painting, terms } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { createManualClock, type ManualClock } from '../../support/clock.ts';
+import { openTestInstitution, type TestInstitution } from '../../support/simulator.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+/** The limits of a kit: those of the service, with the long ones short enough to be waited for step by step. */
+export const kitLimits: ReconciliationLimits = {
+  ...reconciliationLimits,
+  freezeDeadlineMs: 60_000,
+  longestRetryMs: 20_000,
+  quietLookUpMs: 90_000,
+};
+
+/** A reconciler on a real store, with time and institution in the hand of the test. */
+export interface Kit {
+  /** Carries a command out, whatever fails for the reconciler. */
+  readonly execute: Execute;
+  readonly clock: ManualClock;
+  /** The folder of its database. */
+  readonly dataDir: string;
+  readonly institution: TestInstitution;
+  readonly platform: StoredKey;
+  /** Has all commands of a kind that the reconciler gives fail; the returned function ends that, and says how many did. */
+  fail(kind: Kind, error: Error): () => number;
+  /** Registers a further platform. */
+  addPlatform(name: string): Promise<StoredKey>;
+  /** Opens an order of a platform, the kit's own by default, and gives its FREEZE; its id, whatever became of it. */
+  open(platform?: StoredKey): Promise<string>;
+  /** Prepares a resolution and gives it. */
+  resolve(kind: 'RELEASE' | 'REFUND', escrowId: string): Promise<Instruction>;
+  case(escrowId: string): Promise<EscrowCase>;
+  /** Moves time on, step by step, with recovery at work. */
+  pass(ms: number): Promise<void>;
+  /** Ends the reconciler and begins another one on the same store, as a restart does. */
+  restart(): Promise<void>;
+  /** What is logged as waiting for a person, or as not settled. */
+  readonly logged: readonly { readonly msg: string; readonly level: number }[];
+}
+
+/** Turns of the event loop that a step of recovery takes at most: its questions, and a commit behind each. */
+const turnsPerStep = 20;
+
+/** Waits until nothing happens any more without time moving on. */
+export async function quiet(): Promise<void> {
+  for (let count = 0; count < turnsPerStep; count += 1) await turn();
+}
+
+/** Makes a kit; closed after the test. */
+export async function openKit(
+  test: Pick<TestContext, 'after'>,
+  limits: Partial<ReconciliationLimits> = {},
+): Promise<Kit> {
+  const dataDir = temporaryFolder(test);
+  const store = createSqliteStore({ dataDir, environment: 'sandbox', currency: 'CNY', opening: 'NEW' });
+  const clock = createManualClock(Date.parse('2026-11-21T12:00:00Z'));
+  const institution = openTestInstitution(test, {}, clock);
+  const calendar = createCalendar('UTC');
+  const logged: { msg: string; level: number }[] = [];
+  const log = pino({ base: null }, { write: (line) => logged.push(JSON.parse(line)) });
+  const now = () => ({ atMs: clock.nowMs(), timestamp: calendar.timestamp(clock.nowMs()) });
+  const execute: Execute = (command) => perform(store, command);
+  let failing: { readonly kind: Kind; readonly error: Error } | undefined;
+  let failures = 0;
+  const executeOrFail: Execute = async (command) => {
+    if (command.kind !== failing?.kind) return execute(command);
+    failures += 1;
+    throw failing.error;
+  };
+  let named = 0;
+  const newInstructionId = () => {
+    named += 1;
+    return `operation-${named}`;
+  };
+  const begin = () => {
+    const parts = {
+      ...{ execute: executeOrFail, institution, clock, now, newInstructionId, log },
+      currency: 'CNY',
+      random: () => 0,
+      limits: { ...kitLimits, ...limits },
+    };
+    const reconciler = createReconciler(parts);
+    const recovery = createRecovery({ ...parts, reconciler });
+    return { reconciler, recovery, releasedLookUps: createReleasedLookUps({ ...parts, reconciler }) };
+  };
+  let { reconciler, recovery, releasedLookUps } = begin();
+  const start = async () => {
+    await recovery.start();
+    releasedLookUps.start();
+  };
+  const end = async () => {
+    releasedLookUps.stop();
+    recovery.stop();
+    await reconciler.stop();
+  };
+  test.after(async () => {
+    await end();
+    await store.close();
+  });
+  const addPlatform = (name: string) => {
+    const platform = { name, tier: 'ENTERPRISE', monthlyQuota: undefined } as const;
+    return execute({ kind: 'AddPlatform', by: tester, platform, key: newKey() });
+  };
+  const platform = await addPlatform('gallery');
+  await start();
+  const ordered = ({ callerId, caller } = platform) => ({
+    ...{ at: now(), work: { callerId, caller, instructionId: newInstructionId() }, owner: undefined },
+  });
+
+  return {
+    execute,
+    clock,
+    dataDir,
+    institution,
+    platform,
+    logged,
+    fail: (kind, error) => {
+      failing = { kind, error };
+      failures = 0;
+      return () => {
+        failing = undefined;
+        return failures;
+      };
+    },
+    addPlatform,
+    open: async (of = platform) => {
+      const by = { callerId: of.callerId, caller: of.caller };
+      const { filingNo } = await execute({ kind: 'FileArtwork', artwork: painting, at: now(), by });
+      const opening = { terms: terms(filingNo), violations: [], parties: undefined, ...ordered(of) };
+      const operation = await execute({ kind: 'OpenEscrow', ...opening });
+      await reconciler.carryOut(operation).catch(() => {});
+      return operation.order.escrowId;
+    },
+    resolve: async (resolution, escrowId) =>
+      reconciler.carryOut(await execute({ kind: 'PrepareResolution', resolution, escrowId, ...ordered() })),
+    case: async (escrowId) => {
+      const found = await execute({ kind: 'FindCase', escrowId });
+      if (found === undefined) throw new Error(`There is no order ${escrowId}.`);
+      return found;
+    },
+    pass: async (ms) => {
+      const untilMs = clock.monotonicMs() + ms;
+      for (;;) {
+        await quiet();
+        const stepMs = Math.min(clock.nextDueMs() ?? ms, untilMs - clock.monotonicMs());
+        if (clock.monotonicMs() >= untilMs) return;
+        clock.advance(stepMs);
+      }
+    },
+    restart: async () => {
+      await end();
+      ({ reconciler, recovery, releasedLookUps } = begin());
+      await start();
+    },
+  };
+}

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createNotifications } from '../../../src/payments/reconciliation/notifications.ts';
+import { createManualClock } from '../../support/clock.ts';
+
+test('a notification whose order the institution does not tell in time is to be sent again', async () => {
+  const clock = createManualClock();
+  const told: unknown[] = [];
+  const notifications = createNotifications({
+    institution: {
+      notificationMethod: 'GET',
+      readNotification: () => ({ eventId: 'e', about: { resource: 'r' } }),
+      subjectOf: (_, signal) => {
+        const { promise, reject } = Promise.withResolvers<never>();
+        signal.addEventListener('abort', () => reject(signal.reason));
+        return promise;
+      },
+    },
+    execute: async (command) => {
+      told.push(command);
+      return undefined as never;
+    },
+    clock,
+  });
+  const sent = { method: 'GET', query: '', headers: {}, body: new Uint8Array() };
+  const taken = assert.rejects(notifications.take(sent), { reason: 'UNAVAILABLE' });
+  // The sender waits for two seconds.
+  assert.ok((clock.nextDueMs() ?? Number.POSITIVE_INFINITY) < 2_000);
+  clock.advance(2_000);
+  await taken;
+  assert.deepEqual(told, []);
+});

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
+import type { Decision } from '../../../src/domain/resolution.ts';
+import { tester } from '../../support/audit-log.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+/** What is said in place of what the institution's books say. */
+type Word = Pick<PaymentSnapshot, 'status' | 'amount' | 'declined' | 'holdExpiresAtMs'>;
+
+async function released(kit: Kit): Promise<string> {
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+  return escrowId;
+}
+
+let events = 0;
+
+/** The institution notifies, and says this of the order when it is asked. */
+async function told(kit: Kit, escrowId: string, word?: Word): Promise<void> {
+  if (word === undefined) kit.institution.report();
+  else kit.institution.report((_, truth) => ({ ...truth, ...word }));
+  const { holdId } = await kit.case(escrowId);
+  events += 1;
+  const named = { eventId: `after-${events}`, about: { holdId }, nowMs: kit.clock.nowMs() };
+  await kit.execute({ kind: 'TakeNotification', ...named });
+  await kit.pass(2 * kitLimits.pollMs);
+}
+
+async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
+  const named = { escrowId, decision, instructionId: `by a person ${events}`, nowMs: kit.clock.nowMs() };
+  await kit.execute({ kind: 'Decide', by: tester, ...named });
+  await kit.pass(2 * kitLimits.pollMs);
+}
+
+/** What the history has behind the release. */
+async function since(kit: Kit, escrowId: string) {
+  const { order } = await kit.case(escrowId);
+  assert.equal(order.state, 'RELEASED');
+  return order.history.slice(3).map(({ state, payment, amount }) => [state, payment, amount]);
+}
+
+async function transfers(kit: Kit, escrowId: string): Promise<number> {
+  const { filingNo } = (await kit.case(escrowId)).order;
+  const found = await kit.execute({ kind: 'GetProvenance', filingNo });
+  return found?.records.filter(({ event }) => event === 'TRANSFER').length ?? 0;
+}
+
+for (const [status, amount] of [
+  ['RETURNED', undefined],
+  ['PARTLY_RETURNED', 1n],
+  ['DISPUTED', undefined],
+] as const) {
+  test(`${status} after a release: the history has it once, a person has to look, and the TRANSFER stays`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await released(kit);
+    const word = { status, ...(amount === undefined ? {} : { amount }) };
+    await told(kit, escrowId, word);
+    assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
+    assert.match((await kit.case(escrowId)).review ?? '', new RegExp(status));
+    await told(kit, escrowId, word);
+    assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
+
+    await decide(kit, escrowId, 'ACCEPT');
+    assert.equal((await kit.case(escrowId)).review, undefined);
+    await told(kit, escrowId, word);
+    assert.equal((await kit.case(escrowId)).review, undefined);
+    assert.deepEqual(await since(kit, escrowId), [['RELEASED', status, amount]]);
+    assert.equal(await transfers(kit, escrowId), 1);
+  });
+}
+
+test('what comes after is recorded although a person has not decided yet, and is what they decide about', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await released(kit);
+  await told(kit, escrowId, { status: 'DISPUTED' });
+  await told(kit, escrowId, { status: 'RETURNED' });
+  assert.deepEqual(await since(kit, escrowId), [
+    ['RELEASED', 'DISPUTED', undefined],
+    ['RELEASED', 'RETURNED', undefined],
+  ]);
+  assert.match((await kit.case(escrowId)).review ?? '', /RETURNED/);
+  await decide(kit, escrowId, 'ACCEPT');
+  assert.equal((await kit.case(escrowId)).review, undefined);
+});
+
+test('a dispute that was won is recorded, and a person is told of that as well', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await released(kit);
+  await told(kit, escrowId, { status: 'DISPUTED' });
+  await decide(kit, escrowId, 'ACCEPT');
+  await told(kit, escrowId);
+  assert.deepEqual(await since(kit, escrowId), [
+    ['RELEASED', 'DISPUTED', undefined],
+    ['RELEASED', 'PAID_OUT', undefined],
+  ]);
+  assert.match((await kit.case(escrowId)).review ?? '', /PAID_OUT after DISPUTED/);
+  await decide(kit, escrowId, 'ACCEPT');
+  await told(kit, escrowId);
+  assert.equal((await kit.case(escrowId)).review, undefined);
+});
+
+test('each part that is returned is recorded, and accepting one is not accepting the next', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await released(kit);
+  await told(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 3n });
+  await decide(kit, escrowId, 'ACCEPT');
+  await told(kit, escrowId, { status: 'PARTLY_RETURNED', amount: 2n });
+  assert.deepEqual(await since(kit, escrowId), [
+    ['RELEASED', 'PARTLY_RETURNED', 3n],
+    ['RELEASED', 'PARTLY_RETURNED', 2n],
+  ]);
+  assert.notEqual((await kit.case(escrowId)).review, undefined);
+});
+
+test('a notification without news changes nothing', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await released(kit);
+  await told(kit, escrowId);
+  assert.deepEqual(await since(kit, escrowId), []);
+  assert.equal((await kit.case(escrowId)).review, undefined);
+});
+
+test('a capture that was returned in full before anybody heard of it is no release', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.report((_, truth) => ({ ...truth, status: 'RETURNED' }));
+  const { status, order } = await kit.resolve('RELEASE', escrowId);
+  assert.deepEqual([status, order.state], ['DECLINED', 'REFUNDED']);
+  assert.equal(await transfers(kit, escrowId), 0);
+});
+
+for (const status of ['DISPUTED', 'PARTLY_RETURNED'] as const) {
+  test(`a capture that is ${status} before anybody heard of it needs a person, who can accept it as a release`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    kit.institution.report((_, truth) => ({ ...truth, status, amount: 1n }));
+    await kit.resolve('RELEASE', escrowId);
+    const stopped = await kit.case(escrowId);
+    assert.equal(stopped.order.state, 'FROZEN');
+    assert.match(stopped.review ?? '', new RegExp(status));
+    assert.equal(await transfers(kit, escrowId), 0);
+    await decide(kit, escrowId, 'ACCEPT');
+    assert.equal((await since(kit, escrowId)).length, 1);
+    assert.equal(await transfers(kit, escrowId), 1);
+  });
+}
+
+test('why the institution declines to pay out is told, and stays with the instruction', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  const declined = {
+    code: 'account_closed',
+    words: 'The seller cannot be paid.',
+    detail: 'acct_1 is closed',
+  };
+  kit.institution.treat({ RELEASE: { kind: 'DECLINE' } });
+  kit.institution.report((_, truth) => ({ ...truth, declined }));
+  const { status, reason } = await kit.resolve('RELEASE', escrowId);
+  assert.deepEqual([status, reason], ['DECLINED', declined.words]);
+});
+
+test('until when a hold lasts is kept, and a warning is logged at each look-up from a day before', async (t) => {
+  const kit = await openKit(t);
+  const expiresAtMs = kit.clock.nowMs() + 86_400_000 + kitLimits.quietLookUpMs / 2;
+  kit.institution.report((_, truth) => ({ ...truth, holdExpiresAtMs: expiresAtMs }));
+  const escrowId = await kit.open();
+  const warnings = () => kit.logged.filter(({ msg }) => /lapses soon/.test(msg)).length;
+  assert.equal((await kit.case(escrowId)).order.holdExpiresAtMs, Math.floor(expiresAtMs / 1_000) * 1_000);
+  assert.equal(warnings(), 0);
+  await kit.pass(2 * kitLimits.quietLookUpMs);
+  assert.ok(warnings() >= 1);
+});
+
+test('an operator stops an order that waits for the institution; asked again, it goes on', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'LOST' });
+  await kit.resolve('RELEASE', escrowId);
+  await kit.execute({
+    ...{ kind: 'Decide', by: tester, escrowId, decision: 'STOP', instructionId: 'x' },
+    nowMs: kit.clock.nowMs(),
+  });
+  assert.match((await kit.case(escrowId)).review ?? '', /An operator stopped it/);
+  const asked = kit.institution.lookUps.length;
+  await kit.pass(kitLimits.longestRetryMs);
+  assert.equal(kit.institution.lookUps.length, asked);
+  kit.institution.treat({ RELEASE: 'CONFIRMED' });
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+});
+
+for (const [release, state] of [
+  ['LOST', 'REFUNDED'],
+  ['ANSWER_LOST', 'RELEASED'],
+] as const) {
+  test(`stopped and to be given back, an order whose release was ${release} becomes ${state}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    kit.institution.treat({ RELEASE: release });
+    await kit.resolve('RELEASE', escrowId);
+    await kit.execute({
+      ...{ kind: 'Decide', by: tester, escrowId, decision: 'STOP', instructionId: 'x' },
+      nowMs: kit.clock.nowMs(),
+    });
+    await decide(kit, escrowId, 'RETURN');
+    const { order, open, review } = await kit.case(escrowId);
+    assert.deepEqual([order.state, open, review], [state, [], undefined]);
+  });
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
+import { tester } from '../../support/audit-log.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+const { buyerDeadlineMs, buyerLookUpMs, freezeDeadlineMs } = kitLimits;
+const url = 'https://bank.example/confirm/1';
+
+/** An order whose buyer has to act. */
+async function awaiting(kit: Kit): Promise<string> {
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  const escrowId = await kit.open();
+  assert.equal((await kit.case(escrowId)).order.state, 'UNPAID');
+  return escrowId;
+}
+
+const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+
+test('an order whose buyer has to act stays UNPAID, says where and until when, and its FREEZE stays open', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const { order, open } = await kit.case(escrowId);
+  assert.deepEqual(order.nextAction, { url, untilMs: kit.clock.nowMs() + buyerDeadlineMs });
+  assert.equal(order.pending, 'FREEZE');
+  assert.deepEqual(
+    open.map(({ kind, status }) => [kind, status]),
+    [['FREEZE', 'SENT']],
+  );
+});
+
+test('it is waited for no longer than the institution lets the buyer act', async (t) => {
+  const kit = await openKit(t);
+  const nextActionExpiresAtMs = kit.clock.nowMs() + 600_000;
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url, nextActionExpiresAtMs }));
+  const escrowId = await kit.open();
+  assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, nextActionExpiresAtMs);
+});
+
+test('it is not told to hold again, beyond the deadline of silent orders too, and goes on when the buyer has acted', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const untilMs = kit.clock.nowMs() + buyerDeadlineMs;
+  await kit.pass(freezeDeadlineMs + 2 * buyerLookUpMs);
+  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  assert.ok(kit.institution.lookUps.length > 1);
+  assert.equal((await kit.case(escrowId)).order.nextAction?.untilMs, untilMs);
+
+  kit.institution.report();
+  await kit.pass(buyerLookUpMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.deepEqual([order.state, order.nextAction, open], ['FROZEN', undefined, []]);
+});
+
+test('a notification has it asked at once', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const { holdId } = await kit.case(escrowId);
+  kit.institution.report();
+  await kit.execute({
+    ...{ kind: 'TakeNotification', eventId: 'acted', about: { holdId } },
+    nowMs: kit.clock.nowMs(),
+  });
+  await kit.pass(kitLimits.pollMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+});
+
+test('an order whose buyer does not act is cancelled at its deadline, and not before', async (t) => {
+  const kit = await openKit(t, { buyerDeadlineMs: 600_000 });
+  const escrowId = await awaiting(kit);
+  await kit.pass(599_000);
+  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+  kit.institution.report(
+    (question): PaymentSnapshot =>
+      'kind' in question && question.kind === 'CANCEL'
+        ? { status: 'VOID' }
+        : { status: 'AWAITING_BUYER', nextActionUrl: url },
+  );
+  await kit.pass(2_000);
+  const { order } = await kit.case(escrowId);
+  assert.deepEqual([order.state, order.nextAction, order.pending], ['CLOSED', undefined, undefined]);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'CANCEL']);
+});
+
+test('a buyer who is turned down ends the order, with the reason', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const declined = {
+    code: 'authentication_failed',
+    words: 'The bank did not confirm it.',
+    detail: 'pi_1 failed',
+  };
+  kit.institution.report(() => ({ status: 'VOID', declined }));
+  await kit.pass(buyerLookUpMs);
+  const { order, holdId: instructionId } = await kit.case(escrowId);
+  assert.equal(order.state, 'CLOSED');
+  const freeze = await kit.execute({ kind: 'FindInstruction', instructionId });
+  assert.deepEqual([freeze?.status, freeze?.reason], ['DECLINED', declined.words]);
+  const [line = assert.fail()] = kit.logged.filter(({ msg }) => /declined an instruction/.test(msg));
+  assert.partialDeepStrictEqual(line, { escrowId, code: declined.code, detail: declined.detail });
+});
+
+test('a restart goes on waiting, and asks at once', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const { order } = await kit.case(escrowId);
+  await kit.restart();
+  await kit.pass(kitLimits.pollMs);
+  assert.equal(kit.institution.lookUps.length, 1);
+  assert.deepEqual((await kit.case(escrowId)).order.nextAction, order.nextAction);
+  assert.deepEqual(kindsTold(kit), ['FREEZE']);
+});
+
+test('an operator closes an order that waits: a hold that comes after all goes back', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await awaiting(kit);
+  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
+  const closed = await kit.case(escrowId);
+  assert.deepEqual([closed.order.state, closed.order.nextAction, closed.open], ['CLOSED', undefined, []]);
+  kit.institution.report();
+  await kit.pass(kitLimits.pollMs);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+  assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');
+  assert.equal((await kit.case(escrowId)).review, undefined);
+});

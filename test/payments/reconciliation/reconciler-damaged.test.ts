@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { terms } from '../../store/promises/fixtures.ts';
+import { tester } from '../../support/audit-log.ts';
+import { forgeIn } from '../../support/forging.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+const attempts = 6;
+const allAttemptsMs = 2 * attempts * kitLimits.longestRetryMs;
+
+const decide = (kit: Kit, escrowId: string, decision: 'LOOK_AGAIN' | 'RETURN') => {
+  const named = { escrowId, decision, instructionId: `to ${decision}`, nowMs: kit.clock.nowMs() };
+  return kit.execute({ kind: 'Decide', by: tester, ...named });
+};
+
+/** Sells what was sold before once more; the order, which is FROZEN. */
+async function sellAgain(kit: Kit, filingNo: string): Promise<string> {
+  const { callerId, caller } = kit.platform;
+  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  const { order } = await kit.execute({
+    ...{ kind: 'OpenEscrow', terms: terms(filingNo), violations: [] },
+    ...{ parties: undefined, at, work: { callerId, caller, instructionId: 'again' }, owner: undefined },
+  });
+  await kit.pass(kitLimits.longestRetryMs);
+  return order.escrowId;
+}
+
+/** Takes the TRANSFER records away; the returned function puts them back. */
+function takeTransfers({ dataDir }: Kit): () => void {
+  const file = join(dataDir, 'artseal.db');
+  forgeIn(file, (client) => {
+    client.exec('CREATE TABLE taken AS SELECT * FROM provenance_record; DELETE FROM provenance_record');
+  });
+  return () =>
+    forgeIn(file, (client) => {
+      client.exec('INSERT INTO provenance_record SELECT * FROM taken; DROP TABLE taken');
+    });
+}
+
+test('a release that cannot be recorded since a record is missing is given once, told as that, and recorded when it is back', async (t) => {
+  const kit = await openKit(t, { attemptsMax: attempts });
+  const first = await kit.open();
+  await kit.resolve('RELEASE', first);
+  const { filingNo } = (await kit.case(first)).order;
+  const escrowId = await sellAgain(kit, filingNo);
+  // Prepared while the records are whole: after that it would be refused.
+  const { callerId, caller } = kit.platform;
+  await kit.execute({
+    ...{ kind: 'PrepareResolution', resolution: 'RELEASE', escrowId, owner: undefined },
+    at: { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' },
+    work: { callerId, caller, instructionId: 'release again' },
+  });
+  const putBack = takeTransfers(kit);
+  const settled = kit.logged.filter(({ msg }) => msg === 'an order settled').length;
+  await kit.pass(allAttemptsMs);
+  const found = await kit.case(escrowId);
+  assert.equal(found.order.state, 'FROZEN');
+  assert.match(
+    found.review ?? '',
+    new RegExp(`^Its records are damaged: ${filingNo} is not what was recorded: `),
+  );
+  assert.equal(kit.logged.filter(({ msg }) => msg === 'an order settled').length, settled);
+
+  // As the reason before asked of an operator: the money is not given back a second time.
+  await decide(kit, escrowId, 'RETURN');
+  await kit.pass(allAttemptsMs);
+  putBack();
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(kitLimits.longestRetryMs);
+  const { order, review, open } = await kit.case(escrowId);
+  assert.deepEqual([order.state, review, open], ['RELEASED', undefined, []]);
+  const given = kit.institution.instructions.filter((one) => one.escrowId === escrowId);
+  assert.deepEqual(
+    given.map(({ kind }) => kind),
+    ['FREEZE', 'RELEASE'],
+  );
+  const provenance = await kit.execute({ kind: 'GetProvenance', filingNo });
+  assert.equal(provenance?.records.filter(({ event }) => event === 'TRANSFER').length, 2);
+  const { events } = await kit.execute({
+    kind: 'ReadEvents',
+    callerId: kit.platform.callerId,
+    after: undefined,
+  });
+  const told = events.filter((event) => event.escrowId === escrowId).map(({ type }) => type);
+  assert.equal(told.filter((type) => type === 'escrow.released').length, 1);
+});

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Decision } from '../../../src/domain/resolution.ts';
+import { tester } from '../../support/audit-log.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+const { longestRetryMs, pollMs, quietLookUpMs } = kitLimits;
+let decisions = 0;
+
+async function decide(kit: Kit, escrowId: string, decision: Decision): Promise<void> {
+  decisions += 1;
+  const named = { escrowId, decision, instructionId: `decided ${decisions}`, nowMs: kit.clock.nowMs() };
+  await kit.execute({ kind: 'Decide', by: tester, ...named });
+}
+
+async function close(kit: Kit, escrowId: string): Promise<void> {
+  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  await kit.execute({ kind: 'CloseOrder', by: tester, escrowId, at });
+}
+
+const told = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+
+test('closing an order gives back what was accepted for it while it was UNPAID', async (t) => {
+  const kit = await openKit(t);
+  kit.institution.report((_, truth) => ({ ...truth, amount: 1n }));
+  const escrowId = await kit.open();
+  assert.match((await kit.case(escrowId)).review ?? '', /HELD 1 CNY/);
+  await decide(kit, escrowId, 'ACCEPT');
+  // Before the institution is asked again.
+  await close(kit, escrowId);
+  kit.institution.report();
+  await kit.pass(2 * pollMs);
+  assert.deepEqual(told(kit), ['FREEZE', 'REFUND']);
+  assert.equal(kit.institution.statusOf(escrowId), 'RETURNED');
+});
+
+test('an order whose confirmed hold is accepted not to be one yet is asked about now and then alone', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  const url = 'https://bank.example/confirm/1';
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl: url }));
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /AWAITING_BUYER/);
+  await decide(kit, escrowId, 'ACCEPT');
+  const asked = kit.institution.lookUps.length;
+  await kit.pass(20 * pollMs);
+  assert.equal(kit.institution.lookUps.length, asked + 1);
+  kit.institution.report();
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'FROZEN');
+});
+
+test('what is decided while a RELEASE is given comes to its end when that was carried out', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'KEPT_BACK' });
+  const resolving = kit.resolve('RELEASE', escrowId);
+  await kit.institution.instructed('RELEASE');
+  await decide(kit, escrowId, 'STOP');
+  await decide(kit, escrowId, 'RETURN');
+  await kit.institution.answer();
+  await resolving;
+  await kit.pass(2 * pollMs);
+  const { order, open } = await kit.case(escrowId);
+  assert.deepEqual([order.state, order.pending, open], ['RELEASED', undefined, []]);
+});
+
+test('a notification that comes while a RELEASED order is asked about has it asked again, though a person has to look', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  const { holdId } = await kit.case(escrowId);
+  const notify = (eventId: string) =>
+    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PARTLY_RETURNED', amount: 1n }));
+  kit.institution.treatLookUps({ kind: 'SLOW', ms: 1_000 });
+  const asked = kit.institution.lookUps.length;
+  await notify('part');
+  await kit.pass(pollMs);
+  assert.equal(kit.institution.lookUps.length, asked + 1);
+  await notify('all');
+  await kit.pass(4_000);
+  assert.ok(kit.institution.lookUps.length > asked + 1);
+});
+
+test('silence takes nothing from a RELEASED order that a person has to decide about already', async (t) => {
+  const kit = await openKit(t, { attemptsMax: 3 });
+  const escrowId = await kit.open();
+  await kit.resolve('RELEASE', escrowId);
+  const { holdId } = await kit.case(escrowId);
+  const notify = (eventId: string) =>
+    kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
+  kit.institution.report((_, truth) => ({ ...truth, status: 'DISPUTED' }));
+  await notify('contested');
+  await kit.pass(2 * pollMs);
+  kit.institution.treatLookUps({ kind: 'LOST' });
+  await notify('news');
+  await kit.pass(10 * longestRetryMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /DISPUTED/);
+  const asked = kit.institution.lookUps.length;
+  await kit.pass(10 * longestRetryMs);
+  assert.equal(kit.institution.lookUps.length, asked);
+  await decide(kit, escrowId, 'ACCEPT');
+  kit.institution.treatLookUps({ kind: 'NONE' });
+  await kit.pass(longestRetryMs);
+  assert.equal((await kit.case(escrowId)).review, undefined);
+});
+
+for (const answer of ['CONFIRMED', 'LOST'] as const) {
+  test(`what was to go back and was paid out needs a person, who may accept it: REFUND ${answer}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    const { filingNo } = (await kit.case(escrowId)).order;
+    kit.institution.treat({ REFUND: answer });
+    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    await kit.resolve('REFUND', escrowId);
+    await kit.pass(longestRetryMs);
+    const { order, review } = await kit.case(escrowId);
+    assert.equal(order.state, 'FROZEN');
+    assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+    const events = async () =>
+      (await kit.execute({ kind: 'GetProvenance', filingNo }))?.records.map(({ event }) => event);
+    assert.deepEqual(await events(), ['SUBMITTED']);
+    await decide(kit, escrowId, 'ACCEPT');
+    await kit.pass(2 * pollMs);
+    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+    assert.deepEqual((await kit.case(escrowId)).open, []);
+    assert.deepEqual(await events(), ['SUBMITTED', 'TRANSFER']);
+  });
+}
+
+test('what a buyer can still have held for an order that is CLOSED is not forgotten once that is accepted', async (t) => {
+  const kit = await openKit(t);
+  const nextActionUrl = 'https://bank.example/confirm/1';
+  kit.institution.report(() => ({ status: 'AWAITING_BUYER', nextActionUrl }));
+  const escrowId = await kit.open();
+  await close(kit, escrowId);
+  await kit.pass(2 * pollMs);
+  assert.match((await kit.case(escrowId)).review ?? '', /declines to give back/);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(2 * pollMs);
+  const given = told(kit).length;
+  kit.institution.report((_, truth) => ({ ...truth, status: 'HELD' }));
+  await kit.pass(quietLookUpMs + pollMs);
+  assert.deepEqual(told(kit).slice(given), ['REFUND']);
+});
+
+/** An order that its seller was paid for without a RELEASE of ours, which waits for a person; the events of its filing. */
+async function assertNoSale(kit: Kit, escrowId: string) {
+  const { order, review, open } = await kit.case(escrowId);
+  assert.equal(order.state, 'FROZEN');
+  assert.match(review ?? '', /FROZEN; the institution says PAID_OUT/);
+  assert.deepEqual(open, []);
+  const found = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
+  assert.deepEqual(
+    found?.records.map(({ event }) => event),
+    ['SUBMITTED'],
+  );
+}
+
+test('what was paid out without a RELEASE is no sale until a person accepts it', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  await kit.pass(quietLookUpMs);
+  await assertNoSale(kit, escrowId);
+  await decide(kit, escrowId, 'LOOK_AGAIN');
+  await kit.pass(2 * pollMs);
+  await assertNoSale(kit, escrowId);
+  await decide(kit, escrowId, 'ACCEPT');
+  await kit.pass(2 * pollMs);
+  assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+});
+
+test('what was paid out after a RELEASE was declined is no sale', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'DECLINED' });
+  assert.equal((await kit.resolve('RELEASE', escrowId)).status, 'DECLINED');
+  kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+  await kit.pass(quietLookUpMs);
+  await assertNoSale(kit, escrowId);
+});
+
+for (const stopped of [false, true]) {
+  const after = stopped ? ', that was stopped since and is looked at again' : '';
+  test(`what was paid out is a sale where a RELEASE is open, whose answer was lost${after}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    kit.institution.treat({ RELEASE: 'LOST' });
+    await kit.resolve('RELEASE', escrowId);
+    if (stopped) await decide(kit, escrowId, 'STOP');
+    // Somebody else pays it out, before the RELEASE is given again.
+    kit.institution.report((_, truth) => ({ ...truth, status: 'PAID_OUT' }));
+    if (stopped) await decide(kit, escrowId, 'LOOK_AGAIN');
+    await kit.pass(longestRetryMs);
+    assert.equal((await kit.case(escrowId)).order.state, 'RELEASED');
+  });
+}

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { PaymentSnapshot } from '../../../src/domain/payment.ts';
+import type { OrderEnd } from '../../../src/domain/resolution.ts';
+import { tester } from '../../support/audit-log.ts';
+import { type Kit, kitLimits, openKit } from './kit.ts';
+
+const { longestRetryMs, pollMs } = kitLimits;
+const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+
+async function end(kit: Kit, escrowId: string, as: OrderEnd): Promise<void> {
+  const at = { atMs: kit.clock.nowMs(), timestamp: '2026-11-21T12:00:00+00:00' };
+  await kit.execute({ kind: 'EndOrder', by: tester, escrowId, end: as, evidence, at });
+}
+
+const kindsTold = ({ institution }: Kit) => institution.instructions.map(({ kind }) => kind);
+
+/** Has the institution asked about an order once more. */
+async function notify(kit: Kit, escrowId: string): Promise<void> {
+  const { holdId } = await kit.case(escrowId);
+  const eventId = `of ${kit.clock.nowMs()}`;
+  await kit.execute({ kind: 'TakeNotification', eventId, about: { holdId }, nowMs: kit.clock.nowMs() });
+  await kit.pass(2 * pollMs);
+}
+
+test('what a person ended is given to nobody any more, a RELEASE that was not answered included', async (t) => {
+  const kit = await openKit(t);
+  const escrowId = await kit.open();
+  kit.institution.treat({ RELEASE: 'LOST' });
+  kit.institution.treatLookUps({ kind: 'SILENT' });
+  await kit.resolve('RELEASE', escrowId);
+  await end(kit, escrowId, 'REFUNDED');
+  kit.institution.treat({});
+  kit.institution.treatLookUps({ kind: 'NONE' });
+  await kit.pass(2 * longestRetryMs);
+  assert.deepEqual(kindsTold(kit), ['FREEZE', 'RELEASE']);
+  assert.equal(kit.institution.carriedOut('RELEASE'), 0);
+});
+
+for (const [as, said, then] of [
+  ['RELEASED', 'HELD', 'review'],
+  ['RELEASED', 'RETURNED', 'review'],
+  ['RELEASED', 'PAID_OUT', 'nothing'],
+  ['REFUNDED', 'HELD', 'review'],
+  ['REFUNDED', 'PAID_OUT', 'review'],
+  ['REFUNDED', 'RETURNED', 'nothing'],
+  ['CLOSED', 'HELD', 'REFUND'],
+  ['CLOSED', 'PAID_OUT', 'review'],
+  ['CLOSED', 'VOID', 'nothing'],
+] as const) {
+  test(`an order that a person ended as ${as}, of which the institution says ${said}: ${then}`, async (t) => {
+    const kit = await openKit(t);
+    const escrowId = await kit.open();
+    await end(kit, escrowId, as);
+    kit.institution.report((_, truth): PaymentSnapshot => ({ ...truth, status: said }));
+    await kit.pass(2 * pollMs);
+    const { order, review, open } = await kit.case(escrowId);
+    assert.equal(order.state, as);
+    assert.equal(order.history.at(-1)?.state, as);
+    if (then === 'review') assert.match(review ?? '', new RegExp(`The order (is|was) ${as}`));
+    if (then === 'nothing') assert.deepEqual([review, open], [undefined, []]);
+    assert.deepEqual(kindsTold(kit), then === 'REFUND' ? ['FREEZE', 'REFUND'] : ['FREEZE']);
+    const provenance = await kit.execute({ kind: 'GetProvenance', filingNo: order.filingNo });
+    const transfers = provenance?.records.filter(({ event }) => event === 'TRANSFER').length;
+    assert.equal(transfers, as === 'RELEASED' ? 1 : 0);
+  });
+}
+
+for (const [as, waits] of [
+  ['RELEASED', false],
+  ['REFUNDED', false],
+  ['CLOSED', true],
+] as const) {
+  test(`an order that a person ended as ${as} ${waits ? 'waits' : 'does not wait'} for one again after silence`, async (t) => {
+    const kit = await openKit(t, { attemptsMax: 3 });
+    const escrowId = await kit.open();
+    kit.institution.treatLookUps({ kind: 'SILENT' });
+    await end(kit, escrowId, as);
+    await kit.pass(10 * longestRetryMs);
+    const asked = kit.institution.lookUps.length;
+    const { order, review } = await kit.case(escrowId);
+    assert.deepEqual([order.state, review !== undefined], [as, waits]);
+    assert.equal(kit.logged.filter(({ msg }) => /needs a person/.test(msg)).length, waits ? 1 : 0);
+    await kit.pass(10 * longestRetryMs);
+    assert.equal(kit.institution.lookUps.length, asked, 'nobody is asked any more');
+    if (!waits) return;
+    await end(kit, escrowId, as);
+    await kit.pass(10 * longestRetryMs);
+    assert.deepEqual([(await kit.case(escrowId)).review, kit.institution.lookUps.length], [undefined, asked]);
+    // A notification has it asked all the same, and the hold that is there goes back, once.
+    kit.institution.treatLookUps({ kind: 'NONE' });
+    await notify(kit, escrowId);
+    assert.deepEqual(kindsTold(kit), ['FREEZE', 'REFUND']);
+    assert.equal((await kit.case(escrowId)).order.state, 'CLOSED');
+  });
+}

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { inspect } from 'node:util';
+import { declinedFor } from '../../src/payments/stripe/declined.ts';
+import { instruct, lookUp } from './provider-suite.ts';
+import { opened } from './stripe-support.ts';
+
+const freezeRequest = /^POST \/v1\/payment_intents$/;
+
+describe('why Stripe declined', () => {
+  for (const [buyer, code, words] of [
+    ['insufficient', 'insufficient_funds', /not enough money/],
+    ['declined', 'generic_decline', /without saying why/],
+    ['stolen', 'generic_decline', /without saying why/],
+    ['authentication', 'authentication_required', /cannot be asked here/],
+    ['action', 'authentication_required', /cannot be asked here/],
+    ['unknown-customer', 'resource_missing', /does not take this payment/],
+    ['unknown-card', 'resource_missing', /does not take this payment/],
+  ] as const) {
+    test(`${buyer}: ${code}, each time it is asked`, async (t) => {
+      const { institution, order } = await opened(t);
+      const asked = order(buyer);
+      for (let given = 0; given < 2; given += 1) {
+        const { status, declined } = await instruct(institution, asked, 'FREEZE');
+        assert.equal(status, 'VOID');
+        // What was only asked for has no error at Stripe to be read again.
+        if (buyer === 'action' && given > 0) continue;
+        assert.equal(declined?.code, code);
+        assert.match(declined.words, words);
+      }
+    });
+  }
+
+  test('a code that must not be told is in the detail for the operator alone', async (t) => {
+    const { institution, order } = await opened(t);
+    const { declined } = await instruct(institution, order('stolen'), 'FREEZE');
+    assert.match(declined?.detail ?? '', /card_declined.*stolen_card.*req_standin/);
+    assert.doesNotMatch(`${declined?.code} ${declined?.words}`, /stolen/);
+    const unsaid = await instruct(institution, order('declined'), 'FREEZE');
+    assert.equal(declined?.words, unsaid.declined?.words);
+    assert.equal(declined?.code, unsaid.declined?.code);
+  });
+
+  test('has no number of a card, customer or secret', async (t) => {
+    const { institution, order } = await opened(t);
+    for (const buyer of ['insufficient', 'unknown-customer', 'unknown-card']) {
+      const { declined } = await instruct(institution, order(buyer), 'FREEZE');
+      assert.doesNotMatch(inspect(declined), /4242|cus_\w|pm_\w|secret_\w/);
+    }
+    const { detail } = declinedFor({
+      type: 'invalid_request_error',
+      message:
+        "No such customer: 'cus_A1b2'; card 4000-0000-0000-0002 of a.b@example.com, sk_test_1aZ, seti_1_secret_x",
+    });
+    assert.equal(
+      detail,
+      "Stripe, type invalid_request_error, No such customer: 'cus_…'; card … of … sk_…, seti_…",
+    );
+  });
+
+  test('comes with what was released in vain, and is not there once it was', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order();
+    await instruct(institution, asked, 'FREEZE');
+    const kept = await instruct(institution, { ...asked, amount: 2_000_000n }, 'RELEASE');
+    assert.equal(kept.status, 'HELD');
+    assert.equal(kept.declined?.code, 'amount_too_large');
+    assert.equal((await instruct(institution, asked, 'RELEASE')).declined, undefined);
+  });
+
+  test('a look-up of an order that was declined tells it as well', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order('insufficient');
+    await instruct(institution, asked, 'FREEZE');
+    assert.equal((await lookUp(institution, asked)).declined?.code, 'insufficient_funds');
+  });
+});
+
+describe('a refusal that Stripe does not save ends the order at once', () => {
+  test('a customer that is unknown: VOID with the reason, and the key is used up', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order('unknown-customer');
+    for (let sent = 0; sent < 2; sent += 1)
+      standIn.failNext(/^POST \/v1\/payment_methods$/, { status: 400, code: 'resource_missing' });
+    const { status, declined } = await instruct(institution, asked, 'FREEZE');
+    assert.equal(status, 'VOID');
+    assert.equal(declined?.code, 'resource_missing');
+    assert.deepEqual(
+      standIn.intents.map((intent) => intent.status),
+      ['canceled'],
+    );
+    // The customer is there again, and the FREEZE arrives that was on its way: nothing comes of it.
+    standIn.customers.add('cus_gone');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+  });
+
+  test('a customer that is unknown, and the answer was lost: CANCEL ends it', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order('unknown-customer');
+    standIn.failNext(/^POST \/v1\/payment_methods$/, 'lose-answer');
+    await assert.rejects(instruct(institution, asked, 'FREEZE'));
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+  });
+
+  test('a FREEZE that is still being carried out: not known yet', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const gate = Promise.withResolvers<void>();
+    const there = Promise.withResolvers<void>();
+    t.after(() => gate.resolve());
+    standIn.failNext(freezeRequest, {
+      until: () => {
+        there.resolve();
+        return gate.promise;
+      },
+    });
+    const first = instruct(institution, asked, 'FREEZE');
+    await there.promise;
+    for (let sent = 0; sent < 2; sent += 1)
+      standIn.failNext(/^POST \/v1\/payment_methods$/, { status: 400, code: 'resource_missing' });
+    await assert.rejects(instruct(institution, asked, 'FREEZE'), /StripeIdempotencyError/);
+    gate.resolve();
+    assert.equal((await first).status, 'HELD');
+  });
+
+  test('a currency that the account does not take: nothing can be made there, VOID', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const { status, declined } = await instruct(institution, order('buyer', { currency: 'XPF' }), 'FREEZE');
+    assert.equal(status, 'VOID');
+    assert.match(declined?.detail ?? '', /Invalid currency/);
+    assert.deepEqual(standIn.intents, []);
+  });
+
+  test('an account that is none: VOID for a FREEZE, not known for anything else', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order('buyer', { seller: { account: 'acct_9' } });
+    const { status, declined } = await instruct(institution, asked, 'FREEZE');
+    assert.equal(status, 'VOID');
+    assert.equal(declined?.code, 'account_invalid');
+    // It says nothing of the credentials.
+    const unknown = { kind: 'FAILED', message: /account_invalid/ };
+    await assert.rejects(lookUp(institution, asked), unknown);
+    await assert.rejects(instruct(institution, asked, 'CANCEL'), unknown);
+  });
+});

@@ -1,0 +1,49 @@
+import type { TestContext } from 'node:test';
+import type { PaymentOrder } from '../../src/payments/provider.ts';
+import { createStripeInstitution } from '../../src/payments/stripe/provider.ts';
+import { cards, startStripeStandIn } from '../support/stripe-stand-in.ts';
+
+const buyer = (paymentMethod: string, customer = 'cus_1') => ({ customer, paymentMethod });
+
+/** Buyers by their id. */
+export const buyers: Readonly<Record<string, { customer: string; paymentMethod: string }>> = {
+  buyer: buyer(cards.good),
+  'other-buyer': buyer(cards.good, 'cus_2'),
+  declined: buyer(cards.declined),
+  insufficient: buyer(cards.insufficientFunds),
+  stolen: buyer(cards.stolen),
+  authentication: buyer(cards.authenticationRequired),
+  action: buyer(cards.actionRequired),
+  processing: buyer(cards.processing),
+  'unknown-card': buyer('pm_gone'),
+  'unknown-customer': buyer(cards.good, 'cus_gone'),
+};
+
+let orders = 0;
+
+/** A stand-in and an institution that takes it for Stripe. */
+export async function opened(
+  t: TestContext,
+  { now, returnUrl }: { now?: () => number; returnUrl?: string } = {},
+) {
+  const standIn = await startStripeStandIn(t);
+  const institution = createStripeInstitution({ ...standIn, returnUrl }, now);
+  t.after(() => institution.close());
+  const order = (buyerId = 'buyer', more: Partial<PaymentOrder> = {}): PaymentOrder => {
+    orders += 1;
+    return {
+      holdId: `hold-${orders}`,
+      escrowId: `ES-2026-${orders}`,
+      buyerId,
+      sellerId: 'seller',
+      buyer: buyers[buyerId],
+      seller: { account: 'acct_1' },
+      amount: 1_250_000n,
+      currency: 'CNY',
+      openedAtMs: Date.now(),
+      reference: undefined,
+      ...more,
+    };
+  };
+  return { standIn, institution, order };
+}

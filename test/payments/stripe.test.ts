@@ -1,0 +1,702 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import Stripe from 'stripe';
+import type { InstructionKind } from '../../src/domain/escrow.ts';
+import type { PaymentStatus } from '../../src/domain/payment.ts';
+import { Refusal } from '../../src/domain/reason.ts';
+import type { FailureKind, Institution, PaymentOrder } from '../../src/payments/provider.ts';
+import { apiVersion } from '../../src/payments/stripe/api-version.ts';
+import { createStripeInstitution } from '../../src/payments/stripe/provider.ts';
+import { eventually } from '../support/eventually.ts';
+import { cards, type Fault } from '../support/stripe-stand-in.ts';
+import { type InstitutionEngine, institutionSuite, instruct, lookUp } from './provider-suite.ts';
+import { opened } from './stripe-support.ts';
+
+const hourMs = 3_600_000;
+const limitMs = 60_000;
+const freezeRequest = /^POST \/v1\/payment_intents$/;
+
+const engine: InstitutionEngine = {
+  has: ['tellsWhy', 'awaitsBuyer', 'callsOff', 'takesBack', 'takesPartBack', 'disputes'],
+  open: async (t) => {
+    const { standIn, institution, order } = await opened(t, { returnUrl: 'https://platform.example/paid' });
+    const intentOf = ({ holdId }: PaymentOrder) => {
+      const intent = standIn.intents.find(({ metadata }) => metadata.artseal_hold === holdId);
+      assert.ok(intent);
+      return intent;
+    };
+    let events = 0;
+    const disputes = new Map<string, ReturnType<typeof standIn.dispute>>();
+    return {
+      institution,
+      order,
+      lapse: async (asked) => standIn.expire(intentOf(asked).id),
+      awaitsBuyer: {
+        order: () => order('authentication'),
+        act: async (asked, how) => standIn.authenticate(intentOf(asked).id, how === 'DONE'),
+      },
+      takesBack: async (asked, event) => {
+        const { id, amount_received: paid } = intentOf(asked);
+        switch (event) {
+          case 'RETURN_ALL':
+            return standIn.refund(id, paid);
+          case 'RETURN_PART':
+            return standIn.refund(id, paid / 2);
+          case 'DISPUTE':
+            disputes.set(id, standIn.dispute(id, paid));
+            return;
+          case 'DISPUTE_WON':
+          case 'DISPUTE_LOST':
+            (disputes.get(id) ?? assert.fail()).status = event === 'DISPUTE_WON' ? 'won' : 'lost';
+        }
+      },
+      notification: (asked, sentAtS) => {
+        events += 1;
+        const type = 'payment_intent.amount_capturable_updated';
+        const { body, signature } = standIn.event(`evt_${events}`, type, intentOf(asked), sentAtS);
+        return {
+          method: 'POST',
+          query: '',
+          headers: { 'stripe-signature': [signature] },
+          body,
+          nowS: sentAtS,
+        };
+      },
+    };
+  },
+};
+
+institutionSuite('at Stripe', engine);
+
+test('what Stripe is told of a hold, and of its release', async (t) => {
+  const { standIn, institution, order } = await opened(t);
+  const asked = order();
+  const { reference } = await instruct(institution, asked, 'FREEZE');
+  await instruct(institution, { ...asked, reference }, 'RELEASE');
+  const [cloned, made, captured, ...more] = standIn.requests;
+  assert.deepEqual(more, []);
+  assert.ok(cloned && made && captured);
+  assert.equal(cloned.path, '/v1/payment_methods');
+  assert.deepEqual(cloned.params, { customer: 'cus_1', payment_method: cards.good });
+  assert.equal(cloned.idempotencyKey, `${asked.holdId}:card`);
+  assert.deepEqual(made.params, {
+    amount: '1250000',
+    currency: 'cny',
+    payment_method: 'pm_clone1',
+    'allowed_payment_method_types[0]': 'card',
+    capture_method: 'manual',
+    confirm: 'true',
+    off_session: 'true',
+    'metadata[artseal_hold]': asked.holdId,
+    'metadata[artseal_escrow]': asked.escrowId,
+    'expand[0]': 'latest_charge',
+  });
+  assert.equal(made.idempotencyKey, asked.holdId);
+  assert.equal(reference, 'acct_1/pi_1');
+  assert.equal(captured.path, '/v1/payment_intents/pi_1/capture');
+  for (const { headers } of [cloned, made, captured]) {
+    assert.equal(headers['stripe-account'], 'acct_1');
+    assert.equal(headers['stripe-version'], apiVersion);
+    assert.equal(headers['x-stripe-client-telemetry'], undefined);
+    assert.doesNotMatch(String(headers['x-stripe-client-user-agent']), /telemetry_id|platform/);
+  }
+});
+
+test('the API version is that of the library', () => {
+  assert.equal(apiVersion, Stripe.API_VERSION);
+});
+
+test('a redirect is not followed: the key goes nowhere else', async (t) => {
+  const { standIn, order } = await opened(t);
+  const elsewhere = createServer((_, response) => {
+    response.writeHead(307, { location: `${standIn.url}/v1/payment_intents` }).end();
+  }).listen(0, '127.0.0.1');
+  t.after(() => elsewhere.close());
+  await once(elsewhere, 'listening');
+  const { port } = elsewhere.address() as AddressInfo;
+  const institution = createStripeInstitution({
+    ...standIn,
+    url: `http://127.0.0.1:${port}`,
+    returnUrl: undefined,
+  });
+  await assert.rejects(instruct(institution, order(), 'FREEZE'), /StripeConnectionError/);
+  assert.deepEqual(standIn.requests, []);
+});
+
+test('an order from before its parties were registered says who has to register them', async (t) => {
+  const { standIn, institution, order } = await opened(t);
+  for (const nameless of [{ buyer: undefined }, { seller: undefined }])
+    await assert.rejects(
+      instruct(institution, order('buyer', nameless), 'FREEZE'),
+      /of the order is not known: artseal party add/,
+    );
+  assert.deepEqual(standIn.requests, []);
+});
+
+test('what has a reference is looked up without the names of its parties', async (t) => {
+  const { institution, order } = await opened(t);
+  const { reference } = await instruct(institution, order(), 'FREEZE');
+  const nameless = order('buyer', { buyer: undefined, seller: undefined });
+  await assert.rejects(lookUp(institution, nameless), /of the order is not known/);
+  assert.equal((await lookUp(institution, { ...nameless, reference })).status, 'HELD');
+});
+
+describe('a hold that Stripe does not make is VOID, and stays so', () => {
+  const cases: readonly (readonly [string, string, Partial<PaymentOrder>])[] = [
+    ['a declined card', 'declined', {}],
+    ['a card whose buyer would have to authenticate', 'authentication', {}],
+    ['a card that asks for an action without an error', 'action', {}],
+    ['a payment method that is unknown', 'unknown-card', {}],
+    ['a customer that is unknown', 'unknown-customer', {}],
+    ['a currency that the account does not take', 'buyer', { currency: 'XPF' }],
+    [
+      'a seller who has no account, or lets the platform do nothing there',
+      'buyer',
+      { seller: { account: 'acct_9' } },
+    ],
+    ['an amount that is too small', 'buyer', { amount: 1n }],
+    ['an amount that is too large', 'buyer', { amount: 100_000_000n }],
+  ];
+  for (const [what, buyerId, more] of cases) {
+    test(what, async (t) => {
+      const { standIn, institution, order } = await opened(t);
+      const asked = order(buyerId, more);
+      for (const kind of ['FREEZE', 'FREEZE', 'FREEZE'] as const) {
+        assert.equal((await instruct(institution, asked, kind)).status, 'VOID');
+      }
+      const open = standIn.intents.filter(({ status }) => status !== 'canceled');
+      assert.deepEqual(open, []);
+    });
+  }
+
+  test('refused without the refusal being saved: the key is used up', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    for (let sent = 0; sent < 2; sent += 1) standIn.failNext(freezeRequest, { status: 400 });
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.deepEqual(
+      standIn.intents.map(({ status }) => status),
+      ['canceled'],
+    );
+  });
+
+  test('refused once, in passing: the second attempt holds', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    standIn.failNext(freezeRequest, { status: 400 });
+    assert.equal((await instruct(institution, order(), 'FREEZE')).status, 'HELD');
+    assert.equal(standIn.intents.length, 1);
+  });
+
+  test('a decline whose answer was lost: ABSENT, then VOID by the FREEZE once more', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order('declined');
+    standIn.failNext(freezeRequest, 'lose-answer');
+    await assert.rejects(instruct(institution, asked, 'FREEZE'));
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal((await lookUp(institution, asked)).status, 'VOID');
+  });
+});
+
+describe('without a definite answer a call rejects, and a look-up tells', () => {
+  const faults: readonly (readonly [string, Fault, PaymentStatus, FailureKind])[] = [
+    ['the request is lost', 'lose-request', 'ABSENT', 'UNREACHABLE'],
+    ['the answer is lost', 'lose-answer', 'HELD', 'UNREACHABLE'],
+    ['500, nothing done', 'fail-and-save', 'ABSENT', 'FAILED'],
+    ['500, though all is done', 'do-and-fail', 'HELD', 'FAILED'],
+    ['401', { status: 401 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
+    ['403', { status: 403 }, 'ABSENT', 'CREDENTIALS_REJECTED'],
+    ['409', { status: 409 }, 'ABSENT', 'FAILED'],
+    ['429', { status: 429 }, 'ABSENT', 'OVERLOADED'],
+    ['429, something else is at work', { status: 429, code: 'lock_timeout' }, 'ABSENT', 'FAILED'],
+    ['503', { status: 503 }, 'ABSENT', 'FAILED'],
+  ];
+  for (const [what, fault, status, kind] of faults) {
+    test(`FREEZE, ${what}: ${kind}, and ${status}`, async (t) => {
+      const { standIn, institution, order } = await opened(t);
+      const asked = order();
+      standIn.failNext(freezeRequest, fault);
+      await assert.rejects(instruct(institution, asked, 'FREEZE'), { name: 'InstitutionFailure', kind });
+      // One attempt alone: to try again is for whoever gave the instruction.
+      assert.ok(standIn.requests.filter(({ path }) => path === '/v1/payment_intents').length <= 1);
+      assert.equal((await lookUp(institution, asked)).status, status);
+      assert.ok(standIn.intents.length <= 1);
+    });
+  }
+
+  for (const [kind, path, status] of [
+    ['RELEASE', 'capture', 'PAID_OUT'],
+    ['REFUND', 'cancel', 'RETURNED'],
+    ['CANCEL', 'cancel', 'RETURNED'],
+  ] as const) {
+    test(`${kind}, the answer is lost: ${status}, and the same again`, async (t) => {
+      const { standIn, institution, order } = await opened(t);
+      const held = order();
+      const { reference } = await instruct(institution, held, 'FREEZE');
+      const asked = { ...held, reference };
+      standIn.failNext(new RegExp(`^POST .*/${path}$`), 'lose-answer');
+      await assert.rejects(instruct(institution, asked, kind));
+      assert.equal((await lookUp(institution, asked)).status, status);
+      assert.equal((await instruct(institution, asked, kind)).status, status);
+    });
+  }
+
+  test('a saved 500 of a FREEZE stays one until Stripe forgets the key; the look-up tells what was done', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    standIn.failNext(freezeRequest, 'fail-and-save');
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await assert.rejects(instruct(institution, asked, 'FREEZE'), /status 500/);
+      assert.equal((await lookUp(institution, asked)).status, 'ABSENT');
+    }
+    standIn.forgetKeys();
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+  });
+
+  for (const [kind, path, status] of [
+    ['RELEASE', 'capture', 'PAID_OUT'],
+    ['REFUND', 'cancel', 'RETURNED'],
+    ['CANCEL', 'cancel', 'RETURNED'],
+  ] as const) {
+    for (const fault of ['fail-and-save', 'do-and-fail'] as const) {
+      test(`${kind}, ${fault}: given again, it has a key of its own and is not blocked by the 500`, async (t) => {
+        const { standIn, institution, order } = await opened(t);
+        const held = order();
+        const { reference } = await instruct(institution, held, 'FREEZE');
+        const asked = { ...held, reference };
+        standIn.failNext(new RegExp(`^POST .*/${path}$`), fault);
+        await assert.rejects(instruct(institution, asked, kind), /status 500/);
+        assert.equal((await instruct(institution, asked, kind)).status, status);
+        const keys = standIn.requests
+          .filter((request) => request.path.endsWith(path))
+          .map(({ idempotencyKey }) => idempotencyKey);
+        assert.equal(new Set(keys).size, 2);
+        assert.ok(keys.every((key) => key !== undefined));
+      });
+    }
+
+    test(`${kind} while something else is at work on the payment: tried again later`, async (t) => {
+      const { standIn, institution, order } = await opened(t);
+      const asked = order();
+      await instruct(institution, asked, 'FREEZE');
+      standIn.failNext(new RegExp(`^POST .*/${path}$`), { status: 429, code: 'lock_timeout' });
+      const unknown = { name: 'InstitutionFailure', kind: 'FAILED', message: /lock_timeout/ };
+      await assert.rejects(instruct(institution, asked, kind), unknown);
+      assert.equal((await instruct(institution, asked, kind)).status, status);
+    });
+  }
+
+  test('a FREEZE that is being processed', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order('processing');
+    await assert.rejects(instruct(institution, asked, 'FREEZE'), /processing/);
+    await assert.rejects(lookUp(institution, asked), /processing/);
+    await assert.rejects(instruct(institution, asked, 'CANCEL'), /processing/);
+  });
+
+  test('nobody is there', async (t) => {
+    const { standIn, order } = await opened(t);
+    const nobody = createServer().listen(0, '127.0.0.1');
+    await once(nobody, 'listening');
+    const { port } = nobody.address() as AddressInfo;
+    nobody.close();
+    await once(nobody, 'close');
+    const institution = createStripeInstitution({
+      ...standIn,
+      url: `http://127.0.0.1:${port}`,
+      returnUrl: undefined,
+    });
+    const message = 'Stripe: StripeConnectionError, cause ECONNREFUSED';
+    const refused = { name: 'InstitutionFailure', kind: 'UNREACHABLE', message };
+    await assert.rejects(instruct(institution, order(), 'FREEZE'), refused);
+  });
+
+  test('the error has no secret and nothing of the buyer', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    for (const status of [401, 403, 429, 500]) {
+      standIn.failNext(freezeRequest, { status });
+      const error = await instruct(institution, order(), 'FREEZE').catch((thrown) => thrown);
+      assert.match(error.message, /^Stripe: Stripe\w+Error, status \d+, request req_standin$/);
+      assert.doesNotMatch(
+        inspect(error, { depth: 9, showHidden: true }),
+        /sk_test|whsec|cus_1|secret_standin/,
+      );
+    }
+  });
+});
+
+describe('CANCEL and FREEZE cross', () => {
+  /** A fault that holds a request up until it is let through, and tells when the request is there. */
+  function heldUp(t: TestContext) {
+    const there = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    t.after(() => gate.resolve());
+    const wait = () => {
+      there.resolve();
+      return gate.promise;
+    };
+    return { wait, there: there.promise, letThrough: () => gate.resolve() };
+  }
+
+  /** Gives a FREEZE and gives it up when the request is there. */
+  async function givenUp(institution: Institution, order: PaymentOrder, there: Promise<void>) {
+    const given = new AbortController();
+    const instruction = { ...order, kind: 'FREEZE', instructionId: order.holdId } as const;
+    const rejected = assert.rejects(institution.instruct(instruction, given.signal), /given up/);
+    await there;
+    given.abort(new Error('given up'));
+    await rejected;
+  }
+
+  test('the CANCEL is first: VOID, and the FREEZE holds nothing when it arrives', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const { wait, there, letThrough } = heldUp(t);
+    standIn.failNext(freezeRequest, { onTheWay: wait });
+    await givenUp(institution, asked, there);
+    const cancelled = await instruct(institution, asked, 'CANCEL');
+    assert.equal(cancelled.status, 'VOID');
+    const before = standIn.requests.length;
+    letThrough();
+    await eventually('the FREEZE', limitMs, () => standIn.requests.length > before);
+    assert.deepEqual(await lookUp(institution, asked), cancelled);
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    assert.equal(standIn.intents.length, 1);
+  });
+
+  test('the FREEZE is being carried out: the CANCEL does not know, and gives it back later', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const { wait, there, letThrough } = heldUp(t);
+    standIn.failNext(freezeRequest, { until: wait });
+    await givenUp(institution, asked, there);
+    await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
+    letThrough();
+    await eventually('the hold', limitMs, () => standIn.intents.length === 1);
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'RETURNED');
+  });
+
+  test('the FREEZE arrives between the look-up of the CANCEL and its use of the key', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const { wait, there, letThrough } = heldUp(t);
+    standIn.failNext(freezeRequest, { onTheWay: wait });
+    const cancelled = instruct(institution, asked, 'CANCEL');
+    await there;
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+    letThrough();
+    assert.equal((await cancelled).status, 'RETURNED');
+  });
+
+  test('the FREEZE was refused, its answer lost: the CANCEL does not know, the FREEZE does', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order('buyer', { amount: 1n });
+    standIn.failNext(freezeRequest, 'lose-answer');
+    await assert.rejects(instruct(institution, asked, 'FREEZE'));
+    await assert.rejects(instruct(institution, asked, 'CANCEL'), /StripeIdempotencyError/);
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+  });
+
+  test('the CANCEL of an amount that Stripe does not take is VOID as well', async (t) => {
+    const { institution, order } = await opened(t);
+    for (const amount of [1n, 100_000_000n]) {
+      const asked = order('buyer', { amount });
+      assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+      assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+    }
+  });
+
+  test('the CANCEL breaks off between its two requests: ABSENT, and VOID when given again', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    standIn.failNext(/^POST .*\/cancel$/, 'lose-request');
+    await assert.rejects(instruct(institution, asked, 'CANCEL'));
+    assert.deepEqual(await lookUp(institution, asked), { status: 'ABSENT' });
+    assert.equal((await instruct(institution, asked, 'CANCEL')).status, 'VOID');
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'VOID');
+  });
+});
+
+describe('the keys that Stripe forgets', () => {
+  for (const [course, status] of [
+    ['FREEZE', 'HELD'],
+    ['FREEZE RELEASE', 'PAID_OUT'],
+    ['FREEZE REFUND', 'RETURNED'],
+    ['CANCEL', 'VOID'],
+  ] as const) {
+    test(`a day after ${course}, a FREEZE makes no second hold: ${status}`, async (t) => {
+      let nowMs = Date.now();
+      const { standIn, institution, order } = await opened(t, { now: () => nowMs });
+      const asked = order();
+      for (const kind of course.split(' ')) await instruct(institution, asked, kind as InstructionKind);
+      nowMs += 25 * hourMs;
+      standIn.forgetKeys();
+      assert.equal((await instruct(institution, asked, 'FREEZE')).status, status);
+      assert.equal(standIn.intents.length, 1);
+    });
+  }
+
+  test('a day after nothing has arrived, a FREEZE holds', async (t) => {
+    const { institution, order } = await opened(t);
+    const asked = order('buyer', { openedAtMs: Date.now() - 25 * hourMs });
+    assert.equal((await instruct(institution, asked, 'FREEZE')).status, 'HELD');
+  });
+});
+
+describe('a look-up', () => {
+  test('tells the amount and the currency as Stripe does, whatever was asked', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    await instruct(institution, asked, 'FREEZE');
+    const [intent] = standIn.intents;
+    assert.ok(intent);
+    Object.assign(intent, { amount_capturable: 7, currency: 'usd' });
+    const { amount, currency } = await lookUp(institution, asked);
+    assert.deepEqual({ amount, currency }, { amount: 7n, currency: 'USD' });
+  });
+
+  test('finds an order among more than a page of one seller, of several buyers', async (t) => {
+    const { institution, order } = await opened(t);
+    const [asked, ...others] = Array.from({ length: 130 }, (_, place) =>
+      order(place % 9 === 8 ? 'other-buyer' : 'buyer'),
+    );
+    assert.ok(asked);
+    const first = await instruct(institution, asked, 'FREEZE');
+    for (const other of others) await instruct(institution, other, 'FREEZE');
+    assert.deepEqual(await lookUp(institution, asked), first);
+  });
+
+  test('gives up, rather than saying ABSENT, where a seller has too many', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    await instruct(institution, order(), 'FREEZE');
+    const [intent] = standIn.intents;
+    assert.ok(intent);
+    for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...intent, id: `pi_many${made}` });
+    await assert.rejects(lookUp(institution, order()), /more than 2000/);
+  });
+
+  test('is not kept from an order by what its seller was paid long after it', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    const held = await instruct(institution, asked, 'FREEZE');
+    const [intent] = standIn.intents;
+    assert.ok(intent);
+    const later = { ...intent, created: intent.created + 3 * 86_400, metadata: {} };
+    for (let made = 0; made < 2_000; made += 1) standIn.intents.push({ ...later, id: `pi_later${made}` });
+    assert.deepEqual(await lookUp(institution, asked), held);
+  });
+
+  test('does not look before the order was opened, but allows for another clock', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    await lookUp(institution, asked);
+    const since = Number(standIn.requests[0]?.params['created[gte]']);
+    assert.equal(since, Math.floor(asked.openedAtMs / 1000) - 600);
+  });
+
+  test('tells an authorisation that ran out from one that was cancelled by Stripe or by us', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    for (const [reason, charge, status] of [
+      ['automatic', 'succeeded', 'LAPSED'],
+      ['expired', 'succeeded', 'LAPSED'],
+      ['requested_by_customer', 'succeeded', 'RETURNED'],
+      [null, 'succeeded', 'RETURNED'],
+      ['automatic', 'failed', 'VOID'],
+      [null, 'failed', 'VOID'],
+    ] as const) {
+      const asked = order();
+      await instruct(institution, asked, 'FREEZE');
+      const intent = standIn.intents.at(-1);
+      assert.ok(intent?.latest_charge);
+      const latest_charge = { ...intent.latest_charge, status: charge };
+      Object.assign(intent, { status: 'canceled', cancellation_reason: reason, latest_charge });
+      assert.equal((await lookUp(institution, asked)).status, status, `${reason} ${charge}`);
+    }
+  });
+
+  test('says nothing about a status that it does not know', async (t) => {
+    const { standIn, institution, order } = await opened(t);
+    const asked = order();
+    await instruct(institution, asked, 'FREEZE');
+    Object.assign(standIn.intents[0] ?? {}, { status: 'requires_review' });
+    await assert.rejects(lookUp(institution, asked), /requires_review/);
+  });
+});
+
+test('closing ends what is under way', async (t) => {
+  const { standIn, institution, order } = await opened(t);
+  const gate = Promise.withResolvers<void>();
+  t.after(() => gate.resolve());
+  standIn.failNext(freezeRequest, { until: () => gate.promise });
+  const outcome = instruct(institution, order(), 'FREEZE');
+  const rejected = assert.rejects(outcome, /closed/);
+  const isThere = () => standIn.requests.some(({ path }) => path === '/v1/payment_intents');
+  await eventually('the request', limitMs, isThere);
+  await institution.close();
+  await rejected;
+  await assert.rejects(lookUp(institution, order()), /closed/);
+});
+
+describe('notifications of Stripe', () => {
+  const nowS = 1_795_000_000;
+  const intent = { object: 'payment_intent', metadata: { artseal_hold: 'hold-x' } };
+  const sent = (body: Uint8Array, signature: string, laterS = 0) => ({
+    ...{ method: 'POST', query: '' },
+    headers: { 'stripe-signature': [signature] },
+    body,
+    nowS: nowS + laterS,
+  });
+  const refusedFor = (reason: string) => (error: unknown) =>
+    error instanceof Refusal && error.reason === reason;
+
+  test('are taken for 300 seconds by the clock that is passed in', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
+    const expected = { eventId: 'evt_1', about: { holdId: 'hold-x' } };
+    for (const laterS of [-10, 0, 300]) {
+      assert.deepEqual(institution.readNotification(sent(body, signature, laterS)), expected);
+    }
+    assert.throws(
+      () => institution.readNotification(sent(body, signature, 301)),
+      refusedFor('SIGNATURE_INVALID'),
+    );
+  });
+
+  test('are taken with one of several signatures, as while a secret is being rolled', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
+    const rolled = signature.replace('v1=', `v1=${'a'.repeat(64)},v1=`);
+    assert.equal(institution.readNotification(sent(body, rolled)).eventId, 'evt_1');
+  });
+
+  test('are refused with a malformed signature of any kind', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const { body, signature } = standIn.event('evt_1', 'payment_intent.succeeded', intent, nowS);
+    const [time = '', mac = ''] = signature.split(',');
+    for (const malformed of [
+      't',
+      '=',
+      time,
+      mac,
+      `${time},v1`,
+      `${time},v1=`,
+      `t=,${mac}`,
+      `t=x,${mac}`,
+      `t=${nowS + 1},${mac}`,
+      `${time},${mac.replace('v1', 'v0')}`,
+    ]) {
+      assert.throws(
+        () => institution.readNotification(sent(body, malformed)),
+        refusedFor('SIGNATURE_INVALID'),
+        malformed,
+      );
+    }
+  });
+
+  test('of a charge name the order by its metadata, of anything else by the payment', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const reference = 'acct_1/pi_7';
+    const cases: readonly (readonly [object, object, unknown])[] = [
+      [
+        { object: 'charge', payment_intent: 'pi_7', metadata: { artseal_hold: 'hold-x' } },
+        {},
+        { holdId: 'hold-x' },
+      ],
+      [{ object: 'charge', payment_intent: 'pi_7', metadata: {} }, {}, { reference }],
+      [
+        { object: 'dispute', payment_intent: 'pi_7', metadata: { artseal_hold: 'hold-x' } },
+        {},
+        { reference },
+      ],
+      [{ object: 'refund', payment_intent: 'pi_7' }, { account: 'acct_2' }, { reference: 'acct_2/pi_7' }],
+      [{ object: 'dispute', payment_intent: 'pi_7' }, { account: undefined }, { reference: 'pi_7' }],
+      [{ object: 'dispute', payment_intent: null }, {}, undefined],
+      [{ object: 'payment_intent', id: 'pi_7', metadata: {} }, {}, undefined],
+      [{ object: 'payment_intent', metadata: null }, {}, undefined],
+      [{ object: 'payment_intent' }, {}, undefined],
+      [{}, {}, undefined],
+    ];
+    for (const [object, more, about] of cases) {
+      const { body, signature } = standIn.event('evt_1', 'charge.dispute.created', object, nowS, more);
+      assert.deepEqual(institution.readNotification(sent(body, signature)), { eventId: 'evt_1', about });
+    }
+  });
+
+  test('of another mode, another shape or another release are refused, with what to change', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const live = createStripeInstitution({ ...standIn, returnUrl: undefined, apiKey: 'rk_live_1' });
+    t.after(() => live.close());
+    const cases: readonly (readonly [Institution, object, RegExp | undefined])[] = [
+      [institution, { livemode: true }, /of live mode: let a webhook endpoint of test mode/],
+      [live, { livemode: false }, /of test mode: let a webhook endpoint of live mode/],
+      [live, { livemode: true }, undefined],
+      [institution, { object: 'v2.core.event' }, /thin event: .*payload style/],
+      [institution, { api_version: '2020-08-27' }, /API version 2020-08-27: .*2026-10-28\.endive/],
+      [institution, { api_version: '2026-11-25.endive' }, undefined],
+      [institution, { api_version: null }, undefined],
+    ];
+    for (const [at, more, message] of cases) {
+      const { body, signature } = standIn.event('evt_1', 'charge.refunded', {}, nowS, more);
+      const read = () => at.readNotification(sent(body, signature));
+      if (message === undefined) assert.equal(read().eventId, 'evt_1');
+      else
+        assert.throws(read, (error) => refusedFor('VALIDATION_FAILED')(error) && message.test(String(error)));
+    }
+  });
+
+  test('that are genuine and cannot be read are INVALID_JSON', async (t) => {
+    const { standIn, institution } = await opened(t);
+    const texts = ['', 'x', '{', 'null', '1', '[]', '{}', '{"id":1}', '{"id":""}'];
+    for (const body of [...texts.map((text) => Buffer.from(text)), Buffer.from('{"id":"\x80"}', 'latin1')]) {
+      // The library decodes leniently, and signs what it decoded.
+      const signature = standIn.sign(body.toString(), nowS);
+      assert.throws(
+        () => institution.readNotification(sent(body, signature)),
+        refusedFor('INVALID_JSON'),
+        body.toString(),
+      );
+    }
+  });
+});
+
+describe('what Stripe makes of the credentials', () => {
+  const anyTime = () => new AbortController().signal;
+
+  test('is asked by a read that changes nothing, in the words of what came of it', async (t) => {
+    const { standIn, institution } = await opened(t);
+    assert.deepEqual(await institution.checkAccess(anyTime()), { kind: 'ACCEPTED' });
+    assert.deepEqual(
+      standIn.requests.map(({ method, path }) => `${method} ${path}`),
+      ['GET /v1/payment_intents'],
+    );
+    standIn.revokeKey(true);
+    const revoked = await institution.checkAccess(anyTime());
+    assert.ok(revoked.kind === 'REJECTED' && /API key.*401/.test(revoked.why), inspect(revoked));
+    standIn.revokeKey(false);
+    standIn.failNext(/^GET/, { status: 403 });
+    const restricted = await institution.checkAccess(anyTime());
+    assert.ok(restricted.kind === 'REJECTED' && /permission.*403/.test(restricted.why), inspect(restricted));
+    assert.equal(inspect([revoked, restricted]).includes(standIn.apiKey), false);
+  });
+
+  test('is not known where it gives no answer or one that says nothing of them', async (t) => {
+    const { standIn, institution } = await opened(t);
+    for (const fault of [{ status: 429 }, { status: 503 }, 'fail-and-save', 'lose-request'] as const) {
+      standIn.failNext(/^GET/, fault);
+      const access = await institution.checkAccess(anyTime());
+      assert.ok(access.kind === 'UNREACHABLE' && access.why !== '', inspect(access));
+    }
+    const forEver = Promise.withResolvers<void>();
+    t.after(() => forEver.resolve());
+    standIn.failNext(/^GET/, { until: () => forEver.promise });
+    const giveUp = new AbortController();
+    const asked = institution.checkAccess(giveUp.signal);
+    giveUp.abort(new Error('no answer within a while'));
+    assert.deepEqual(await asked, { kind: 'UNREACHABLE', why: 'no answer within a while' });
+  });
+});

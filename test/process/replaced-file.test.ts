@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { existsSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createSqliteStore } from '../../src/store/sqlite/engine.ts';
+import { perform } from '../../src/store/store.ts';
+import { newKey, sandbox } from '../store/promises/fixtures.ts';
+import { tester } from '../support/audit-log.ts';
+import { eventually } from '../support/eventually.ts';
+import { type IssuedPlatform, issueInto } from '../support/issued.ts';
+import { artwork } from '../support/samples.ts';
+import { send } from '../support/signed-request.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { typedCall } from '../support/typed-json.ts';
+import { serveWatched } from '../support/watched-command.ts';
+
+/** The longest wait for something that has to happen. */
+const patienceMs = 60_000;
+
+test('a service whose database is moved or replaced refuses all calls, and goes on when it is back', {
+  timeout: 300_000,
+}, async (t) => {
+  const dataDir = join(temporaryFolder(t), 'data');
+  const away = `${dataDir}.away`;
+  const { platforms, token } = await issueInto(dataDir, 1);
+  const [platform] = platforms as [IssuedPlatform];
+  const service = await serveWatched(t, { ARTSEAL_DATA_DIR: dataDir });
+  const file = () =>
+    send(service.publicUrl, platform, { target: '/api/v1/filing', body: JSON.stringify(artwork) });
+  const list = () => typedCall(service.internalUrl, token, 'FilingService/ListFilings', {});
+  const logged = (text: string) =>
+    service
+      .stderr()
+      .split('\n')
+      .filter((line) => line.includes(text)).length;
+  const isLogged = (text: string, times: number) =>
+    eventually(`${times} × ${text}`, patienceMs, () => logged(text) === times);
+  assert.match((await file()).json.filingNo, /-000001$/);
+
+  await t.test('moved: a write is refused at once, a read within seconds', async () => {
+    renameSync(dataDir, away);
+    const { status, json } = await file();
+    assert.deepEqual([status, json.code], [503, 'UNAVAILABLE']);
+    assert.equal(json.message.includes(dataDir), false, 'paths are not for callers');
+    await isLogged('"msg":"the database is not in its place', 1);
+    assert.ok(logged(`"fault":"${join(dataDir, 'artseal.db')} is gone"`) === 1, service.stderr());
+    assert.equal((await list()).status, 503);
+    await isLogged('"msg":"the orders that are due cannot be read', 1);
+  });
+
+  await t.test('back: it goes on with what it had', async () => {
+    renameSync(away, dataDir);
+    await isLogged('"msg":"the database is in its place again', 1);
+    await isLogged('"msg":"the orders that are due are read again', 1);
+    assert.equal(logged('"msg":"the orders that are due cannot be read'), 1, 'once while it lasted');
+    assert.match(service.stderr(), /"reason":"UNAVAILABLE",[^\n]*"why":"[^"]*artseal\.db[^"]* is gone"/);
+    assert.equal(logged('"stack"'), 0, service.stderr());
+    assert.match((await file()).json.filingNo, /-000002$/);
+    assert.equal((await list()).json.filings.length, 2);
+  });
+
+  await t.test('replaced: nothing is refused as unknown, and the other database stays as it is', async () => {
+    renameSync(dataDir, away);
+    const other = createSqliteStore({ dataDir, ...sandbox });
+    t.after(() => other.close());
+    const platform = { name: 'other', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
+    await perform(other, { kind: 'AddPlatform', by: tester, platform, key: newKey() });
+    assert.equal((await file()).json.code, 'UNAVAILABLE');
+    await isLogged('artseal.db is not the file that was opened","msg":"the database is not', 1);
+    assert.equal((await list()).status, 503);
+    assert.equal(await service.stop(), 0, service.stderr());
+    assert.ok(existsSync(join(dataDir, 'artseal.db-wal')), 'the log of the other database is there');
+    assert.equal((await perform(other, { kind: 'FindPlatform', name: 'other' }))?.caller, 'other');
+  });
+});

@@ -1,0 +1,455 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Act, Actor } from '../../../src/domain/audit-entry.ts';
+import { scopes } from '../../../src/domain/token.ts';
+import { type Command, type Commands, type Kind, perform, type Store } from '../../../src/store/store.ts';
+import { tester } from '../../support/audit-log.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { businessScopes } from '../../support/tokens.ts';
+import {
+  acceptClock,
+  addPlatform,
+  addWebhook,
+  allPages,
+  crashCopy,
+  done,
+  fileOne,
+  knownAs,
+  newKey,
+  newLogKey,
+  newToken,
+  noon,
+  oneUnitHeld,
+  opened,
+  openStore,
+  refused,
+  type StoreEngine,
+  stopped,
+  time,
+  toRegister,
+  underKey,
+} from './fixtures.ts';
+
+/** The commands by which operators change something, be it that their callers may as well. */
+type Governing = {
+  [K in Kind]: Commands[K]['takes'] extends { readonly by?: infer By }
+    ? unknown extends By
+      ? never
+      : Actor extends By
+        ? K
+        : never
+    : never;
+}[Kind];
+
+/** A change, and what the log tells of it. */
+interface Change {
+  readonly command: Command<Governing>;
+  readonly acts: readonly (readonly [
+    action: string,
+    subject: string,
+    before: object | undefined,
+    after: object | undefined,
+  ])[];
+}
+
+const by: Actor = { actor: 'token tok_1 (office)', atS: 1_790_000_123, reason: 'agreed by telephone 齐' };
+const platform = { name: 'auction house', tier: 'TRIAL', monthlyQuota: 1_000 } as const;
+const agreed = { tier: 'ENTERPRISE', monthlyQuota: 'unlimited', filingCap: 'none' };
+const gallery = { platform: 'gallery', ...agreed, expiresAtS: null };
+const business = {
+  name: 'ledger',
+  scopes: businessScopes,
+  platform: null,
+  expiresAtS: null,
+  revokedAtS: null,
+};
+const issued = {
+  platform: 'auction house',
+  tier: 'TRIAL',
+  monthlyQuota: 1_000,
+  filingCap: 'none',
+  status: 'ACTIVE',
+  expiresAtS: null,
+};
+
+const webhookTold = {
+  caller: 'gallery',
+  url: 'https://gallery.example',
+  eventTypes: ['*'],
+  description: 'orders \u{1F58C}',
+  status: 'ENABLED',
+};
+
+/** Each of these commands as it changes something that a store has. */
+const changes: { readonly [K in Governing]: (store: Store) => Promise<Change> } = {
+  AddPlatform: async () => {
+    const key = newKey();
+    return {
+      command: { kind: 'AddPlatform', by, platform, key },
+      acts: [['key create', key.keyId, undefined, issued]],
+    };
+  },
+  AddFirstCallers: async () => {
+    const [key, token] = [newKey(), newToken({ scopes })];
+    return {
+      command: { kind: 'AddFirstCallers', by, platform, key, service: 'office', token },
+      acts: [
+        ['key create', key.keyId, undefined, issued],
+        ['token create', token.tokenId, undefined, { ...business, name: 'office', scopes }],
+      ],
+    };
+  },
+  RotateKey: async (store) => {
+    const { keyId } = await addPlatform(store, 'gallery');
+    const key = newKey();
+    const before = { ...gallery, status: 'ACTIVE' };
+    return {
+      command: { kind: 'RotateKey', by, keyId, key, endsAtS: 1_790_000_500 },
+      acts: [['key rotate', keyId, before, { ...before, expiresAtS: 1_790_000_500, rotatedTo: key.keyId }]],
+    };
+  },
+  SetKeyStatus: async (store) => {
+    const { keyId } = await addPlatform(store, 'gallery');
+    return {
+      command: { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' },
+      acts: [['key suspend', keyId, { ...gallery, status: 'ACTIVE' }, { ...gallery, status: 'SUSPENDED' }]],
+    };
+  },
+  ReplaceSeals: async (store) => {
+    const { keyId, sealedSecret: from } = await addPlatform(store, 'gallery');
+    const seals = [
+      { keyId, from, to: Buffer.from('other seal') },
+      { keyId: 'key_none', from, to: Buffer.from('other seal') },
+    ];
+    return {
+      command: { kind: 'ReplaceSeals', by, masterKey: 'main', seals },
+      acts: [['secrets reseal', 'master key main', undefined, { keyIds: [keyId] }]],
+    };
+  },
+  RotateLogKey: async (store) => {
+    const [old, key] = [newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    const signing = { vkey: old.vkey, endsAtS: null };
+    const endsAtS = 1_790_000_500;
+    const after = {
+      keys: [
+        { vkey: key.vkey, endsAtS: null },
+        { ...signing, endsAtS },
+      ],
+    };
+    return {
+      command: { kind: 'RotateLogKey', by, key, endsAtS },
+      acts: [['evidence rotate-key', key.vkey, { keys: [signing] }, after]],
+    };
+  },
+  ForkLog: async (store) => {
+    const [old, key] = [newLogKey(), newLogKey()];
+    await perform(store, { kind: 'NameLog', origin: 'log.example', key: old });
+    const before = { origin: 'log.example', keys: [{ vkey: old.vkey, endsAtS: null }] };
+    const after = { origin: 'log.example/2', keys: [{ vkey: key.vkey, endsAtS: null }] };
+    return {
+      command: { kind: 'ForkLog', by, origin: 'log.example/2', key, previous: 'the note' },
+      acts: [['evidence fork', 'log.example/2', before, after]],
+    };
+  },
+  SetPlatformStatus: async (store) => {
+    await addPlatform(store, 'gallery');
+    return {
+      command: { kind: 'SetPlatformStatus', by, name: 'gallery', status: 'SUSPENDED' },
+      acts: [
+        ['platform suspend', 'gallery', { ...agreed, status: 'ACTIVE' }, { ...agreed, status: 'SUSPENDED' }],
+      ],
+    };
+  },
+  ChangeAgreement: async (store) => {
+    await addPlatform(store, 'gallery');
+    const change = { tier: 'STANDARD', monthlyQuota: undefined, unlimited: false, filingCap: 20_000 };
+    const after = { tier: 'STANDARD', monthlyQuota: 10_000, filingCap: 20_000, status: 'ACTIVE' };
+    return {
+      command: { kind: 'ChangeAgreement', by, name: 'gallery', change },
+      acts: [['platform set', 'gallery', { ...agreed, status: 'ACTIVE' }, after]],
+    };
+  },
+  AddToken: async () => {
+    const token = newToken();
+    return {
+      command: { kind: 'AddToken', by, name: 'ledger', token },
+      acts: [['token create', token.tokenId, undefined, { ...business, name: 'ledger' }]],
+    };
+  },
+  RevokeToken: async (store) => {
+    const token = newToken();
+    const { tokenId } = await perform(store, { kind: 'AddToken', by: tester, name: 'ledger', token });
+    const before = { ...business, name: 'ledger' };
+    return {
+      command: { kind: 'RevokeToken', by, tokenId },
+      acts: [['token revoke', tokenId, before, { ...before, revokedAtS: by.atS }]],
+    };
+  },
+  AddParty: async (store) => {
+    await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    const names = { customer: 'cus_2', paymentMethod: 'pm_2' };
+    return {
+      command: toRegister('gallery', { names }, by),
+      acts: [['party add', 'buyer buyer-1 of gallery', knownAs.BUYER, names]],
+    };
+  },
+  RemoveParty: async (store) => {
+    await addPlatform(store, 'gallery');
+    await perform(store, toRegister('gallery'));
+    return {
+      command: { kind: 'RemoveParty', by, caller: 'gallery', role: 'BUYER', partyId: 'buyer-1' },
+      acts: [['party remove', 'buyer buyer-1 of gallery', knownAs.BUYER, undefined]],
+    };
+  },
+  ImportParties: async (store) => {
+    for (const name of ['gallery', 'same']) await addPlatform(store, name);
+    await perform(store, toRegister('same'));
+    const parties = ['gallery', 'same'].flatMap((caller) => [{ ...toRegister(caller).party, caller }]);
+    return {
+      command: {
+        kind: 'ImportParties',
+        by,
+        parties,
+        callers: parties.map(({ caller }) => ({ caller, field: caller })),
+        violations: [],
+        isTrial: false,
+      },
+      acts: [['party import', 'gallery', undefined, { added: 1, replaced: 0, unchanged: 1 }]],
+    };
+  },
+  Decide: async (store) => {
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    await stopped(store, escrowId, 'The amounts differ.');
+    const before = {
+      state: 'UNPAID',
+      review: 'The amounts differ.',
+      found: { ...oneUnitHeld, amount: Number(oneUnitHeld.amount) },
+    };
+    const after = { state: 'UNPAID', decision: 'RETURN', underWay: ['FREEZE PREPARED', 'CANCEL PREPARED'] };
+    const named = { escrowId, decision: 'RETURN', instructionId: 'back', nowMs: 5_000 } as const;
+    return {
+      command: { kind: 'Decide', by, ...named },
+      acts: [['escrow resolve', escrowId, before, after]],
+    };
+  },
+  EraseFilings: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    const at = time('2012-02-29T12:00:00+00:00');
+    const filingNos = [await fileOne(store, gallery, at), await fileOne(store, gallery, at)];
+    await acceptClock(store, noon);
+    return {
+      command: { kind: 'EraseFilings', by, filingNos },
+      acts: [['retention purge', 'AS-2012-000001 to AS-2012-000002', undefined, { filings: 2, records: 2 }]],
+    };
+  },
+  AcceptClock: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    await fileOne(store, gallery);
+    return {
+      command: { kind: 'AcceptClock', by },
+      acts: [['clock accept', 'clock', { timeS: noon.atMs / 1_000 }, { timeS: by.atS }]],
+    };
+  },
+  ShareRecord: async (store) => {
+    const { callerId, ...filer } = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, { callerId, ...filer });
+    const named = { filingNo, sequence: 1, owner: undefined };
+    const link = { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp };
+    return {
+      command: { kind: 'ShareRecord', by, ...named, callerId, link, expiresAtS: by.atS + 60 },
+      acts: [['evidence link', 'el_1', undefined, { filingNo, sequence: 1, expiresAtS: by.atS + 60 }]],
+    };
+  },
+  RevokeLink: async (store) => {
+    const { callerId, ...filer } = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, { callerId, ...filer });
+    await perform(store, {
+      ...{ kind: 'ShareRecord', by: tester, filingNo, sequence: 1, owner: undefined, callerId },
+      ...{
+        link: { linkId: 'el_1', path: '/evidence/token', expiresAt: noon.timestamp },
+        expiresAtS: by.atS + 60,
+      },
+    });
+    const told = { filingNo, sequence: 1, expiresAtS: by.atS + 60 };
+    return {
+      command: { kind: 'RevokeLink', by, linkId: 'el_1', filingNo, owner: undefined },
+      acts: [['evidence revoke-link', 'el_1', told, { ...told, revokedAtS: by.atS }]],
+    };
+  },
+  ChangeWebhook: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    const change = {
+      eventTypes: ['key.rotated', 'filing.created'],
+      url: { origin: 'https://other.example', sealedUrl: Buffer.from('main\0other') },
+    } as const;
+    const after = { eventTypes: ['filing.created', 'key.rotated'], url: 'https://other.example' };
+    return {
+      command: { kind: 'ChangeWebhook', by, webhookId, owner: undefined, change },
+      acts: [['webhook set', webhookId, webhookTold, { ...webhookTold, ...after }]],
+    };
+  },
+  RotateWebhookSecret: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    const given = { sealedSecret: Buffer.from('other seal'), previousEndsAtS: 1_790_000_500 };
+    return {
+      command: { kind: 'RotateWebhookSecret', by, webhookId, owner: undefined, ...given },
+      acts: [['webhook rotate-secret', webhookId, undefined, { previousEndsAtS: 1_790_000_500 }]],
+    };
+  },
+  DeleteWebhook: async (store) => {
+    const { webhookId } = await addWebhook(store, await addPlatform(store, 'gallery'));
+    return {
+      command: { kind: 'DeleteWebhook', by, webhookId, owner: undefined },
+      acts: [['webhook delete', webhookId, webhookTold, undefined]],
+    };
+  },
+  Redeliver: async (store) => {
+    const gallery = await addPlatform(store, 'gallery');
+    await fileOne(store, gallery);
+    const { webhookId } = await addWebhook(store, gallery);
+    const which = { sequence: 1 };
+    return {
+      command: { kind: 'Redeliver', by, webhookId, owner: undefined, which, nowMs: noon.atMs },
+      acts: [['webhook redeliver', webhookId, undefined, { ...which, count: 1 }]],
+    };
+  },
+  EndOrder: async (store) => {
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const before = { state: 'UNPAID', review: null };
+    const evidence = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+    const after = { state: 'REFUNDED', decision: 'END', evidence, underWay: [] };
+    return {
+      command: { kind: 'EndOrder', by, escrowId, end: 'REFUNDED', evidence, at: noon },
+      acts: [['escrow resolve', escrowId, before, after]],
+    };
+  },
+  CloseOrder: async (store) => {
+    const { escrowId } = await opened(store, await addPlatform(store, 'gallery'));
+    const before = { state: 'UNPAID', review: null };
+    return {
+      command: { kind: 'CloseOrder', by, escrowId, at: noon },
+      acts: [['escrow resolve', escrowId, before, { state: 'CLOSED', decision: 'CLOSE', underWay: [] }]],
+    };
+  },
+};
+
+const everything = { from: undefined, size: 100 };
+
+async function actsIn(store: Store, sinceS?: number): Promise<readonly Act[]> {
+  return (await perform(store, { kind: 'ListActs', sinceS, page: everything })).items;
+}
+
+/** Those that the log has now and did not have before, oldest first. */
+async function actsOf(store: Store, change: () => Promise<unknown>): Promise<Act[]> {
+  const known = new Set((await actsIn(store)).map(({ id }) => id));
+  await change();
+  return (await actsIn(store)).filter(({ id }) => !known.has(id)).reverse();
+}
+
+const told = (json: string | undefined): unknown => json && JSON.parse(json);
+
+/** Secrets of a command in the forms that a log could show them in. */
+function secretsOf(command: object): string[] {
+  return Object.values(command).flatMap((value) => {
+    if (value instanceof Uint8Array) {
+      const bytes = Buffer.from(value);
+      return [bytes.toString('hex'), bytes.toString('base64'), JSON.stringify(bytes), bytes.join()];
+    }
+    return typeof value === 'object' && value !== null ? secretsOf(value) : [];
+  });
+}
+
+/** The log of what operators did. */
+export function actPromises(engine: StoreEngine): void {
+  for (const [kind, prepare] of Object.entries(changes)) {
+    test(`${kind} leaves its act, and none where it changes nothing`, async (t) => {
+      const store = await openStore(t, engine);
+      const { command, acts } = await prepare(store);
+      const left = await actsOf(store, () => perform(store, command));
+      assert.deepEqual(
+        left.map(({ id: _, before, after, ...act }) => ({
+          ...act,
+          before: told(before),
+          after: told(after),
+        })),
+        acts.map(([action, subject, before, after]) => ({ ...by, action, subject, before, after })),
+      );
+      for (const secret of secretsOf(command)) {
+        assert.ok(!JSON.stringify(left).includes(secret), `${kind} tells a secret`);
+      }
+      // It changes nothing, is refused, or fails halfway.
+      const again = await actsOf(store, () => perform(store, command).catch(() => {}));
+      assert.deepEqual(again, []);
+    });
+  }
+
+  test('what is refused leaves no act', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'gallery');
+    const left = await actsOf(store, async () => {
+      for (const command of [
+        { kind: 'SetKeyStatus', by, keyId: 'key_none', status: 'REVOKED' },
+        { kind: 'RotateKey', by, keyId: 'key_none', key: newKey(), endsAtS: 1 },
+        { kind: 'SetPlatformStatus', by, name: 'nobody', status: 'SUSPENDED' },
+        { kind: 'RevokeToken', by, tokenId: 'tok_none' },
+      ] as const) {
+        await refused(perform(store, command), 'NOT_FOUND');
+      }
+      const token = newToken();
+      await refused(perform(store, { kind: 'AddToken', by, name: 'gallery', token }), 'VALIDATION_FAILED');
+    });
+    assert.deepEqual(left, []);
+  });
+
+  test('a repetition under an idempotency key leaves no second act', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId, callerId } = await addPlatform(store, 'gallery');
+    const suspend = underKey(callerId, 'k', { kind: 'SetKeyStatus', by, keyId, status: 'SUSPENDED' });
+    const left = await actsOf(store, async () => {
+      await done(store, suspend);
+      await perform(store, { kind: 'SetKeyStatus', by: tester, keyId, status: 'ACTIVE' });
+      assert.equal((await done(store, suspend)).isReplay, true);
+    });
+    assert.deepEqual(
+      left.map(({ action }) => action),
+      ['key suspend', 'key resume'],
+    );
+  });
+
+  test('an act survives a crash together with what it tells', async (t) => {
+    const dataDir = temporaryFolder(t);
+    const store = await openStore(t, engine, dataDir);
+    const { command, acts } = await changes.SetPlatformStatus(store);
+    await perform(store, command);
+    const crashed = await openStore(t, engine, crashCopy(t, dataDir));
+    assert.equal((await perform(crashed, { kind: 'FindPlatform', name: 'gallery' }))?.status, 'SUSPENDED');
+    assert.deepEqual(await actsIn(crashed), await actsIn(store));
+    assert.equal((await actsIn(crashed))[0]?.action, acts[0]?.[0]);
+  });
+
+  test('acts are listed newest first, page by page, since a time if that is given', async (t) => {
+    const store = await openStore(t, engine);
+    const { keyId } = await addPlatform(store, 'gallery');
+    for (const atS of [10, 20, 30, 40]) {
+      const status = atS % 20 === 0 ? 'ACTIVE' : 'SUSPENDED';
+      await perform(store, { kind: 'SetKeyStatus', by: { ...by, atS }, keyId, status });
+    }
+    const listed = (sinceS: number | undefined, size: number) =>
+      allPages((page) => perform(store, { kind: 'ListActs', sinceS, page }), size);
+    for (const size of [1, 2, 5, 6]) {
+      const pages = await listed(undefined, size);
+      assert.deepEqual(
+        pages.flat().map(({ atS }) => atS),
+        [40, 30, 20, 10, tester.atS],
+      );
+      assert.equal(pages.length, Math.ceil(5 / size));
+    }
+    assert.deepEqual(
+      (await listed(20, 2)).flat().map(({ atS }) => atS),
+      [40, 30, 20, tester.atS],
+    );
+    assert.deepEqual(await actsIn(store, tester.atS + 1), []);
+  });
+}

@@ -1,0 +1,319 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { keyEndsS, orderAgesS, type RegistryFigures } from '../../../src/store/metric-commands.ts';
+import { perform, type Store } from '../../../src/store/store.ts';
+import type { StoredWebhook } from '../../../src/store/webhook-commands.ts';
+import { tester } from '../../support/audit-log.ts';
+import {
+  acceptClock,
+  addPlatform,
+  addWebhook,
+  caseOf,
+  fileOne,
+  newKey,
+  noon,
+  nowS,
+  opened,
+  openStore,
+  orderIn,
+  type StoreEngine,
+  settled,
+  spend,
+  states,
+  stopped,
+  time,
+  toOpen,
+} from './fixtures.ts';
+
+const later = time('2026-11-21T13:00:00+00:00');
+
+const figuresOf = (store: Store, nowMs = noon.atMs, year = 2026): Promise<RegistryFigures> =>
+  perform(store, { kind: 'ReadFigures', nowMs, year });
+
+/** How many orders are in each state, by what the figures say. */
+function countsOf({ openOrders, settledOrders }: RegistryFigures): Record<string, number> {
+  const open = openOrders.map(({ state, counts }) => [state, counts.reduce((sum, count) => sum + count, 0)]);
+  return { ...Object.fromEntries(open), ...settledOrders };
+}
+
+/** Has an endpoint take what there is to send by a time, and each of it be answered, or refused until another time. */
+async function attempted(store: Store, { id }: StoredWebhook, atMs: number, retryAtMs: number | null) {
+  const { due } = await perform(store, { kind: 'TakeWork', id, nowMs: atMs, limit: 100, underWay: [] });
+  const outcomes = due.map(({ event: { sequence }, attempts }) => ({
+    ...{ id, sequence, attempts: attempts + 1, atMs, retryAtMs, isDelivered: retryAtMs === null },
+    ...{ httpStatus: null, answer: null, error: null },
+  }));
+  await perform(store, { kind: 'NoteAttempts', outcomes });
+}
+
+const webhooksOf = async (store: Store) => (await figuresOf(store)).webhooks;
+
+const noWebhooks = { healthy: 0, failing: 0, disabled: 0, pending: 0, waiting: 0 };
+
+/** What operators watch. */
+export function figurePromises(engine: StoreEngine): void {
+  test('of an empty store everything is nothing', async (t) => {
+    const store = await openStore(t, engine);
+    const none = orderAgesS.map(() => 0).concat(0);
+    assert.deepEqual(await figuresOf(store), {
+      filingNumbers: 0,
+      escrowNumbers: 0,
+      nearestCap: undefined,
+      settledOrders: { RELEASED: 0, REFUNDED: 0, CLOSED: 0 },
+      openOrders: [
+        { state: 'UNPAID', counts: none },
+        { state: 'FROZEN', counts: none },
+      ],
+      ordersInReview: 0,
+      holdsEnding: 0,
+      openInstructions: [],
+      nextLookUpAtMs: undefined,
+      keysEnding: keyEndsS.map(() => 0),
+      newestEvent: 0,
+      webhooks: { ...noWebhooks, failingSinceS: undefined, waitsSinceMs: undefined },
+    });
+  });
+
+  test('the numbers that a year gave out are those of the year that is asked for', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = await fileOne(store, by);
+    await fileOne(store, by, time('2027-01-01T00:00:00+00:00'));
+    await acceptClock(store, noon);
+    await fileOne(store, by);
+    await opened(store, by, filingNo);
+    const { filingNumbers, escrowNumbers } = await figuresOf(store);
+    assert.deepEqual([filingNumbers, escrowNumbers], [2, 1]);
+    const next = await figuresOf(store, noon.atMs, 2027);
+    assert.deepEqual([next.filingNumbers, next.escrowNumbers], [1, 0]);
+  });
+
+  test('the platform is told of that has used the greatest share of its cap on filings', async (t) => {
+    const store = await openStore(t, engine);
+    await addPlatform(store, 'without a cap');
+    const [large, small] = [await addPlatform(store, 'large'), await addPlatform(store, 'small')];
+    const cap = (name: string, filingCap: number) => {
+      const change = { tier: undefined, monthlyQuota: undefined, unlimited: false, filingCap };
+      return perform(store, { kind: 'ChangeAgreement', by: tester, name, change });
+    };
+    await cap('large', 1_000);
+    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'large', filings: 0, cap: 1_000 });
+    await cap('small', 4);
+    for (const by of [large, large, small]) await fileOne(store, by);
+    assert.deepEqual((await figuresOf(store)).nearestCap, { platform: 'small', filings: 1, cap: 4 });
+    const next = await figuresOf(store, noon.atMs, 2027);
+    assert.equal(next.nearestCap?.filings, 0);
+  });
+
+  test('each order counts in the state that it is in, wherever it was when it was counted before', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const state of ['RELEASED', 'CLOSED', 'REFUNDED', 'RELEASED'] as const)
+      await orderIn(store, by, state);
+    assert.deepEqual(countsOf(await figuresOf(store)), {
+      ...{ UNPAID: 0, FROZEN: 0, RELEASED: 2, REFUNDED: 1, CLOSED: 1 },
+    });
+    const first = await orderIn(store, by, 'UNPAID');
+    for (const state of states) await orderIn(store, by, state);
+    const counted = { UNPAID: 2, FROZEN: 1, RELEASED: 3, REFUNDED: 2, CLOSED: 2 };
+    assert.deepEqual(countsOf(await figuresOf(store)), counted);
+    await settled(store, first.escrowId, { to: 'FROZEN' });
+    assert.deepEqual(countsOf(await figuresOf(store)), { ...counted, UNPAID: 1, FROZEN: 2 });
+    await settled(store, first.escrowId, { to: 'CLOSED' });
+    for (let again = 0; again < 2; again += 1) {
+      assert.deepEqual(countsOf(await figuresOf(store)), { ...counted, UNPAID: 1, CLOSED: 3 });
+    }
+  });
+
+  test('open orders are told apart by how long ago they were opened', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const filingNo = () => fileOne(store, by);
+    const openAgo = async (seconds: number) => {
+      const at = { ...noon, atMs: noon.atMs - seconds * 1_000 };
+      return perform(store, toOpen(by, await filingNo(), { at }));
+    };
+    const agesS = [2_000_000, 604_801, 604_800, 604_799, 86_401, 3_601, 700, 601, 600, 599, 0];
+    for (const age of agesS) await openAgo(age);
+    const [unpaid, held] = (await figuresOf(store)).openOrders;
+    assert.deepEqual(unpaid, { state: 'UNPAID', counts: [2, 3, 1, 2, 3] });
+    assert.deepEqual(held?.counts, [0, 0, 0, 0, 0]);
+  });
+
+  test('an order that was opened by a clock that was ahead is counted once', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    for (const secondsAgo of [700, -90_000, 4_000, 90_000, 10]) {
+      const at = { ...noon, atMs: noon.atMs - secondsAgo * 1_000 };
+      await perform(store, toOpen(by, await fileOne(store, by), { at }));
+    }
+    assert.equal(countsOf(await figuresOf(store)).UNPAID, 5);
+  });
+
+  test('orders that wait for a person are counted, and when the next one is due', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [first, second] = [await opened(store, by), await opened(store, by)];
+    await settled(store, first.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 5_000 });
+    await settled(store, second.escrowId, { to: 'FROZEN', lookUpAtMs: noon.atMs + 7_000 });
+    assert.equal((await figuresOf(store)).nextLookUpAtMs, noon.atMs + 5_000);
+    await stopped(store, first.escrowId);
+    const { ordersInReview, nextLookUpAtMs } = await figuresOf(store);
+    assert.deepEqual([ordersInReview, nextLookUpAtMs], [1, noon.atMs + 7_000]);
+  });
+
+  test('holds that lapse within a day are counted as long as their orders are FROZEN', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const endsAfter = async (ms: number) => {
+      const { escrowId } = await opened(store, by);
+      const holdExpiresAtMs = noon.atMs + ms;
+      await settled(store, escrowId, { to: 'FROZEN', holdExpiresAtMs });
+      const { order } = await caseOf(store, escrowId);
+      assert.equal(order.holdExpiresAtMs, holdExpiresAtMs);
+      return escrowId;
+    };
+    await endsAfter(86_401_000);
+    const ending = await endsAfter(86_400_000);
+    assert.equal((await figuresOf(store)).holdsEnding, 1);
+    await settled(store, ending, { to: 'RELEASED' });
+    assert.equal((await figuresOf(store)).holdsEnding, 0);
+    assert.equal((await caseOf(store, ending)).order.holdExpiresAtMs, undefined);
+  });
+
+  test('open instructions are told by kind and by how far they have come', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [silent] = [await opened(store, by), await opened(store, by)];
+    const { escrowId, holdId: instructionId } = silent;
+    await perform(store, { kind: 'NoteSent', instructionId, lookUpAtMs: 1 });
+    const { notificationCount } = await caseOf(store, escrowId);
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      await perform(store, { kind: 'NoteUnanswered', escrowId, lookUpAtMs: 1, notificationCount });
+    }
+    const { openInstructions } = await figuresOf(store);
+    const sorted = openInstructions.toSorted((one, other) => one.status.localeCompare(other.status));
+    const atFirst = { kind: 'FREEZE', count: 1, oldestAtMs: noon.atMs };
+    assert.deepEqual(sorted, [
+      { ...atFirst, status: 'PREPARED', failedAttempts: 0 },
+      { ...atFirst, status: 'UNKNOWN', failedAttempts: 3 },
+    ]);
+  });
+
+  test('keys count that end within a day and within a week, and have not ended', async (t) => {
+    const store = await openStore(t, engine);
+    for (const [place, inS] of [-1, 0, 86_400, 86_401, 604_801].entries()) {
+      const { keyId } = await addPlatform(store, `gallery ${place}`);
+      await perform(store, {
+        kind: 'RotateKey',
+        by: tester,
+        keyId,
+        key: newKey({ createdAtS: nowS - 10 }),
+        endsAtS: nowS + inS,
+      });
+    }
+    assert.deepEqual((await figuresOf(store, nowS * 1_000)).keysEnding, [1, 2]);
+  });
+
+  test('events of all callers are counted together', async (t) => {
+    const store = await openStore(t, engine);
+    for (const name of ['gallery', 'auction house']) {
+      const by = await addPlatform(store, name);
+      await fileOne(store, by);
+      await fileOne(store, by);
+    }
+    assert.equal((await figuresOf(store)).newestEvent, 4);
+  });
+
+  test('webhooks are healthy, failing or disabled, and it is told since when the longest failing one fails', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const [first, second, third] = [
+      await addWebhook(store, by),
+      await addWebhook(store, by),
+      await addWebhook(store, by),
+    ];
+    assert.equal((await webhooksOf(store)).healthy, 3);
+    await fileOne(store, by);
+    await attempted(store, first, noon.atMs + 5_000, null);
+    await attempted(store, second, noon.atMs + 9_000, noon.atMs + 20_000);
+    await attempted(store, third, noon.atMs + 7_000, noon.atMs + 20_000);
+    const told = await webhooksOf(store);
+    assert.deepEqual([told.healthy, told.failing, told.disabled], [1, 2, 0]);
+    assert.equal(told.failingSinceS, noon.atMs / 1_000 + 7);
+    const { webhookId } = third;
+    const change = { status: 'DISABLED' as const };
+    await perform(store, { kind: 'ChangeWebhook', webhookId, owner: undefined, change });
+    const without = await webhooksOf(store);
+    assert.deepEqual([without.healthy, without.failing, without.disabled], [1, 1, 1]);
+    assert.equal(without.failingSinceS, noon.atMs / 1_000 + 9);
+  });
+
+  test('deliveries that did not arrive are counted, those that wait for earlier ones by themselves', async (t) => {
+    const store = await openStore(t, engine);
+    const by = await addPlatform(store, 'gallery');
+    const webhook = await addWebhook(store, by);
+    const { escrowId } = await opened(store, by);
+    for (const to of ['FROZEN', 'RELEASED'] as const) await settled(store, escrowId, { to });
+    await attempted(store, webhook, noon.atMs, noon.atMs + 5_000);
+    const { pending, waiting } = await webhooksOf(store);
+    // The filing and the order being FROZEN; its release and the transfer wait for these.
+    assert.deepEqual([pending, waiting], [2, 2]);
+    await perform(store, { kind: 'DeleteWebhook', webhookId: webhook.webhookId, owner: undefined });
+    assert.deepEqual(await webhooksOf(store), {
+      ...noWebhooks,
+      failingSinceS: undefined,
+      waitsSinceMs: undefined,
+    });
+  });
+
+  test('it is told since when healthy webhooks wait, for what nobody took or what is due', async (t) => {
+    const store = await openStore(t, engine);
+    const [gallery, other] = [await addPlatform(store, 'gallery'), await addPlatform(store, 'auction house')];
+    const [first, second] = [await addWebhook(store, gallery), await addWebhook(store, other)];
+    const waitsSinceMs = async () => (await webhooksOf(store)).waitsSinceMs;
+    assert.equal(await waitsSinceMs(), undefined);
+    await fileOne(store, gallery);
+    await fileOne(store, other, later);
+    assert.equal(await waitsSinceMs(), noon.atMs);
+    await attempted(store, first, later.atMs, null);
+    assert.equal(await waitsSinceMs(), later.atMs);
+    const takenMs = later.atMs + 4_000;
+    await perform(store, { kind: 'TakeWork', id: second.id, nowMs: takenMs, limit: 1, underWay: [] });
+    assert.equal(await waitsSinceMs(), takenMs);
+    await attempted(store, second, takenMs + 1_000, takenMs + 6_000);
+    // It fails, and what it misses is its own affair.
+    assert.equal(await waitsSinceMs(), undefined);
+    await fileOne(store, other, later);
+    await attempted(store, second, takenMs + 2_000, null);
+    assert.equal(await waitsSinceMs(), takenMs + 6_000);
+  });
+
+  test('the store tells what it wrote, what it remembers and how large it is', async (t) => {
+    const store = await openStore(t, engine);
+    const { id } = await addPlatform(store, 'gallery');
+    const before = await store.figures();
+    await Promise.all(['a', 'b', 'c'].map((nonce) => spend(store, id, nonce)));
+    const { files, ...after } = await store.figures();
+    const total = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
+    for (const figure of ['transactionUnits', 'transactionSeconds', 'commitSeconds'] as const) {
+      assert.equal(total(after[figure].counts) - total(before[figure].counts), 1, figure);
+      assert.ok(after[figure].sum > before[figure].sum, figure);
+    }
+    assert.equal(after.transactionUnits.sum - before.transactionUnits.sum, 3);
+    assert.equal(after.nonces - before.nonces, 3);
+    assert.equal(after.unitsInFlight, 0);
+    assert.ok((files?.databaseBytes ?? 0) > 0);
+    assert.ok((files?.logBytes ?? 0) > 0);
+    assert.ok((files?.freeBytes ?? 0) > 0);
+    const submitted = [spend(store, id, 'd'), spend(store, id, 'e')];
+    assert.equal((await Promise.all([store.figures(), ...submitted]))[0].unitsInFlight, 2);
+  });
+
+  test('what only reads counts as no transaction', async (t) => {
+    const store = await openStore(t, engine);
+    const before = (await store.figures()).transactionUnits;
+    await figuresOf(store);
+    assert.deepEqual((await store.figures()).transactionUnits, before);
+  });
+}

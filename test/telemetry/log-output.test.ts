@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { Writable } from 'node:stream';
+import { test } from 'node:test';
+import { createLogOutput } from '../../src/telemetry/log-output.ts';
+
+/** A stream that takes nothing more until it is told that the reader goes on. */
+function heldStream() {
+  const received: string[] = [];
+  let goOn = () => {};
+  const stream = new Writable({
+    decodeStrings: false,
+    write: (chunk: string, _encoding, taken) => {
+      received.push(chunk);
+      goOn = taken;
+    },
+  });
+  return { stream, received, goOn: () => goOn() };
+}
+
+const line = `${'x'.repeat(199)}\n`;
+
+test('lines are gathered, and all of them come in their order', () => {
+  const { stream, received, goOn } = heldStream();
+  const output = createLogOutput(stream);
+  output.write('a\n');
+  output.write('b\n');
+  assert.deepEqual(received, []);
+  output.flush();
+  goOn();
+  output.write('c\n');
+  output.flush();
+  output.flush();
+  assert.deepEqual(received, ['a\nb\n', 'c\n']);
+});
+
+test('what waits for a reader is bounded, and the lines dropped are counted', () => {
+  const { stream } = heldStream();
+  const output = createLogOutput(stream);
+  const lines = 20_000;
+  for (let written = 0; written < lines; written += 1) output.write(line);
+  assert.ok(stream.writableLength <= 1_100_000, `${stream.writableLength} characters wait`);
+  assert.equal(output.takeDropped(), 0, 'there is no room to tell yet');
+});
+
+test('once there is room again the lines dropped are told, once, and new lines come', () => {
+  const { stream, received, goOn } = heldStream();
+  const output = createLogOutput(stream);
+  const lines = 20_000;
+  for (let written = 0; written < lines; written += 1) output.write(line);
+  output.flush();
+  while (stream.writableLength > 0) goOn();
+  const kept = received.join('').length / line.length;
+  assert.equal(output.takeDropped(), lines - kept);
+  assert.equal(output.takeDropped(), 0);
+  output.write('new\n');
+  output.flush();
+  assert.equal(received.at(-1), 'new\n');
+});
+
+test('a stream that fails takes nobody down', async () => {
+  const stream = new Writable({ write: (_chunk, _encoding, taken) => taken(new Error('EPIPE')) });
+  const output = createLogOutput(stream);
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  stream.once('close', resolve);
+  output.write(line);
+  output.flush();
+  await closed;
+  assert.equal(stream.errored?.message, 'EPIPE');
+  output.write(line);
+  output.flush();
+});

@@ -1,0 +1,357 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { renameSync } from 'node:fs';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setImmediate as turnOfTheLoop } from 'node:timers/promises';
+import pino from 'pino';
+import { createTypedTransport } from '../../src/client/typed.ts';
+import { reasons } from '../../src/domain/reason.ts';
+import { createOpenCalls } from '../../src/http/listen/open-calls.ts';
+import { sealUrl } from '../../src/keys/webhook-urls.ts';
+import type { Access } from '../../src/payments/provider.ts';
+import { figures } from '../../src/telemetry/metrics/metrics.ts';
+import { createMetricsListener } from '../../src/telemetry/metrics/metrics-listener.ts';
+import { askProvenance, fileArtwork, openEscrow } from '../support/calls.ts';
+import { createManualClock } from '../support/clock.ts';
+import { eventually } from '../support/eventually.ts';
+import { fileScope } from '../support/file-scope.ts';
+import { installed, skipUnlessInstalled } from '../support/installed.ts';
+import { type Scraped, scrape } from '../support/metrics.ts';
+import { exchange } from '../support/raw-socket.ts';
+import { startService, type TestService } from '../support/service.ts';
+import { send } from '../support/signed-request.ts';
+import { openTestInstitution } from '../support/simulator.ts';
+import { typedClients } from '../support/typed-clients.ts';
+
+const onAnyPort = { ARTSEAL_METRICS_ADDR: '127.0.0.1:0' };
+const metricsUrl = ({ metricsAddress }: TestService) => `http://${metricsAddress}/metrics`;
+
+const clock = createManualClock();
+const institution = openTestInstitution(fileScope, {}, clock);
+const service = await startService(fileScope, { clock, institution, env: onAnyPort });
+const platform = await service.platform();
+
+/** The figures as they are now: what was read less than a second ago is not read again. */
+async function figuresNow(): Promise<Scraped> {
+  clock.advance(1_000);
+  return scrape(metricsUrl(service));
+}
+
+/** The figures as soon as something holds for them: a door counts a call when its connection has taken the answer. */
+function figuresWith(holds: (figures: Scraped) => boolean, from = figuresNow): Promise<Scraped> {
+  return eventually('the figures', 60_000, async () => {
+    const figures = await from();
+    return holds(figures) && figures;
+  });
+}
+
+const filing = 'artseal.v1.FilingService/CreateFiling';
+const listing = 'artseal.v1.FilingService/ListFilings';
+const getting = 'artseal.v1.FilingService/GetFiling';
+const calls = (figures: Scraped, door: string, operation: string, reason: string) =>
+  figures.value('artseal_calls_total', { door, operation, reason }) ?? 0;
+
+/** For a call that is signed now, by the clock of the service. */
+const now = () => ({ timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+
+/** Sends a target as it is, without any credentials. */
+const unsigned = async (target: string, init: RequestInit = {}) =>
+  (await fetch(`${service.publicUrl}${target}`, init)).text();
+
+test('calls are counted by door, operation and reason, and so are their durations', async () => {
+  const before = await figuresNow();
+  await fileArtwork(service, platform, now());
+  await fileArtwork(service, platform, now());
+  await fileArtwork(service, platform, { ...now(), signature: '0'.repeat(64) });
+  await askProvenance(service, platform, 'AS-2026-999999', now());
+  const { filings } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  await filings.listFilings({ pageSize: 1 });
+  const after = await figuresWith((figures) => calls(figures, 'internal', listing, 'OK') > 0);
+  const more = (...labels: [door: string, operation: string, reason: string]) =>
+    calls(after, ...labels) - calls(before, ...labels);
+  assert.equal(more('public', filing, 'OK'), 2);
+  assert.equal(more('public', 'none', 'SIGNATURE_INVALID'), 1);
+  assert.equal(more('public', 'artseal.v1.ProvenanceService/GetProvenance', 'FILING_NOT_FOUND'), 1);
+  assert.equal(more('internal', listing, 'OK'), 1);
+  const labels = { door: 'public', operation: filing, reason: 'OK' };
+  const counted = calls(after, 'public', filing, 'OK');
+  assert.equal(after.value('artseal_call_duration_seconds_count', labels), counted);
+  assert.equal(after.value('artseal_call_duration_seconds_bucket', { ...labels, le: '+Inf' }), counted);
+  assert.ok((after.value('artseal_call_duration_seconds_sum', labels) ?? 0) > 0);
+});
+
+test('what callers send is in no label: operations are those of the schema, reasons those of the dictionary', async () => {
+  const word = `evil-${randomUUID()}`;
+  for (const target of [`/${word}`, `/api/v1/${word}?${word}`, `/${word}${'x'.repeat(3_000)}`]) {
+    await unsigned(target);
+    await send(service.publicUrl, platform, { ...now(), target });
+  }
+  await unsigned('/api/v1/filing', { method: 'POST', headers: { 'X-Api-Key': word }, body: word });
+  for (const path of [`/${word}`, `/artseal.v1.FilingService/${word}`, `/${getting}`]) {
+    const body = JSON.stringify({ filingNo: word });
+    const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${word}` };
+    await (await fetch(`${service.internalUrl}${path}`, { method: 'POST', headers, body })).text();
+  }
+  const figures = await figuresWith((told) => calls(told, 'internal', getting, 'AUTH_HEADER_INVALID') > 0);
+  assert.doesNotMatch(figures.text, new RegExp(`${word}|${platform.apiKey}|${platform.caller}`));
+  for (const { operation = '', reason = '' } of figures.labelsOf('artseal_calls_total')) {
+    assert.match(
+      operation,
+      /^(none|payment notification|\/(healthz|readyz|version|openapi\.yaml)|(artseal|grpc)\.[\w.]+\/\w+)$/,
+    );
+    assert.ok(reason === 'OK' || reason in reasons, reason);
+  }
+});
+
+test('numbers that are left, orders by state and age, and what the institution answers', async () => {
+  const before = await figuresNow();
+  const { filingNo } = (await fileArtwork(service, platform, now())).json;
+  await openEscrow(service, platform, filingNo, {}, now());
+  const after = await figuresNow();
+  const more = (name: string, labels: Record<string, string> = {}) =>
+    (after.value(name, labels) ?? 0) - (before.value(name, labels) ?? 0);
+  assert.equal(more('artseal_numbers_left', { kind: 'filing' }), -1);
+  assert.equal(more('artseal_numbers_left', { kind: 'escrow' }), -1);
+  assert.equal(after.value('artseal_numbers_limit', { kind: 'filing' }), 999_999);
+  assert.equal(after.value('artseal_numbers_limit', { kind: 'escrow' }), 36 ** 4);
+  assert.equal(more('artseal_escrow_orders', { state: 'FROZEN' }), 1);
+  assert.equal(more('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 1);
+  assert.equal(more('artseal_institution_request_duration_seconds_count', { request: 'FREEZE' }), 1);
+  clock.advance(3_600_000);
+  const later = await figuresNow();
+  assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_10m' }), 0);
+  assert.equal(later.value('artseal_escrow_open_orders', { state: 'FROZEN', age: 'under_1d' }), 1);
+});
+
+test('events are counted, and so are those who wait for one', async () => {
+  const gallery = await service.platform();
+  const before = await figuresNow();
+  const poll = send(service.publicUrl, gallery, {
+    ...now(),
+    target: '/api/v1/events?after=0&waitSeconds=30',
+  });
+  const { events } = typedClients(createTypedTransport(service.internalUrl, await service.token()));
+  const gone = new AbortController();
+  const stream = events.watchEvents({}, { signal: gone.signal })[Symbol.asyncIterator]();
+  await stream.next();
+  const waiting = (figures: Scraped) => [
+    figures.value('artseal_event_polls_waiting'),
+    figures.value('artseal_event_streams'),
+  ];
+  await figuresWith((figures) => waiting(figures).join() === '1,1');
+  await fileArtwork(service, gallery, now());
+  assert.equal((await poll).json.events.length, 1);
+  gone.abort();
+  const after = await figuresWith((figures) => waiting(figures).join() === '0,0');
+  const total = (figures: Scraped) => figures.value('artseal_events_total') ?? Number.NaN;
+  assert.equal(total(after) - total(before), 1);
+});
+
+test('attempts at webhooks are counted, and webhooks by how they stand, until one is disabled', async (t) => {
+  const clock = createManualClock();
+  const sending = await startService(t, {
+    ...{ clock, env: onAnyPort },
+    institution: openTestInstitution(t, {}, clock),
+  });
+  const gallery = await sending.platform();
+  const { callerId: owner } = await sending.execute({ kind: 'FindCaller', name: gallery.caller });
+  // It may not be sent to.
+  const url = sealUrl(sending.keyRing, 'wh_1', 'https://127.0.0.1/');
+  const described = { webhookId: 'wh_1', ...url, eventTypes: undefined, description: '' };
+  const sealedSecret = sending.keyRing.seal(`whsec_${Buffer.alloc(32).toString('base64')}`, 'wh_1');
+  const webhook = { ...described, sealedSecret, createdAtS: Math.floor(clock.nowMs() / 1_000) };
+  await sending.execute({ kind: 'AddWebhook', owner, webhook });
+  const from = () => {
+    clock.advance(1_000);
+    return scrape(metricsUrl(sending));
+  };
+  const states = (figures: Scraped) =>
+    ['healthy', 'failing', 'disabled'].map((state) => figures.value('artseal_webhook_endpoints', { state }));
+  assert.deepEqual(states(await from()), [1, 0, 0]);
+  await fileArtwork(sending, gallery, { timestamp: String(Math.floor(clock.nowMs() / 1_000)) });
+  const failing = await figuresWith((figures) => states(figures)[1] === 1, from);
+  assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'failed' }), 1);
+  assert.equal(failing.value('artseal_webhook_attempts_total', { outcome: 'delivered' }), 0);
+  assert.equal(failing.value('artseal_webhook_deliveries', { status: 'pending' }), 1);
+  assert.equal(failing.value('artseal_webhook_lag_seconds'), 0);
+
+  const { id } = await sending.execute({ kind: 'FindWebhook', webhookId: 'wh_1', owner });
+  const longAgo = { atMs: clock.nowMs() - 432_000_000, isDelivered: false, retryAtMs: clock.nowMs() };
+  const outcome = { id, sequence: 1, attempts: 1, ...longAgo, httpStatus: null, answer: null, error: null };
+  await sending.execute({ kind: 'NoteAttempts', outcomes: [outcome] });
+  assert.ok(((await from()).value('artseal_webhook_longest_failing_seconds') ?? 0) >= 432_000);
+  const disabled = await figuresWith((figures) => states(figures)[2] === 1, from);
+  assert.equal(disabled.value('artseal_webhook_disabled_total'), 1);
+  assert.equal(disabled.value('artseal_webhook_longest_failing_seconds'), 0);
+});
+
+test('what the institution leaves without an answer is counted by how it failed, and how long it is', async (t) => {
+  const failures = (figures: Scraped, kind: string) =>
+    figures.value('artseal_institution_failures_total', { request: 'FREEZE', kind }) ?? Number.NaN;
+  const before = await figuresNow();
+  t.after(() => institution.treat({ FREEZE: 'CONFIRMED' }));
+  institution.treat({ FREEZE: 'LOST' });
+  institution.treatLookUps({ kind: 'LOST' });
+  const numbers = [await fileArtwork(service, platform, now()), await fileArtwork(service, platform, now())];
+  const [first, second] = numbers.map(({ json }) => json.filingNo);
+  assert.equal((await openEscrow(service, platform, first, {}, now())).json.code, 'PAYMENT_PENDING');
+  institution.treat({ FREEZE: 'SILENT' });
+  const silent = openEscrow(service, platform, second, {}, now());
+  const unknown = { kind: 'FREEZE', status: 'UNKNOWN' };
+  const givenUp = await figuresWith((figures) => {
+    clock.advance(5_000);
+    return figures.value('artseal_escrow_open_instructions', unknown) === 2;
+  });
+  assert.equal((await silent).json.code, 'PAYMENT_PENDING');
+  assert.equal(failures(givenUp, 'UNREACHABLE') - failures(before, 'UNREACHABLE'), 1);
+  assert.equal(failures(givenUp, 'UNANSWERED') - failures(before, 'UNANSWERED'), 1);
+  assert.ok((givenUp.value('artseal_escrow_oldest_unanswered_seconds') ?? 0) >= 5);
+  assert.ok((givenUp.value('artseal_escrow_unanswered_attempts') ?? 0) >= 2);
+});
+
+test('a key that the institution rejects raises its gauge within a minute', async (t) => {
+  const clock = createManualClock();
+  let access: Access = { kind: 'ACCEPTED' };
+  const institution = { ...openTestInstitution(t, {}, clock), checkAccess: async () => access };
+  const watched = await startService(t, { clock, institution, env: onAnyPort });
+  const raised = async () => {
+    const { value } = await scrape(metricsUrl(watched));
+    const names = ['artseal_institution_reached', 'artseal_institution_credentials_rejected'] as const;
+    return [...names.map((name) => value(name)), value('artseal_ready_part', { part: 'institution' })];
+  };
+  assert.deepEqual(await raised(), [1, 0, 1]);
+  access = { kind: 'REJECTED', why: 'the key was revoked' };
+  clock.advance(60_000);
+  await turnOfTheLoop();
+  assert.deepEqual(await raised(), [1, 1, 0]);
+});
+
+test('those who scrape within a second are told the same, and one reading serves them', async () => {
+  const first = await figuresNow();
+  await fileArtwork(service, platform, now());
+  assert.equal((await scrape(metricsUrl(service))).text, first.text);
+  assert.notEqual((await figuresNow()).text, first.text);
+});
+
+test('without its files the store is down, and the other figures are told', async (t) => {
+  const displaced = await startService(t, { env: onAnyPort });
+  const file = join(displaced.dataDir, 'artseal.db');
+  renameSync(file, `${file}.away`);
+  t.after(() => renameSync(`${file}.away`, file));
+  const from = () => scrape(metricsUrl(displaced));
+  const figures = await figuresWith((told) => told.value('artseal_store_up') === 0, from);
+  assert.deepEqual(
+    [figures.value('artseal_ready'), figures.value('artseal_ready_part', { part: 'store' })],
+    [0, 0],
+  );
+  assert.equal(figures.value('artseal_ready_part', { part: 'clock' }), 1);
+  assert.equal(figures.value('artseal_escrow_orders_in_review'), undefined);
+  assert.ok((figures.value('process_resident_memory_bytes') ?? 0) > 0);
+});
+
+test('it takes GET and HEAD of /metrics, and nothing else', async () => {
+  const url = metricsUrl(service);
+  const head = await fetch(url, { method: 'HEAD' });
+  assert.equal(head.status, 200);
+  assert.match(head.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
+  const post = await fetch(url, { method: 'POST', body: 'x'.repeat(100_000) });
+  assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+  assert.equal((await fetch(new URL('/', url))).status, 404);
+  assert.equal((await fetch(`${url}?format=openmetrics`)).status, 200);
+});
+
+const request = (host: string, more = '') => `GET /metrics HTTP/1.1\r\nHost: ${host}\r\n${more}\r\n`;
+
+for (const host of [
+  'localhost:9464',
+  '127.0.0.1',
+  '[::1]:9464',
+  '192.0.2.7:9464',
+  'artseal:9464',
+  'LOCALHOST',
+]) {
+  test(`it is read under a name of this machine: ${host}`, async () => {
+    assert.match(
+      await exchange(metricsUrl(service), request(host, 'Connection: close\r\n')),
+      /^HTTP\/1\.1 200 /,
+    );
+  });
+}
+
+for (const host of ['rebound.example', 'rebound.example:9464', '127.0.0.1.example', 'localhost.', '[', '']) {
+  test(`a page under a name of its own that resolves to this machine reads nothing: ${host}`, async () => {
+    const answer = await exchange(metricsUrl(service), request(host, 'Connection: close\r\n'));
+    assert.match(answer, /^HTTP\/1\.1 421 /);
+    assert.doesNotMatch(answer, /artseal_/);
+  });
+}
+
+test('it is read under the name that it listens on', async () => {
+  const scrape = async () => ({ contentType: 'text/plain', text: 'artseal_ready 1\n' });
+  const listener = createMetricsListener({
+    ...{ scrape, log: pino({ enabled: false }), host: 'Metrics.Example' },
+    openCalls: createOpenCalls(),
+  });
+  fileScope.after(() => listener.close());
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+  const named = request('metrics.example:9464', 'Connection: close\r\n');
+  assert.match(await exchange(`http://127.0.0.1:${port}`, named), /^HTTP\/1\.1 200 /);
+});
+
+test('it takes no transfer coding but chunked', async () => {
+  const coded = request('localhost', 'Transfer-Encoding: gzip, chunked\r\n');
+  const answer = await exchange(metricsUrl(service), `${coded}0\r\n\r\n`);
+  assert.match(answer, /^HTTP\/1\.1 400 /);
+  assert.match(answer, /^Connection: close\r$/m);
+});
+
+test('a connection that asks ahead of its answer is cut off, so that none of it has to be kept', async () => {
+  const request = 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n';
+  assert.equal(await exchange(metricsUrl(service), request.repeat(2_000), { silentMs: 60_000 }), '');
+});
+
+test('it holds 32 connections, and whoever holds them keeps nobody out', async (t) => {
+  const { hostname: host, port } = new URL(metricsUrl(service));
+  const open = new Set<Socket>();
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+  });
+  for (let count = 0; count < 40; count += 1) {
+    const socket = connect({ host, port: Number(port) });
+    open.add(socket.on('error', () => {}).on('close', () => open.delete(socket)));
+    await once(socket, 'connect');
+  }
+  await eventually('the oldest are cut off', 60_000, () => open.size <= 32);
+  const answer = await exchange(`http://${host}:${port}`, 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n');
+  assert.match(answer, /^HTTP\/1\.1 200 /);
+});
+
+test('off, nothing listens', async (t) => {
+  const { metricsAddress } = await startService(t, { env: { ARTSEAL_METRICS_ADDR: 'off' } });
+  assert.equal(metricsAddress, undefined);
+});
+
+test('each figure has the labels that it is documented with', async () => {
+  const told = await figuresNow();
+  for (const { name, type, labels = [] } of figures) {
+    const sample = type === 'histogram' ? `${name}_count` : name;
+    for (const found of told.labelsOf(sample)) assert.deepEqual(Object.keys(found), labels, name);
+  }
+});
+
+const skip = skipUnlessInstalled('promtool');
+
+test('promtool finds nothing to say against the figures', { skip }, async () => {
+  const { text } = await figuresNow();
+  const { status, stdout, stderr } = spawnSync(installed('promtool') ?? '', ['check', 'metrics'], {
+    input: text,
+    encoding: 'utf8',
+  });
+  assert.deepEqual({ status, said: stdout + stderr }, { status: 0, said: '' });
+});
